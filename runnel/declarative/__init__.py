@@ -5,6 +5,7 @@ from runnel.declarative.calls import call, constant
 from runnel.declarative.control import cond, scan, while_loop
 from runnel.declarative.drawing import to_dot, to_svg
 from runnel.declarative.files import load, save
+from runnel.declarative.function import function
 from runnel.declarative.gradients import gradients
 from runnel.declarative.graph import Graph, default_graph, reset_default_graph
 from runnel.declarative.knowledge import infer, infers_inputs
@@ -38,6 +39,7 @@ __all__ = [
     "cond",
     "constant",
     "default_graph",
+    "function",
     "gradients",
     "group",
     "infer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
@@ -55,6 +56,11 @@ class Arguments(NamedTuple):
         args, kwargs = pytree.unflatten(self.structure, leaves)
         return args, kwargs
 
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers among the arguments that may be sizes, and the product of all."""
+        numbers = [x for x in self.leaves if type(x) is int and x > 1]
+        return (*numbers, math.prod(numbers)) if numbers else ()
+
 
 class Call(Operation):
     """``function(*args, **kwargs)`` with values in place of the declared tensors among the arguments."""
@@ -68,7 +74,8 @@ class Call(Operation):
         self.function: Final = function
         self.arguments: Final = arguments
         statics = tuple([x.static for x in inputs])
-        outputs, self.structure = inference.outputs(name, self.evaluate, (function, arguments), statics)
+        hints = arguments.sizes()
+        outputs, self.structure = inference.outputs(name, self.evaluate, (function, arguments), statics, hints)
         super().__init__(graph, name, inputs, outputs)
 
     def evaluate(self, *values: Any) -> Any:

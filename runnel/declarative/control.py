@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from runnel.core import pytree
-from runnel.core.errors import ArgumentError
+from runnel.core.errors import ArgumentError, GraphError, ShapeError
 from runnel.declarative.calls import constant, declared_call
 from runnel.declarative.graph import Graph, default_graph
 from runnel.declarative.operation import Declared
@@ -32,6 +32,11 @@ class BodyGraph(Graph):
         if x not in self.captures:
             self.captures[x] = Placeholder(self, x.operation.name, x.static).outputs[0]
         return self.captures[x]
+
+    def require_outermost(self, name: str) -> None:
+        raise GraphError(
+            f"[{name}] branches and loops change no variables; return the value, and assign it behind '{self.name}'."
+        )
 
     def home(self, x: Declared) -> Graph:
         return self
@@ -118,6 +123,11 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
     """
     carry = _declared(init if isinstance(init, (tuple, list)) else (init,))
     bodies, captured = _recorded("while_loop", [(cond_fn, carry), (body_fn, carry)])
+    before, after = len(pytree.flatten(carry)[0]), len(bodies[1].outputs)
+    if before != after:
+        raise ShapeError(
+            f"[while_loop] the body gives {after} tensors, and the carry has {before}; give all of the next."
+        )
     return declared_call(run_while, (*bodies, carry, captured), {}, "while_loop")
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from runnel import optim
 from runnel.core.atomic_files import write_atomically
-from runnel.core.errors import FileError, GraphError
+from runnel.core.errors import FileError, GraphError, RunnelError
 from runnel.core.regular_files import read_regular
-from runnel.declarative.calls import Call, Constant
+from runnel.declarative.calls import Call, Constant, Slot
 from runnel.declarative.control import Body, BodyGraph
 from runnel.declarative.gradients import Gradient
 from runnel.declarative.graph import Graph, default_graph
@@ -61,8 +61,10 @@ def load(path: _Path) -> Graph:
         raise FileError(f"[load] '{os.fspath(path)}' cannot be read: {error}.") from error
     try:
         return from_json(text.decode())
-    except (GraphError, UnicodeDecodeError) as error:
-        raise FileError(f"[load] '{os.fspath(path)}' is no whole graph: {error}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"[load] '{os.fspath(path)}' is no graph: it is not even text.") from None
+    except GraphError as error:
+        raise FileError(f"[load] '{os.fspath(path)}' is no whole graph: {_reason(error)}") from None
 
 
 def to_json(graph: Graph) -> str:
@@ -74,6 +76,13 @@ def from_json(text: str) -> Graph:
     """The graph of :func:`to_json`; GraphError if the text is not whole."""
     try:
         value = json.loads(text)
+    except ValueError as error:
+        raise GraphError(f"[load] the text is no JSON, or was cut: {error}.") from None
+    except RecursionError:
+        raise GraphError("[load] values are nested too deeply.") from None
+    try:
+        if not isinstance(value, dict):
+            raise ValueError("it is no object")
         if value["format"] != _FORMAT:
             raise ValueError(f"the format is {value['format']!r}, and not {_FORMAT}")
         graph = Graph(_string(value["name"]))
@@ -82,7 +91,16 @@ def from_json(text: str) -> Graph:
     except RecursionError:
         raise GraphError("[load] values are nested too deeply.") from None
     except Exception as error:  # whatever is wrong in it: nothing of it is used
-        raise GraphError(f"[load] {type(error).__name__}: {error}") from None
+        raise GraphError(f"[load] {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a text, by the error that it led to."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing."
+    if isinstance(error, (RunnelError, ValueError)) or str(error).startswith("["):
+        return f"{str(error).removeprefix('[load] ').removesuffix('.')}."
+    return f"a value is not what belongs there ({error})."
 
 
 # Out --------------------------------------------------------------------------------------------------------------
@@ -142,16 +160,24 @@ def _fill(graph: Graph, operations: Any) -> None:
     if not isinstance(operations, list):
         raise ValueError("the operations are no list")
     with graph:
-        for value in operations:
-            operation = _unpacked_operation(graph, value)
-            if operation.name != value["name"]:
-                raise ValueError(f"the name {value['name']!r} occurs twice")
+        for number, value in enumerate(operations):
+            try:
+                operation = _unpacked_operation(graph, value)
+                if operation.name != value["name"]:
+                    raise ValueError(f"the name {value['name']!r} occurs twice")
+            except RecursionError:
+                raise
+            except Exception as error:
+                name = f", {value['name']!r}" if isinstance(value, dict) and "name" in value else ""
+                raise ValueError(f"operation {number}{name}: {_reason(error)}") from None
     for value in operations:
         if "after" in value:
             graph.operation(value["name"]).add_control_inputs(*map(graph.operation, value["after"]))
 
 
-def _unpacked_operation(graph: Graph, value: dict[str, Any]) -> Operation:
+def _unpacked_operation(graph: Graph, value: Any) -> Operation:
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")
     name, kind = _string(value["name"]), value["kind"]
     inputs = [_tensor(graph, x) for x in value.get("inputs", ())]
     if kind == Constant.kind:
@@ -172,6 +198,8 @@ def _unpacked_operation(graph: Graph, value: dict[str, Any]) -> Operation:
         return Group(graph, name, (), bool(value["initialises"]))
     if kind == Call.kind:
         arguments = unpacked_arguments(value["arguments"], _BodyReader(graph, name).unpacked)
+        if sorted(x.number for x in arguments.leaves if isinstance(x, Slot)) != [*range(len(inputs))]:
+            raise ValueError(f"its arguments do not refer to its {len(inputs)} inputs, once to each")
         return Call(graph, name, function_called(value["function"]), arguments, inputs)
     if kind == Gradient.kind:
         return _unpacked_gradient(graph, value, inputs)
@@ -222,7 +250,10 @@ class _BodyReader:
 def _tensor(graph: Graph, name: Any) -> Declared:
     """The tensor called ``name``."""
     operation, _, index = _string(name).partition(":")
-    return graph.operation(operation).outputs[int(index or 0)]
+    outputs = {x.name: x for x in graph.operation(operation).outputs}
+    if name not in outputs:
+        raise ValueError(f"'{operation}' has no output {index or 0}")
+    return outputs[name]
 
 
 def _variable(graph: Graph, name: Any) -> VariableOperation:

@@ -104,8 +104,11 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Declared | None]:
     Returns a list with one entry for each of ``xs``; None for one that ``ys`` do not depend on. What they depend on by
     operations that have no derivative (comparisons, integers) counts as no dependence.
     """
-    tops, bottoms = _each("ys", ys), _each("xs", xs)
+    tops = _each("ys", ys)
     graph = tops[0].operation.graph
+    bottoms = [graph.capture(x) for x in _each("xs", xs)]
+    for y in tops:
+        graph.require(y)
     seeds = _seeds(tops, grad_ys)
     between = _between([y.operation for y in tops], bottoms)
     totals: dict[Declared, Declared] = {}

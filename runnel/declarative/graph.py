@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from runnel.core.errors import ArgumentError, GraphError
+from runnel.core.showing import short_repr
 
 Operation = Any  # those of operation.py, which stands above this file
 Declared = Any
@@ -42,6 +43,9 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.operations)
+
+    def __reduce__(self) -> Any:
+        raise ArgumentError(f"[pickle] the graph '{self.name}' is saved with declarative.save.")
 
     def __repr__(self) -> str:
         return f"<declared graph '{self.name}' of {len(self)} operations>"
@@ -86,9 +90,27 @@ class Graph:
                 f"'{self.name}' now; declare both in one."
             )
 
+    def require_outermost(self, name: str) -> None:
+        """GraphError in the graph of a branch or a loop, which can change nothing outside."""
+
     def home(self, x: Declared) -> Graph:
         """The graph that operations on ``x`` are declared in, while this is the default graph."""
         return x.operation.graph
+
+    def own(self, operations: Iterable[Any]) -> list[Operation]:
+        """``operations``, or those of tensors, to be run before others; ArgumentError or GraphError for what is none of
+        this graph."""
+        each = [getattr(x, "operation", x) for x in operations]
+        for x in each:
+            if not isinstance(getattr(x, "graph", None), Graph):
+                raise ArgumentError(
+                    f"[graph] takes operations and declared tensors to be run before others; received {short_repr(x)}."
+                )
+            if x.graph is not self:
+                raise GraphError(
+                    f"[graph] '{x.name}' is of the graph '{x.graph.name}', and cannot run in '{self.name}'."
+                )
+        return each
 
     @property
     def control_inputs(self) -> tuple[Operation, ...]:
@@ -109,7 +131,7 @@ class Graph:
     def control_dependencies(self, operations: Iterable[Operation]) -> Iterator[None]:
         """Operations that are declared in the block run after ``operations``, wherever they run with them."""
         before = self._control
-        self._control = (*before, *operations)
+        self._control = (*before, *self.own(operations))
         try:
             yield
         finally:

@@ -2,7 +2,8 @@
 that are unknown.
 
 Two sizes stand for an unknown one in turn. What comes out the same does not depend on it; the rest is unknown. Where
-the function refuses both, the sizes that occur beside it are tried, and 1: a size that must be another's is found so.
+the function refuses both, the sizes that occur beside it are tried, those of its arguments (and their products, for
+reshapes), and small ones: a size that must be another's is found so.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from runnel.tensor.tracing import Trace, activate
 _SIZES: Final = (240, 480)  # with many divisors, so that reshapes find some
 _RANKS: Final = (2, 1, 4, 3, 0, 5)  # tried for tensors of which not even the number of axes is known
 _MOST: Final = 400  # assignments of sizes that are tried
+_SMALL: Final = range(2, 65)  # sizes that are tried last, the same for all axes
 _KNOWN: Final[Recent[Hashable, tuple[list[Static], Any]]] = Recent(4096)
 
 
@@ -47,9 +49,10 @@ def abstract(function: Callable[..., Any], avals: Sequence[Aval]) -> Results:
 
 
 def outputs(
-    name: str, function: Callable[..., Any], key: Hashable, statics: Sequence[Static]
+    name: str, function: Callable[..., Any], key: Hashable, statics: Sequence[Static], hints: Sequence[int] = ()
 ) -> tuple[list[Static], Any]:
-    """What is known of the results of ``function``, and how they are nested. ``key`` tells it from others.
+    """What is known of the results of ``function``, and how they are nested. ``key`` tells it from others; ``hints``
+    are sizes that may belong to unknown axes.
 
     Raises:
         ShapeError: no sizes of the unknown axes fit. Where all sizes are known, the function's own error.
@@ -60,13 +63,15 @@ def outputs(
     except TypeError:  # an argument is not hashable
         place, results = None, None  # type: ignore[assignment]
     if results is None:
-        results = _inferred(name, function, statics)
+        results = _inferred(name, function, statics, hints)
         if place is not None:
             _KNOWN[place] = results
     return results
 
 
-def _inferred(name: str, function: Callable[..., Any], statics: Sequence[Static]) -> tuple[list[Static], Any]:
+def _inferred(
+    name: str, function: Callable[..., Any], statics: Sequence[Static], hints: Sequence[int]
+) -> tuple[list[Static], Any]:
     if all(x.is_complete for x in statics):
         results = abstract(function, _avals(statics, (), 0))
         return [Static(x.shape, x.dtype) for x in results.avals], results.structure
@@ -74,7 +79,7 @@ def _inferred(name: str, function: Callable[..., Any], statics: Sequence[Static]
     ranks_are_known = all(x.shape is not None for x in statics)
     for ranked in _with_ranks(statics):
         count = len(_unknown(ranked))
-        for chosen in _choices(ranked, count) if ranks_are_known else [(None,) * count]:
+        for chosen in _choices(ranked, count, hints) if ranks_are_known else [(None,) * count]:
             first, error = _tried(function, ranked, chosen, 0)
             refusal = refusal or error
             second = None if first is None else _tried(function, ranked, chosen, 1)[0]
@@ -88,16 +93,15 @@ def _inferred(name: str, function: Callable[..., Any], statics: Sequence[Static]
     raise ShapeError(f"[{name}] no sizes of the unknown axes of {listed} fit one another: {refusal}") from None
 
 
-def forced_sizes(function: Callable[..., Any], statics: Sequence[Static]) -> list[Static]:
+def forced_sizes(function: Callable[..., Any], statics: Sequence[Static], hints: Sequence[int] = ()) -> list[Static]:
     """``statics`` with those unknown sizes put in that can only be what they are, by the rules of ``function``."""
     if any(x.shape is None for x in statics):
         return list(statics)
     unknown = _unknown(statics)
     if not unknown or any(_tried(function, statics, (None,) * len(unknown), i)[0] for i in (0, 1)):
         return list(statics)
-    fitting = [
-        chosen for chosen in _choices(statics, len(unknown)) if _tried(function, statics, chosen, 0)[0] is not None
-    ]
+    choices = _choices(statics, len(unknown), hints)
+    fitting = [chosen for chosen in choices if _tried(function, statics, chosen, 0)[0] is not None]
     sizes = [{chosen[i] for chosen in fitting} for i in range(len(unknown))]
     forced = tuple([next(iter(fitting)) if len(fitting) == 1 else None for fitting in sizes])
     shapes = [list(x.shape or ()) for x in statics]
@@ -129,11 +133,13 @@ def _unknown(statics: Sequence[Static]) -> list[tuple[int, int]]:
     return [(i, axis) for i, x in enumerate(statics) for axis, n in enumerate(x.shape or ()) if n is None]
 
 
-def _choices(statics: Sequence[Static], count: int) -> Iterator[tuple[int | None, ...]]:
+def _choices(statics: Sequence[Static], count: int, hints: Sequence[int]) -> Iterator[tuple[int | None, ...]]:
     """Sizes for the unknown axes, None for any; those that choose few come first."""
-    known = sorted({n for x in statics for n in x.shape or () if n is not None} | {1})
+    known = sorted({n for x in statics for n in x.shape or () if n is not None} | {1, *hints})
     every = itertools.islice(itertools.product([None, *known], repeat=count), _MOST)
-    return iter(sorted(every, key=lambda chosen: sum(n is not None for n in chosen)))
+    yield from sorted(every, key=lambda chosen: sum(n is not None for n in chosen))
+    if count:
+        yield from ((n,) * count for n in _SMALL)
 
 
 def _avals(statics: Sequence[Static], chosen: Sequence[int | None], number: int) -> list[Aval]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from runnel.core.dtypes import DType
-from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
+from runnel.core.showing import short_repr
 from runnel.declarative import inference
 from runnel.declarative.calls import Call, Slot
 from runnel.declarative.gradients import Gradient
@@ -46,6 +47,8 @@ def infer(fetches: Any, shapes: Mapping[Declared, Iterable[int | None]] | None =
     tops = [as_operation("infer", x) for x in (fetches if isinstance(fetches, (list, tuple)) else [fetches])]
     known = _Knowledge()
     for x, shape in ({} if shapes is None else shapes).items():
+        if not isinstance(x, Declared):
+            raise ArgumentError(f"[infer] shapes are those of declared tensors; received {short_repr(x)} as a key.")
         known.learn(x, Static(as_dims("infer", shape), None))
     operations = ordered(closure(tops))
     while True:
@@ -102,11 +105,11 @@ class _Knowledge:
             for i, shape in self._by_rule(call, rule).items():
                 self.learn(call.inputs[i], Static(shape, None))
         self._learn_dtypes(call)
-        inputs = [self.of(x) for x in call.inputs]
-        for x, forced in zip(call.inputs, inference.forced_sizes(call.evaluate, inputs), strict=True):
+        inputs, hints = [self.of(x) for x in call.inputs], call.arguments.sizes()
+        for x, forced in zip(call.inputs, inference.forced_sizes(call.evaluate, inputs, hints), strict=True):
             self.learn(x, forced)
         inputs = [self.of(x) for x in call.inputs]
-        outputs, _ = inference.outputs(call.name, call.evaluate, (call.function, call.arguments), inputs)
+        outputs, _ = inference.outputs(call.name, call.evaluate, (call.function, call.arguments), inputs, hints)
         for x, static in zip(call.outputs, outputs, strict=True):
             self.learn(x, static)
 

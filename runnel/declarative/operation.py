@@ -85,12 +85,13 @@ class Operation:
 
     def add_control_inputs(self, *operations: Operation) -> None:
         """Run after ``operations``, wherever they run together; GraphError if these need it themselves."""
-        if self in closure(operations):
+        before = self.graph.own(operations)
+        if self in closure(before):
             raise GraphError(
-                f"[graph] '{self.name}' cannot run after {', '.join(repr(x.name) for x in operations)}, which needs it "
+                f"[graph] '{self.name}' cannot run after {', '.join(repr(x.name) for x in before)}, which needs it "
                 "itself: that is a cycle. Leave one of the dependencies out."
             )
-        self.control_inputs = tuple(dict.fromkeys((*self.control_inputs, *operations)))
+        self.control_inputs = tuple(dict.fromkeys((*self.control_inputs, *before)))
         self.graph.version += 1
 
     def __repr__(self) -> str:

@@ -77,7 +77,10 @@ def packed_array(value: np.ndarray) -> dict[str, Any]:
 def unpacked_array(value: dict[str, Any]) -> np.ndarray:
     """The array that :func:`packed_array` packed; ValueError for one whose bytes are not as many as its shape says."""
     dtype, shape = as_dtype(value["dtype"]), unpacked_static(value).shape
-    data = base64.b64decode(value["data"], validate=True)
+    try:
+        data = base64.b64decode(value["data"], validate=True)
+    except (ValueError, TypeError):
+        raise ValueError("its data are no text in base64") from None
     if shape is None or None in shape or math.prod(n or 0 for n in shape) * dtype.itemsize != len(data):
         raise ValueError(f"{len(data)} bytes are no array of {dtype.name} and shape {value['shape']}")
     return np.frombuffer(data, dtype.numpy).reshape([n or 0 for n in shape])

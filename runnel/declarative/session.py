@@ -34,6 +34,7 @@ from runnel.tensor.variable import Variable as LiveVariable
 
 _PLANS: Final = 256  # programs of one session
 _FETCHED: Final = (Declared, Operation)
+_WIDTH: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}  # of kinds: one goes over into a wider one
 
 
 class Session:
@@ -78,7 +79,7 @@ class Session:
         GraphError, ShapeError, DTypeError or ArgumentError where something does not fit; no variable has changed then,
         nor after any other error.
         """
-        feeds = {} if feed_dict is None else feed_dict
+        feeds = _feeds(feed_dict)
         key: Any = fetches if isinstance(fetches, _FETCHED) else tuple(fetches) if type(fetches) is list else None
         if key is not None:
             values = [_quick(x) for x in feeds.values()]
@@ -97,12 +98,12 @@ class Session:
 
     def plan(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Plan:
         """What ``run`` would do: its ``operations`` are those that it runs, in their order. Nothing is run."""
-        return self._plan(_fetched(fetches)[0], tuple({} if feed_dict is None else feed_dict))
+        return self._plan(_fetched(fetches)[0], tuple(_feeds(feed_dict)))
 
     def program(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Inspection:
         """The program of a run, which is not run: reports on its graph, kernels, schedule, memory and timeline."""
         fetched, _ = _fetched(fetches)
-        feeds = {} if feed_dict is None else dict(feed_dict)
+        feeds = dict(_feeds(feed_dict))
         values = [self._value(x, value) for x, value in feeds.items()]
         with self._lock:
             plan = self._plan(fetched, tuple(feeds))
@@ -283,6 +284,17 @@ class _Ready:
         return pytree.unflatten(self._structure, leaves)
 
 
+def _feeds(feed_dict: Any) -> Mapping[Declared, Any]:
+    """What is fed, which is a mapping."""
+    if feed_dict is None:
+        return {}
+    if not isinstance(feed_dict, (dict, Mapping)):  # a dict is told at once
+        raise ArgumentError(
+            f"[session] feeds are a dict of declared tensors to values; received {short_repr(feed_dict)}."
+        )
+    return feed_dict
+
+
 def _fetched(fetches: Any) -> tuple[tuple[Any, ...], Any]:
     """The tensors and operations of a tree of them, and the tree's structure."""
     leaves, structure = pytree.flatten(fetches)
@@ -302,8 +314,8 @@ def _quick(value: Any) -> Any:
 def _array(x: Declared, value: Any, dtype: DType | None) -> Tensor:
     if isinstance(value, np.ndarray) or dtype is None:
         return asarray(value)
-    plain = asarray(value)  # Python numbers: of the dtype that is asked for, if they are of its kind
-    if plain.dtype.is_float and not dtype.is_float:
+    plain = asarray(value)  # Python numbers: of the dtype that is asked for, if their kind goes over into its
+    if _WIDTH[plain.dtype.kind] > _WIDTH[dtype.kind]:
         raise DTypeError(f"[session] '{x.name}' is {x.static}; fed {plain.aval}. Cast it first.")
     return asarray(value, dtype)
 

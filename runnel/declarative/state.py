@@ -90,6 +90,7 @@ class Assign(Operation):
     kind = "assign"
 
     def __init__(self, variable: Variable, value: Declared, name: str) -> None:
+        default_graph().require_outermost("assign")
         _require_fitting(variable, value.static)
         self.variable: Final = variable.operation
         super().__init__(variable.operation.graph, name, (value,), [value.static])
@@ -193,7 +194,8 @@ def _stepped(function: Any, target: Variable, value: Any, name: str) -> Declared
 def group(*operations: Any, name: str = "group") -> Operation:
     """An operation that runs after all of ``operations`` (or tensors: their operations) and gives nothing."""
     each = [as_operation("group", x) for x in operations]
-    return Group(each[0].graph if each else default_graph(), name, each)
+    graph = each[0].graph if each else default_graph()
+    return Group(graph, name, graph.own(each))
 
 
 def initializer(variables: Iterable[Variable] | None = None, name: str = "init") -> Operation:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from runnel.core.errors import ArgumentError, GradientError
 from runnel.declarative.gradients import gradients
+from runnel.declarative.graph import default_graph
 from runnel.declarative.operation import Declared, Operation, Run, closure
 from runnel.declarative.order import ordered
 from runnel.declarative.state import Variable, VariableOperation
@@ -68,6 +69,7 @@ def minimize(
 
     GradientError if the loss does not depend on one of ``variables``, or on none at all.
     """
+    default_graph().require_outermost("minimize")
     if not (isinstance(optimizer, type) and issubclass(optimizer, Optimizer)):
         raise ArgumentError(f"[minimize] the optimizer is a class of rn.optim; received {optimizer!r}.")
     if not isinstance(loss, Declared):

@@ -11,8 +11,9 @@ import pytest
 import runnel as rn
 import runnel.declarative as dg
 from runnel.core import switches
+from runnel.core.errors import GraphError
 from runnel.declarative import session as sessions
-from runnel.declarative.plan import CompiledPlan
+from runnel.declarative.plan import LONGEST, CompiledPlan
 
 F = rn.nn.functional
 
@@ -212,6 +213,18 @@ def test_threads_run_one_session() -> None:
     for worker in workers:
         worker.join()
     assert session.run(v).item() == 200
+
+
+def test_runs_of_many_operations_have_no_program() -> None:
+    x = dg.placeholder(shape=())
+    y = x
+    for _ in range(LONGEST + 1):
+        y = y + 1
+    session = dg.Session()
+    assert len(session.plan(y, {x: 0.0}).operations) == LONGEST + 1
+    with pytest.raises(GraphError, match="operation by operation; it has no program"):
+        session.program(y, {x: 0.0})
+    assert session.run(y, {x: 0.0}).item() == LONGEST + 1
 
 
 def test_reports_on_a_run() -> None:

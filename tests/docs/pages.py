@@ -33,6 +33,11 @@ def blocks(text: str) -> list[Block]:
     return results
 
 
+def prose(text: str) -> str:
+    """A page without its blocks."""
+    return _BLOCK.sub("", text)
+
+
 def shell_lines(text: str) -> list[str]:
     """The commands of a page's shell blocks."""
     return [line for block in _BLOCK.finditer(text) if block[1] in ("sh", "bash") for line in block[2].splitlines()]

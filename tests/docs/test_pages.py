@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks, shell_lines
+from tests.docs.pages import ROOT, blocks, prose, shell_lines
 from tests.docs.run_page import run
 
 pytestmark = pytest.mark.suite
@@ -30,6 +30,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
             for name in (
                 "compile",
                 "extending",
+                "from_scratch",
                 "debugging",
                 "declarative",
                 "internals/graphs",
@@ -105,7 +106,7 @@ def test_the_index_lists_every_page() -> None:
 
 
 def links(page: Path) -> list[str]:
-    actual = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    actual = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose(page.read_text(encoding="utf-8")))
     return [link for link in actual if "://" not in link]
 
 

@@ -11,6 +11,14 @@ from runnel.compat.tinyflow.functions import Symbol
 from runnel.declarative import session
 
 
+class Cell(np.ndarray[Any, np.dtype[np.float32]]):
+    """An array of one element that goes where a number goes, as TinyFlow's programs print losses: NumPy itself
+    converts arrays without axes only."""
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+
 class Session:
     """Keeps the values of variables. With "fusion" in ``config`` a run is one program, else its operations run one by
     one; "gpu" means nothing here."""
@@ -30,4 +38,5 @@ class Session:
 def _array(value: Any) -> np.ndarray | None:
     if value is None or value.ndim == 0 or 0 in value.shape:
         return None
-    return np.array(value.numpy(), np.float32)
+    result = np.array(value.numpy(), np.float32)
+    return result.view(Cell) if result.size == 1 else result

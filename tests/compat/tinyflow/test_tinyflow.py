@@ -137,6 +137,18 @@ def test_lists_come_back_as_lists(session: tf.Session) -> None:
     assert none is None
 
 
+def test_results_of_one_element_are_printed_as_numbers(session: tf.Session) -> None:
+    x = tf.placeholder(tf.float32)
+    total = 0.0
+    for _ in range(2):
+        loss, both = session.run([tf.reduce_sum(x), x], {x: np.array([1.5, 2.0])})
+        total += loss
+    assert "%g" % (total / 2) == "3.5" and f"{loss}" == "[3.5]"
+    assert type(both) is np.ndarray
+    with pytest.raises((TypeError, ValueError)):
+        float(loss + both)
+
+
 def digits(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Pictures of 28×28 pixels with a bright row, which is the label."""
     generator = np.random.default_rng(seed)
