@@ -274,6 +274,9 @@ if TYPE_CHECKING:
         result_type as promote_types,
         short,
     )
+    from runnel.expressions.function import tensor_expr
+    from runnel.expressions.reindexing import reindex, reindex_reduce
+    from runnel.expressions.search import search_schedule
     from runnel.nn.rare.functional_calls import functional_call, stack_module_state
     from runnel.ops.library.circular import (
         acos,
@@ -849,6 +852,8 @@ __all__ = [
     "ravel",
     "real",
     "reciprocal",
+    "reindex",
+    "reindex_reduce",
     "relu",
     "relu6",
     "remainder",
@@ -869,6 +874,7 @@ __all__ = [
     "scatter",
     "scatter_add",
     "scatter_reduce",
+    "search_schedule",
     "searchsorted",
     "seed",
     "segment_max",
@@ -923,6 +929,7 @@ __all__ = [
     "tan",
     "tanh",
     "tensor",
+    "tensor_expr",
     "tensor_split",
     "tensordot",
     "tile",
@@ -1143,6 +1150,8 @@ _LATE = {
     "randint_like": "runnel.random.like:randint_like",
     "randn_like": "runnel.random.like:randn_like",
     "randperm": "runnel.random.order:randperm",
+    "reindex": "runnel.expressions.reindexing:reindex",
+    "reindex_reduce": "runnel.expressions.reindexing:reindex_reduce",
     "repeat": "runnel.ops.library.joining:repeat",
     "repeat_interleave": "runnel.ops.library.joining:repeat",
     "result_type": "runnel.core.library.dtype_info:result_type",
@@ -1151,6 +1160,7 @@ _LATE = {
     "scatter": "runnel.ops.library.scattering:scatter",
     "scatter_add": "runnel.ops.library.scattering:scatter_add",
     "scatter_reduce": "runnel.ops.library.scattering:scatter_reduce",
+    "search_schedule": "runnel.expressions.search:search_schedule",
     "searchsorted": "runnel.ops.library.order:searchsorted",
     "segment_max": "runnel.ops.library.scattering:segment_max",
     "segment_mean": "runnel.ops.library.scattering:segment_mean",
@@ -1171,6 +1181,7 @@ _LATE = {
     "std_mean": "runnel.ops.library.products:std_mean",
     "t": "runnel.tensor.library.asking:t",
     "tan": "runnel.ops.library.circular:tan",
+    "tensor_expr": "runnel.expressions.function:tensor_expr",
     "tensor_split": "runnel.ops.library.joining:tensor_split",
     "tile": "runnel.ops.library.joining:tile",
     "trace": "runnel.ops.library.triangles:trace",

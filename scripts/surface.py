@@ -186,6 +186,7 @@ NAMESPACES |= DOORS
 LATE = (
     "runnel.core.library.",
     "runnel.distributions.",
+    "runnel.expressions.",
     "runnel.nn.rare.",
     "runnel.nn.utils.",
     "runnel.ops.library.",

@@ -6,6 +6,7 @@ RunnelError
 ├── ShapeError (ValueError)          operand shapes do not fit the op
 ├── DTypeError (TypeError)           operand dtypes do not fit the op
 ├── AxisError (IndexError)           an axis outside the array's dimensions
+├── ExpressionError (ValueError)     a tensor expression or a schedule that means nothing
 ├── DeviceError (ValueError)         operands on different devices
 ├── MissingRuleError (NotImplementedError)   a hole in an op table
 ├── GradientError (RuntimeError)     backward without a path, twice, or on a non-scalar
@@ -61,6 +62,11 @@ class DTypeError(RunnelError, TypeError):
 
 class AxisError(RunnelError, IndexError):
     """An axis or index lies outside the array. The message names the op, the axis and the shape received."""
+
+
+class ExpressionError(RunnelError, ValueError):
+    """A tensor expression cannot be read, leaves its arrays or contradicts itself, or a schedule changes more than the
+    order of loops. The message shows the place in the text, or names the loop."""
 
 
 class DeviceError(RunnelError, ValueError):

@@ -14,7 +14,7 @@ Grammar (``verifier.py`` checks it, ``backends.interpreter`` runs it in NumPy, `
              | Contract(spec)                             only as first statement of a body: see there
              | Product(spec)                              outside vec loops: a small matrix product, see there
              | Host(Param)                                the only statement of a body: see there
-    Bound   := int | Param | Ref                          a Ref of an int64 outside of vec loops
+    Bound   := int | Param | Ref                          a Ref of an int64 that is the same in all lanes
              | RangeBound                                 the block of this call: I0 I1 (rows) J0 J1 (columns)
     Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
              | Apply(ScalarOp, args, dtype) | Param | RangeBound          the last two: int64
@@ -33,7 +33,7 @@ Semantics of every backend, so that results depend on op, shapes and dtypes alon
 * sums and products of floats take their updates (inside a vec loop that is inside the accumulator's scope: 16
   positions are one update) in blocks of CHAIN. A block is one chain in loop order, from the identity. Blocks are
   combined pairwise: of n blocks the first h, where h is the largest power of two below n, with the rest. A "short"
-  accumulator has one block at most. All other accumulations are exact, and one chain;
+  accumulator is one chain. All other accumulations are exact, and one chain;
 * vec loops do not nest.
 """
 

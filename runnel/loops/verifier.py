@@ -15,7 +15,7 @@ from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.core.records import field, record
-from runnel.loops import printer, scalar
+from runnel.loops import printer, scalar, uses
 from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import (
     Acc,
@@ -82,7 +82,7 @@ class _Checker:
     loops: list[For] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
     epilogue: bool = False
-    lane_wise: set[str] = field(default_factory=set)  # values bound inside a vec loop
+    lane_wise: set[str] = field(default_factory=set)  # values that may differ from lane to lane
     at: Stmt | None = None
     checked: set[int] = field(default_factory=set)  # parts of the expressions of this statement
 
@@ -197,9 +197,19 @@ def _for(c: _Checker, stmt: For) -> None:
 
 
 def _let(c: _Checker, stmt: Let) -> None:
-    if any(loop.kind == "vec" for loop in c.loops):
+    lanes = {loop.var for loop in c.loops if loop.kind == "vec"}
+    if lanes and any(_differs(part, lanes, c) for part in uses.parts(stmt.value)):
         c.lane_wise.add(stmt.name)
     c.define(stmt.name, _Value(c.expr(stmt.value)))
+
+
+def _differs(part: Expr, lanes: set[Var], c: _Checker) -> bool:
+    """Whether a part of an expression may have other values in other lanes."""
+    if isinstance(part, Position):
+        return part.var in lanes
+    if isinstance(part, Ref):
+        return part.name in c.lane_wise or isinstance(c.names.get(part.name), _Accumulator)
+    return isinstance(part, Load)
 
 
 def _acc(c: _Checker, stmt: Acc) -> None:

@@ -42,9 +42,10 @@ class Parts:
         self.accesses.append(access)
         return name
 
-    def buffer(self, name: str, place: Place, offset: int, mode: str = "in") -> str:
+    def buffer(self, name: str, place: Place, offset: int, mode: str = "in", *, is_bounded: bool = False) -> str:
         """Memory with an unknown access pattern: every thread may access all of it."""
-        return self.declare(Access(place, mode != "in", offset, None, None, place.size), mode, name=name)
+        access = Access(place, mode != "in", offset, None, None, place.size, is_bounded=is_bounded)
+        return self.declare(access, mode, name=name)
 
     def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
         """Constant integers of the plan."""

@@ -69,6 +69,7 @@ class Access:
     steps: tuple[int, ...] = ()  # elements to advance at each iteration of the loops around the call, outermost first
     extent: int | None = None  # elements that one iteration can access, if not the whole place
     before: int = 0  # elements that a point accesses before its first one, along axes with negative steps
+    is_bounded: bool = False  # its kernel computes bounds that keep it inside, which intervals of positions do not show
 
     @property
     def nbytes(self) -> int:

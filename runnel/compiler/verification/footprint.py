@@ -158,6 +158,12 @@ class _Walk:
         self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
     ) -> Iterator[Footprint]:
         """The footprint of one index (with ``extents``: of the elements those steps away), once for each index."""
+        is_bounded = self.accesses[buffer].is_bounded
+        if is_bounded and not writes:
+            if (buffer,) not in self.yielded:
+                self.yielded.add((buffer,))
+                yield self.everything(buffer, writes)
+            return
         loops = [(*self.loops[var.name], self.integer(stride)) for var, stride in index.terms]
         reach = [(self.interval(expr), self.integer(stride)) for expr, stride in index.gathered]
         known = [self.table(expr) for expr, _ in index.gathered]
@@ -186,6 +192,9 @@ class _Walk:
             if len(runs) > LARGEST:
                 raise TooLarge
             footprint = replace(footprint, runs=runs)
+        if is_bounded:
+            inside = np.clip(footprint.runs, 0, self.accesses[buffer].place.nbytes)
+            footprint = replace(footprint, runs=inside[inside[:, 0] < inside[:, 1]])
         yield footprint
 
     def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:

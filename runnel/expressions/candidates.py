@@ -1,0 +1,95 @@
+"""Schedules to try: register tiles, blocks, orders and caches, as a few choices each."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from runnel.core.records import record, replace
+from runnel.expressions.schedule import Schedule
+from runnel.expressions.solving import Solved
+from runnel.loops.ir import LANES
+
+_VECTORS: Final = (1, 2, 3, 4, 6)  # vectors side by side in a tile
+_ROWS: Final = (1, 2, 3, 4, 6, 8, 12)  # rows of a tile
+_BLOCKS: Final = (1, 2, 4, 8, 16, 32)  # tiles of a block
+_STEPS: Final = (1, 1, 2, 4)  # terms at a time
+_TILE: Final = 24  # most vectors of a tile
+
+
+@record
+class Candidate:
+    """``lanes`` is the axis of vectors, ``across`` the other axis of a tile. ``by_columns``: blocks of columns are
+    outside of blocks of rows. ``caches`` are operands that are copied, and how many loops are around the copy."""
+
+    lanes: str
+    across: str
+    vectors: int
+    rows: int
+    block: int
+    steps: int
+    by_columns: bool
+    caches: tuple[tuple[str, int], ...]
+
+    def schedule(self, solved: Solved) -> Schedule:
+        """The schedule of these choices; ExpressionError where they do not fit."""
+        schedule = Schedule(solved)
+        if not self.lanes:
+            return schedule
+        outer = [name for name, _ in solved.axes if name not in (self.lanes, self.across)]
+        columns, inner = schedule.split(self.lanes, LANES * self.vectors)
+        beside, lane = schedule.split(inner, LANES)
+        rows: list[str] = []
+        tile = [beside, lane]
+        if self.across:
+            row, within = schedule.split(self.across, self.rows)
+            rows = list(schedule.split(row, self.block))
+            tile.insert(0, within)
+        blocks = [columns, *rows] if self.by_columns else [*rows[:1], columns, *rows[1:]]
+        outside = [*outer, *blocks]
+        reduced = [x.name for x in schedule.loops if x.is_reduced]
+        if reduced and self.steps > 1:
+            reduced[-1:] = schedule.split(reduced[-1], self.steps)
+        schedule.reorder(*outside, *reduced, *tile)
+        for name in tile[:-1]:
+            schedule.unroll(name)
+        schedule.vectorise(lane)
+        if reduced and self.steps > 1:
+            schedule.unroll(reduced[-1])
+        schedule.parallel(outside[0])
+        for operand, depth in self.caches:
+            schedule.cache(operand)
+            schedule.compute_at(operand, outside[min(depth, len(outside) - 1)])
+        return schedule
+
+
+def drawn(solved: Solved, rng: random.Random) -> Candidate:
+    """A candidate at random."""
+    axes = [name for name, extent in solved.axes if extent > 1]
+    if not axes:
+        return Candidate("", "", 1, 1, 1, 1, by_columns=False, caches=())
+    lanes = axes[-1] if rng.random() < 0.8 else rng.choice(axes)
+    others = [name for name in axes if name != lanes]
+    vectors = rng.choice(_VECTORS)
+    return Candidate(
+        lanes,
+        rng.choice(others) if others else "",
+        vectors,
+        rng.choice([n for n in _ROWS if n * vectors <= _TILE]),
+        rng.choice(_BLOCKS),
+        rng.choice(_STEPS),
+        by_columns=rng.random() < 0.5,
+        caches=_caches(solved, rng),
+    )
+
+
+def mutated(candidate: Candidate, solved: Solved, rng: random.Random) -> Candidate:
+    """``candidate`` with one or two choices as in another one."""
+    other = drawn(solved, rng)
+    names = ["vectors", "rows", "block", "steps", "by_columns", "caches"]
+    changes = {name: getattr(other, name) for name in rng.sample(names, rng.choice((1, 1, 2)))}
+    return replace(candidate, **changes)
+
+
+def _caches(solved: Solved, rng: random.Random) -> tuple[tuple[str, int], ...]:
+    return tuple((name, rng.randrange(4)) for name in solved.expression.names if rng.random() < 0.4)

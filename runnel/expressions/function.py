@@ -1,0 +1,123 @@
+"""`tensor_expr`: functions of tensors from the text of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runnel.core.avals import Shape
+from runnel.core.dispatch import apply
+from runnel.core.errors import ArgumentError, ExpressionError
+from runnel.core.surface import offered
+from runnel.core.tables import expand
+from runnel.expressions import printing
+from runnel.expressions.automatic import automatic
+from runnel.expressions.primitive import tensor_expression_p
+from runnel.expressions.resolving import operand_names, resolved
+from runnel.expressions.schedule import Schedule, Step, Steps
+from runnel.expressions.solving import Solved, solved
+from runnel.expressions.statement import Expression
+from runnel.expressions.views import as_view
+from runnel.ops.arguments import Array
+from runnel.ops.promotion import anchor, common_dtype, lifted
+
+expand.register(tensor_expression_p, as_view)
+
+
+class TensorExpression:
+    """A function of tensors, of the operands of its text in order of appearance. :meth:`schedule` gives the loops to
+    change, and :meth:`scheduled` the same function in these loops: with the same results."""
+
+    def __init__(self, text: str, sizes: dict[str, int], steps: Steps | None = None) -> None:
+        self.text = text
+        self.sizes = sizes
+        self.steps = steps
+        self._texts: dict[tuple[Shape, ...], str] = {}
+        self.names = operand_names(text, tuple(sizes))
+        if not self.names:
+            raise ExpressionError("[tensor_expr] received an expression without arrays; name one in its value.")
+
+    def __call__(self, *operands: Array, **named: Array) -> Array:
+        received = tuple(self._in_order(operands, named))
+        like, dtype = anchor(tensor_expression_p, received), common_dtype(tensor_expression_p, received)
+        xs = [lifted(like, x, dtype, 0) for x in received]
+        return apply(tensor_expression_p, *xs, text=self._text(*xs), schedule=self.steps)
+
+    def expression(self, *operands: Any) -> Expression:
+        """What the text means for ``operands``: arrays, or their shapes."""
+        shapes = tuple(tuple(getattr(x, "shape", x)) for x in operands)
+        return resolved(self.text, shapes, tuple(sorted(self.sizes.items())))
+
+    def canonical(self, *operands: Any) -> Expression:
+        """The same from its own text, in which all sizes are numbers: the text that programs have."""
+        return resolved(self._text(*operands), self.expression(*operands).shapes)
+
+    def schedule(self, *operands: Any) -> Schedule:
+        """The loops that the expression is at first, for ``operands`` (arrays or shapes): one for each index."""
+        return Schedule(self._solved(operands))
+
+    def automatic(self, *operands: Any) -> Schedule:
+        """The schedule of calls without one of their own."""
+        return automatic(self._solved(operands))
+
+    def scheduled(self, schedule: Schedule | Sequence[Step] | None) -> TensorExpression:
+        """The same function in the loops of ``schedule``, or of steps as ``Schedule.steps`` has them; for None in those
+        that are chosen automatically. It is for operands of the shapes of the schedule."""
+        steps = schedule.steps if isinstance(schedule, Schedule) else schedule
+        return TensorExpression(self.text, self.sizes, None if steps is None else tuple(tuple(s) for s in steps))
+
+    def nest(self, *operands: Any) -> str:
+        """The nest of loops for ``operands`` (arrays or shapes of float32), as text of the loop IR."""
+        solution = self._solved(operands)
+        return printing.written(automatic(solution) if self.steps is None else Schedule(solution, self.steps))
+
+    def _solved(self, operands: tuple[Any, ...]) -> Solved:
+        return solved(self.canonical(*operands))
+
+    def _text(self, *operands: Any) -> str:
+        shapes = tuple(tuple(getattr(x, "shape", x)) for x in operands)
+        text = self._texts.get(shapes)
+        if text is None:
+            text = self._texts[shapes] = self.expression(*shapes).text
+        return text
+
+    def _in_order(self, operands: tuple[Array, ...], named: dict[str, Array]) -> list[Array]:
+        received = dict(zip(self.names, operands, strict=False))
+        expected = ", ".join(self.names)
+        twice = sorted(set(received) & set(named))
+        unknown = sorted(set(named) - set(self.names))
+        missing = [n for n in self.names if n not in received and n not in named]
+        if len(operands) > len(self.names) or twice or unknown or missing:
+            raise ArgumentError(
+                f"[tensor_expr] takes the operands {expected}; received {len(operands)} by position"
+                + (f" and {', '.join(named)} by name." if named else ".")
+            )
+        return [{**received, **named}[n] for n in self.names]
+
+    def __repr__(self) -> str:
+        sizes = "".join(f", {name}={size}" for name, size in self.sizes.items())
+        return f"tensor_expr({self.text!r}{sizes})"
+
+
+@offered("rn")
+def tensor_expr(text: str, **sizes: int) -> TensorExpression:
+    """A function of tensors that computes the tensor expression ``text``, as one kernel without intermediate values.
+
+    ``O[n, k] += I[n, c] * W[k, c]`` says that each element of the result is a sum over all values of the other indices.
+    Aggregations are ``=``, ``+=``, ``*=``, ``max=`` and ``min=``; constraints follow behind ``where``. Subscripts are
+    affine in indices; their ranges follow from the shapes of operands. ``docs/expressions.md`` has the language,
+    with the order in which terms are added.
+
+    Args:
+        text: the expression.
+        sizes: integers for names in it, as strides and dilations.
+
+    Raises:
+        ExpressionError: the text is no expression, or subscripts leave the arrays, with the position in the text.
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"[tensor_expr] received {type(text).__name__} as the expression; pass a string.")
+    for name, size in sizes.items():
+        if type(size) is not int:
+            raise ArgumentError(f"[tensor_expr] received {size!r} as the size {name}; pass an integer.")
+    return TensorExpression(text, sizes)
