@@ -20,6 +20,7 @@ from runnel.data.digits import digits
 from runnel.data.imdb import imdb
 from runnel.data.loader import DataLoader
 from runnel.data.mnist import mnist
+from runnel.data.randomness import sample_rng
 from runnel.data.sampling import (
     BatchSampler,
     RandomSampler,
@@ -31,6 +32,7 @@ from runnel.data.sampling import (
 from runnel.data.splitting import random_split
 from runnel.data.sst import Tree, sst
 from runnel.data.tiny_shakespeare import tiny_shakespeare
+from runnel.data.workers.info import WorkerInfo, get_worker_info
 
 __all__ = [
     "BatchSampler",
@@ -50,13 +52,16 @@ __all__ = [
     "TensorDataset",
     "Tree",
     "WeightedRandomSampler",
+    "WorkerInfo",
     "cifar10",
     "default_collate",
     "default_convert",
     "digits",
+    "get_worker_info",
     "imdb",
     "mnist",
     "random_split",
+    "sample_rng",
     "sst",
     "tiny_shakespeare",
 ]
