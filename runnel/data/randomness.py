@@ -11,7 +11,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,50 +25,25 @@ _STEP = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-class Draws(Protocol):
-    """A source of random numbers: Python numbers for one sample, arrays for a batch, of equal values."""
-
-    def uniform(self, low: float = 0.0, high: float = 1.0) -> Any:
-        """In [low, high): float64."""
-
-    def integer(self, low: int, high: int) -> Any:
-        """From low to high - 1: int64."""
-
-
-class SampleDraws:
-    """The random numbers of one sample."""
-
-    def __init__(self, key: int) -> None:
-        self._state = key
-
-    def word(self) -> int:
-        """64 random bits."""
-        self._state = (self._state + _STEP) & _MASK
-        return _mixed(self._state)
-
-    def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        return low + (self.word() >> 11) * 2.0**-53 * (high - low)
-
-    def integer(self, low: int, high: int) -> int:
-        return low + int((self.word() >> 11) * 2.0**-53 * (high - low))
-
-
-class BatchDraws:
-    """The random numbers of several samples: each number is an array, of what each sample would draw by itself."""
+class Draws:
+    """The random numbers of several samples, or of one: each is an array with a number for each sample, which is what
+    the sample draws if it is read by itself."""
 
     def __init__(self, keys: np.ndarray) -> None:
         self._state = keys
 
     def word(self) -> np.ndarray:
-        """64 random bits for each sample."""
+        """64 random bits for each sample: uint64."""
         self._state = self._state + np.uint64(_STEP)
         return _mixed_array(self._state)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> np.ndarray:
+        """Numbers in [low, high): float64."""
         return low + (self.word() >> np.uint64(11)) * 2.0**-53 * (high - low)
 
-    def integer(self, low: int, high: int) -> np.ndarray:
-        return low + ((self.word() >> np.uint64(11)) * 2.0**-53 * (high - low)).astype(np.int64)
+    def integer(self, low: Any, high: Any) -> np.ndarray:
+        """Numbers from low to high - 1: int64. The bounds may be arrays."""
+        return low + (self.uniform() * (high - low)).astype(np.int64)
 
 
 def sample_key(epoch_key: int, number: Any) -> int:
@@ -80,8 +55,8 @@ def sample_key(epoch_key: int, number: Any) -> int:
     return _mixed((epoch_key + _STEP * (number + 1)) & _MASK)
 
 
-def sample_keys(epoch_key: int, numbers: Sequence[int]) -> np.ndarray:
-    """The keys of several samples: uint64."""
+def sample_keys(epoch_key: int, numbers: Sequence[Any]) -> np.ndarray:
+    """The keys of several samples: uint64. They are numbers."""
     steps = np.asarray(numbers, np.int64).astype(np.uint64) + np.uint64(1)
     return _mixed_array(np.uint64(epoch_key) + np.uint64(_STEP) * steps)
 
@@ -98,7 +73,7 @@ class _Current(threading.local):
     epoch_key: int | None = None
     number: Any = 0
     numbers: Sequence[Any] = ()
-    draws: SampleDraws | None = None
+    draws: Draws | None = None
     generators: dict[Device, Generator] | None = None  # that stand in for the default ones, kept for later samples
     seeded: frozenset[Device] = frozenset()
 
@@ -125,26 +100,34 @@ def start_sample(number: Any) -> None:
     _CURRENT.seeded = frozenset()
 
 
-def sample_draws() -> SampleDraws:
+def sample_draws() -> Draws:
     """The random numbers of the sample that is being read, behind those that it has drawn before. Outside of a
     DataLoader they are new ones, which follow from the default generator."""
     if _CURRENT.epoch_key is None:
-        return SampleDraws(new_key(None))
+        return Draws(sample_keys(new_key(None), [0]))
     if _CURRENT.draws is None:
-        _CURRENT.draws = SampleDraws(sample_key(_CURRENT.epoch_key, _CURRENT.number))
+        _CURRENT.draws = Draws(np.array([sample_key(_CURRENT.epoch_key, _CURRENT.number)], np.uint64))
     return _CURRENT.draws
 
 
-def batch_draws(count: int) -> BatchDraws:
+def batch_draws(count: int) -> Draws:
     """The same for ``count`` samples that are read at once."""
     if _CURRENT.epoch_key is None:
-        return BatchDraws(sample_keys(new_key(None), range(count)))
+        return Draws(sample_keys(new_key(None), range(count)))
     if len(_CURRENT.numbers) != count:
         raise RunnelError(
             f"[collated] the loader asks for {len(_CURRENT.numbers)} samples and {count} are read; a data set's "
             "collated(indices) reads one for each index."
         )
-    return BatchDraws(sample_keys(_CURRENT.epoch_key, _CURRENT.numbers))
+    return Draws(sample_keys(_CURRENT.epoch_key, _CURRENT.numbers))
+
+
+def collate_rng() -> np.random.Generator:
+    """A NumPy generator for what is done with a whole batch: it follows from its first sample."""
+    if _CURRENT.epoch_key is None:
+        return np.random.Generator(np.random.Philox(key=new_key(None)))
+    first = _CURRENT.numbers[0] if len(_CURRENT.numbers) else 0
+    return np.random.Generator(np.random.Philox(key=_mixed(sample_key(_CURRENT.epoch_key, first) ^ _STEP)))
 
 
 @offered("data")
@@ -153,7 +136,7 @@ def sample_rng() -> np.random.Generator:
     of the sample, whatever worker reads it. Call it in ``__getitem__``, or in a transform; each call goes on where
     the last ended. Outside of a DataLoader it follows from the default generator (:func:`runnel.manual_seed`)."""
     draws = sample_draws()
-    return np.random.Generator(np.random.Philox(key=draws.word()))
+    return np.random.Generator(np.random.Philox(key=int(draws.word()[0])))
 
 
 def _stand_in(device: Device) -> Generator:
