@@ -38,6 +38,7 @@ from runnel.data.sampling import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from runnel.data.sharding import DistributedSampler
 from runnel.data.splitting import random_split
 from runnel.data.sst import Tree, sst
 from runnel.data.tiny_shakespeare import tiny_shakespeare
@@ -55,6 +56,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "ImageFolder",
     "IterableDataset",
     "Packed",

@@ -34,9 +34,7 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise ArgumentError(
-                "[DistributedSampler] no other processes are known here: pass num_replicas and rank."
-            )
+            raise ArgumentError("[DistributedSampler] no other processes are known here: pass num_replicas and rank.")
         if not 0 <= rank < num_replicas:
             raise ArgumentError(f"[DistributedSampler] rank is below num_replicas; received {rank} and {num_replicas}.")
         self.dataset = dataset

@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -70,6 +71,7 @@ def children() -> set[int]:
 @pytest.fixture(autouse=True)
 def nothing_remains() -> Iterator[None]:
     """No process, no file of shared memory, no handle."""
+    resource_tracker.ensure_running()  # stays, with a handle, once something starts by 'spawn'
     before = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
     yield
     gc.collect()  # errors that were caught keep their frames
@@ -255,6 +257,18 @@ def test_without_a_time_out_a_hanging_worker_is_a_warning(monkeypatch: pytest.Mo
         assert next(batches).tolist() == [5, 1]
         del batches
     assert "worker 0" in str(caught[0].message) and "reading sample 0" in str(caught[0].message)
+
+
+def test_a_worker_without_memory_to_share_is_told() -> None:
+    def limit(number: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    loader = DataLoader([np.zeros(1000), np.zeros(10**6)], 1, num_workers=1, worker_init_fn=limit)
+    batches = iter(loader)
+    assert next(batches).shape == (1, 1000)
+    with pytest.raises(MemoryError, match=r"no shared memory of \d+ bytes for a batch"):
+        next(batches)
+    assert loader.state_dict()["position"] == 1
 
 
 def test_what_cannot_be_sent_to_a_new_process_is_told() -> None:
