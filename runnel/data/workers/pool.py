@@ -52,7 +52,10 @@ class Worker:
         """Start the process, deaf to Ctrl-C from its first moment on."""
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self.process.start()
+            with warnings.catch_warnings():
+                # from Python 3.12 on: this process has threads, and forks are prepared for them
+                warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+                self.process.start()
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ArgumentError(
                 f"[DataLoader] the data set, collate_fn or worker_init_fn cannot be sent to a worker process: {error}. "
