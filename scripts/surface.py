@@ -111,7 +111,13 @@ NAMESPACES = {
     "data": Namespace(
         "data/__init__.py",
         "Data sets, their samples in order and in batches, and loaders of well-known ones as arrays.",
+        late=(("runnel.data", "text"), ("runnel.data", "transforms")),
     ),
+    "image_transforms": Namespace(
+        "data/transforms/__init__.py",
+        "Transforms of images, under torchvision's names.",
+    ),
+    "text": Namespace("data/text/__init__.py", "Texts as numbers: words, vocabularies, sequences of one length."),
 }
 
 

@@ -18,6 +18,7 @@ RunnelError
 │   └── AuditError                   a later trace differs from the compiled one
 ├── StateError (ValueError)          a saved state does not fit what it was to be loaded into
 ├── FileError (OSError)              a file could not be written, or is not what it should be
+├── WorkerError (RuntimeError)       a worker process of a DataLoader died, hung, or raised what cannot be passed on
 ├── MemoryBudgetError (MemoryError)  a program cannot be made to fit into its memory_budget
 ├── SettingError (ValueError)        a switch or a RUNNEL_* variable has a value that it does not accept
 ├── NonFiniteError (ArithmeticError) a NaN or infinity found in debug mode
@@ -117,6 +118,12 @@ class StateError(RunnelError, ValueError):
 class FileError(RunnelError, OSError):
     """A file could not be written, and what was there is as it was; or a file that was read is damaged or of another
     kind. The error of the operating system is its cause."""
+
+
+class WorkerError(RunnelError, RuntimeError):
+    """A worker process of a DataLoader died, gave no batch within the time-out, or raised an error that cannot be
+    passed on. The message names the worker and what it was doing. No process is left behind, and the loader's
+    ``state_dict()`` still says which batches have been given."""
 
 
 class MemoryBudgetError(RunnelError, MemoryError):

@@ -80,6 +80,12 @@ num_threads = Switch(
 )
 cache = Switch("cache", flag, True, "Keep compiled kernels and programs on disk.")
 cache_dir = Switch("cache_dir", folder, "", "Folder of kernels and programs; empty = the user's cache folder.")
+data_dir = Switch(
+    "data_dir",
+    folder,
+    "",
+    "Folder where data sets are looked for and downloads are kept; empty = the user's cache folder.",
+)
 cache_size = Switch(
     "cache_size", byte_count, 1 << 29, "The cache folder's bound in bytes; what was not used for longest goes first."
 )

@@ -7,6 +7,7 @@ import os
 import urllib.request
 import warnings
 from collections.abc import Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
         try:
             with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
                 data = answer.read(LARGEST + 1)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             failures.append(f"{url}: {error}")
             continue
         content = _intact(data, name, sha256, unpack)

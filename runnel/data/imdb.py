@@ -15,7 +15,7 @@ from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.npz import arrays
-from runnel.data.places import Folder, cache_folder, file_in
+from runnel.data.places import Folder, cache_folder, file_in, folder_of
 
 ARCHIVE = "imdb.npz"
 CHECKSUM = "69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f"  # SHA-256
@@ -41,13 +41,15 @@ def imdb(
 
     Args:
         folder: holds ``imdb_tokens.npz``, for ``train`` and ``test`` with ranks one review after the other (``_tok``),
-            where each begins and the last ends (``_off``), and labels (``_y``). By default Keras's file of the same
-            ranks is downloaded once, its checksum verified, and kept in the user's cache folder.
+            where each begins and the last ends (``_off``), and labels (``_y``). By default that which
+            ``RUNNEL_DATA_DIR`` names, if it has it; else Keras's file of the same ranks is downloaded once, its
+            checksum verified, and kept in the user's cache folder.
         length, words: how many labels a review has, and how many different labels there are.
         mirrors, checksum, cache: where to download from, what to expect, where to keep it.
     """
-    if folder is not None:
-        parts = _tokens(file_in(folder, "imdb", "imdb_tokens.npz"))
+    place = folder_of("imdb", folder, "imdb_tokens.npz")
+    if place is not None:
+        parts = _tokens(file_in(place, "imdb", "imdb_tokens.npz"))
     else:
         parts = _pickled(fetch(ARCHIVE, checksum, mirrors, cache_folder("imdb", cache)))
     (train, train_y), (test, test_y) = ((_prepared(ranks, offsets, length, words), y) for ranks, offsets, y in parts)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from runnel.core.errors import ArgumentError
 from runnel.core.surface import offered
+from runnel.data import preparing
 from runnel.data.collating import default_collate, default_convert
 from runnel.data.datasets import IterableDataset
+from runnel.data.epochs import Epoch
+from runnel.data.fetching import Source
+from runnel.data.progress import Order, Progress, checked
+from runnel.data.randomness import new_key
 from runnel.data.sampling import BatchSampler, RandomSampler, SequentialSampler
+from runnel.data.workers.pool import Pool
 from runnel.tensor.random import Generator
 
-Batches = Iterator[Any]
+_CONTEXTS: Final = ("thread", "fork", "spawn", "forkserver")
 
 
 @offered("data")
@@ -30,16 +34,24 @@ class DataLoader:
         shuffle: in random order; by default in that of the data set.
         sampler: the numbers of the samples in their order, in place of ``shuffle``.
         batch_sampler: lists of numbers, in place of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers: how many threads prepare batches ahead; 0 prepares each when it is asked for. The order is the
-            same. Code in Python gains from it where it waits or computes in NumPy or here.
+        num_workers: how many processes prepare batches ahead; 0 prepares each when it is asked for. Order and batches
+            are the same. Batches come through memory that the processes share.
         collate_fn: makes a batch of a list of samples; by default :func:`~runnel.data.collating.default_collate`.
-        pin_memory: accepted and without effect, as there is one memory; so are ``timeout``, ``worker_init_fn``,
-            ``multiprocessing_context``, ``persistent_workers`` and ``pin_memory_device``.
         drop_last: leave the last batch out where it is shorter.
-        generator: where the random order comes from, by default the default generator (``rn.manual_seed``).
-        prefetch_factor: how many batches each worker prepares ahead.
+        timeout: after how many seconds without a batch a WorkerError says what the workers are doing; 0 waits on, and
+            warns after a minute.
+        worker_init_fn: called in each worker with its number before it begins.
+        multiprocessing_context: how workers start: "fork", "spawn" or "forkserver", a context of ``multiprocessing``,
+            or "thread" for threads of this process. By default as ``multiprocessing`` does.
+        generator: where the random order and the samples' random numbers come from, by default the default generator
+            (``rn.manual_seed``). Each epoch takes one key of it, and one for the order.
+        prefetch_factor: how many batches each worker prepares ahead (2).
+        persistent_workers: keep the processes from epoch to epoch.
+        pin_memory, pin_memory_device, in_order: accepted and without effect: there is one memory, and batches always
+            come in order.
 
-    ArgumentError for arguments that exclude one another.
+    ArgumentError for arguments that exclude one another. While batches are taken: what ``__getitem__`` and
+    ``collate_fn`` raise, with the worker's traceback as its cause; WorkerError for a worker that dies or is too late.
     """
 
     def __init__(
@@ -61,14 +73,16 @@ class DataLoader:
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
         pin_memory_device: str = "",
+        in_order: bool = True,
     ) -> None:
         in_sequence = isinstance(dataset, IterableDataset)
         _require_number("num_workers", num_workers, 0)
         _require_number("prefetch_factor", 2 if prefetch_factor is None else prefetch_factor, 1)
-        if in_sequence and (shuffle or sampler is not None or batch_sampler is not None or num_workers):
+        _check_workers(num_workers, multiprocessing_context, timeout, persistent_workers, in_sequence)
+        if in_sequence and (shuffle or sampler is not None or batch_sampler is not None):
             raise ArgumentError(
                 "[DataLoader] an IterableDataset comes in its own order, one sample after the other; leave shuffle, "
-                "sampler, batch_sampler and num_workers out."
+                "sampler and batch_sampler out."
             )
         if sampler is not None and shuffle:
             raise ArgumentError("[DataLoader] sampler and shuffle both choose the order; pass one of them.")
@@ -88,6 +102,8 @@ class DataLoader:
         self.pin_memory = pin_memory
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.persistent_workers = persistent_workers
         self.batch_size = None if batch_sampler is not None else batch_size
         self.sampler: Any = sampler
         if sampler is None and not in_sequence:
@@ -97,57 +113,134 @@ class DataLoader:
             self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
         is_batched = self.batch_sampler is not None or batch_size is not None
         self.collate_fn: Callable[[Any], Any] = collate_fn or (default_collate if is_batched else default_convert)
+        self._source = Source(dataset, self.collate_fn, is_batched, self.batch_size, drop_last)
+        self._in_sequence = in_sequence
+        self._order = Order(generator, sampler, batch_sampler, getattr(batch_sampler, "sampler", None))
+        self._pool: Pool | None = None
+        self._epochs = 0  # that have begun
+        self._progress: Progress | None = None
+        self._resumed: dict[str, Any] | None = None
 
-    def __iter__(self) -> Batches:
-        if isinstance(self.dataset, IterableDataset):
-            return self._in_sequence(iter(self.dataset))
-        if self.batch_sampler is None:
-            return self._prepared(iter(self.sampler), lambda number: self.collate_fn(self.dataset[number]))
-        return self._prepared(iter(self.batch_sampler), self._batch)
+    def __iter__(self) -> Iterator[Any]:
+        resumed, self._resumed = self._resumed, None
+        if resumed is None:
+            progress = Progress(self._epochs, self._order)
+            epoch_key, requests = self._drawn()
+        else:
+            progress = Progress(resumed["epoch"], self._order)
+            epoch_key, requests = self._drawn_again(resumed, progress)
+        self._epochs = progress.epoch + 1
+        self._progress = progress
+        first = progress.position
+        if self.num_workers and self.multiprocessing_context != "thread":
+            pool = self._workers(epoch_key)
+            pool.is_busy = True
+            batches = self._from_processes(pool, requests, first, epoch_key)
+            return Epoch(batches, progress, pool, pool is self._pool)
+        if self._in_sequence:
+            batches = preparing.in_sequence(self._source, first, epoch_key)
+        elif self.num_workers:
+            ahead = self._ahead
+            batches = preparing.on_threads(
+                self._source, requests, first, epoch_key, self.num_workers, ahead, self.timeout
+            )
+        else:
+            batches = preparing.in_turn(self._source, requests, epoch_key)
+        return Epoch(batches, progress, None, False)
 
     def __len__(self) -> int:
         """The number of batches. TypeError where the data set or the sampler has no length."""
-        if not isinstance(self.dataset, IterableDataset):
+        if not self._in_sequence:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        count: int = len(self.dataset)  # type: ignore[arg-type]
+        count: int = len(self.dataset)
         if self.batch_size is None:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
-    def _batch(self, numbers: Sequence[int]) -> Any:
-        """The batch of the samples ``numbers``."""
-        collated = getattr(self.dataset, "collated", None)
-        if collated is not None and self.collate_fn is default_collate:
-            return collated(numbers)
-        several = getattr(self.dataset, "__getitems__", None)
-        return self.collate_fn(several(numbers) if several is not None else [self.dataset[i] for i in numbers])
+    def state_dict(self) -> dict[str, Any]:
+        """How far the latest epoch has come, as ints, lists and dicts: its number, how many batches it has given, and
+        the states of the generators and samplers that its order follows from. What workers have prepared ahead does not
+        count. The state of the default generator is that of the epoch's begin; where the program goes on drawing is
+        saved with ``rn.get_rng_state()``."""
+        if self._resumed is not None:
+            return self._resumed
+        progress = self._progress
+        if progress is None or progress.is_done:
+            progress = Progress(self._epochs, self._order)
+        return progress.state(self._order, self._fits())
 
-    def _in_sequence(self, samples: Iterator[Any]) -> Batches:
-        """The batches of an IterableDataset."""
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next ``for`` go on where a loader like this was when ``state_dict`` was called: the same batches
+        follow, to the bit, with any number of workers. StateError if the loader is another."""
+        self._resumed = checked(state, self._order, self._fits())
 
-    def _prepared(self, keys: Iterator[Any], prepare: Callable[[Any], Any]) -> Batches:
-        """What ``prepare`` makes of each key, in their order; ahead of time where there are workers."""
-        if not self.num_workers:
-            yield from map(prepare, keys)
-            return
-        ahead = self.num_workers * (self.prefetch_factor or 2)
-        workers = ThreadPoolExecutor(self.num_workers, thread_name_prefix="DataLoader")
-        pending: collections.deque[Future[Any]] = collections.deque()
+    @property
+    def _ahead(self) -> int:
+        """How many batches are prepared ahead."""
+        return self.num_workers * (self.prefetch_factor or 2)
+
+    def _fits(self) -> dict[str, Any]:
+        """What must be equal for a position to mean the same."""
+        size = len(self.dataset) if hasattr(self.dataset, "__len__") else None
+        fits = {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": size}
+        return fits | {"streams": max(self.num_workers, 1)} if self._in_sequence else fits
+
+    def _drawn(self) -> tuple[int, Iterator[Any]]:
+        """The key of a new epoch, and the numbers of the samples of each batch."""
+        epoch_key = new_key(self.generator)
+        if self._in_sequence:
+            return epoch_key, iter(())
+        return epoch_key, iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def _drawn_again(self, state: dict[str, Any], progress: Progress) -> tuple[int, Iterator[Any]]:
+        """The same of an epoch that was left, less the batches that it has given."""
+        resumed = Progress.default_state()
+        progress.load(state)
+        self._order.go_to(progress.at_start, progress.samplers)
+        Progress.set_default_state(progress.default_at_start)
         try:
-            for key in keys:
-                pending.append(workers.submit(prepare, key))
-                if len(pending) >= ahead:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+            epoch_key, requests = self._drawn()
+            requests = itertools.islice(requests, 0 if self._in_sequence else progress.position, None)
         finally:
-            workers.shutdown(wait=True, cancel_futures=True)
+            Progress.set_default_state(resumed)
+        self._order.go_to(state["generators"], progress.samplers)
+        return epoch_key, requests
+
+    def _workers(self, epoch_key: int) -> Pool:
+        """Processes for an epoch: new ones, unless there are some to use again."""
+        pool = self._pool
+        if pool is not None and pool.is_open and not pool.is_busy:
+            return pool
+        pool = Pool(
+            self._source,
+            self.num_workers,
+            epoch_key >> 1,
+            is_stream=self._in_sequence,
+            worker_init_fn=self.worker_init_fn,
+            context=self.multiprocessing_context,
+        )
+        if self.persistent_workers and (self._pool is None or not self._pool.is_open):
+            self._pool = pool
+        return pool
+
+    def _from_processes(self, pool: Pool, requests: Iterator[Any], first: int, epoch_key: int) -> Iterator[Any]:
+        if self._in_sequence:
+            return preparing.in_processes_in_sequence(pool, first, epoch_key, self._ahead, self.timeout)
+        return preparing.in_processes(pool, requests, first, epoch_key, self._ahead, self.timeout)
+
+
+def _check_workers(count: int, context: Any, timeout: float, persistent: bool, in_sequence: bool) -> None:
+    if isinstance(context, str) and context not in _CONTEXTS:
+        raise ArgumentError(
+            f"[DataLoader] multiprocessing_context is one of {', '.join(_CONTEXTS)}, or a context; received "
+            f"{context!r}."
+        )
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout < 0:
+        raise ArgumentError(f"[DataLoader] timeout is a number of seconds, 0 or more; received {timeout!r}.")
+    if persistent and not count:
+        raise ArgumentError("[DataLoader] persistent_workers needs num_workers of 1 or more.")
+    if in_sequence and count and context == "thread":
+        raise ArgumentError("[DataLoader] threads cannot share an IterableDataset; use processes, or num_workers=0.")
 
 
 def _require_number(name: str, value: Any, least: int) -> None:

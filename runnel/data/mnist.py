@@ -1,4 +1,5 @@
-"""MNIST: 70,000 handwritten digits of 28×28 pixels (Y. LeCun, C. Cortes, C. Burges)."""
+"""MNIST, 70,000 handwritten digits of 28×28 pixels (Y. LeCun, C. Cortes, C. Burges), and Fashion-MNIST, as many pieces
+of clothing (H. Xiao, K. Rasul, R. Vollgraf, 2017)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.idx import read_idx
-from runnel.data.places import Folder, cache_folder, file_in
+from runnel.data.places import Folder, cache_folder, file_in, folder_of
 
 PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 # SHA-256 of the uncompressed files.
@@ -22,9 +23,22 @@ CHECKSUMS: Mapping[str, str] = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
+# SHA-256 of the compressed files.
+FASHION_CHECKSUMS: Mapping[str, str] = {
+    "train-images-idx3-ubyte": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+    "train-labels-idx1-ubyte": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+    "t10k-images-idx3-ubyte": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+    "t10k-labels-idx1-ubyte": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+}
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist",
     "https://storage.googleapis.com/cvdf-datasets/mnist",
+)
+
+
+FASHION_MIRRORS = (
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
 )
 
 
@@ -32,34 +46,82 @@ MIRRORS = (
 def mnist(
     folder: Folder | None = None,
     *,
+    scaled: bool = True,
     mirrors: Sequence[str] = MIRRORS,
     checksums: Mapping[str, str] = CHECKSUMS,
     cache: Path | None = None,
 ) -> Classification:
-    """MNIST with pixels in [0, 1].
+    """MNIST: pixels in [0, 1], float32 (N, 784); or images as they come, uint8 (N, 1, 28, 28), for transforms.
 
     Args:
-        folder: holds the four idx files, compressed or not. By default they are downloaded once, their checksums
-            verified, and kept in the user's cache folder.
-        mirrors, checksums, cache: where to download from, what to expect, where to keep it.
+        folder: holds the four idx files, compressed or not. By default that which ``RUNNEL_DATA_DIR`` names, if it has
+            them; else they are downloaded once, their checksums verified, and kept in the user's cache folder.
+        scaled: whether pixels are floats.
+        mirrors, checksums, cache: where to download from, what to expect (SHA-256 of the uncompressed files), where to
+            keep it.
     """
-    if folder is not None:
-        parts = [_from_folder(folder, part) for part in PARTS]
+    return _read("mnist", folder, scaled, mirrors, checksums, cache, unpack=True)
+
+
+@offered("data")
+def fashion_mnist(
+    folder: Folder | None = None,
+    *,
+    scaled: bool = True,
+    mirrors: Sequence[str] = FASHION_MIRRORS,
+    checksums: Mapping[str, str] = FASHION_CHECKSUMS,
+    cache: Path | None = None,
+) -> Classification:
+    """Fashion-MNIST: pixels in [0, 1], float32 (N, 784); or images as they come, uint8 (N, 1, 28, 28), for transforms.
+    Classes are T-shirt, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag and ankle boot.
+
+    Args:
+        folder, scaled, mirrors, cache: as of :func:`mnist`.
+        checksums: SHA-256 of the compressed files.
+    """
+    return _read("fashion_mnist", folder, scaled, mirrors, checksums, cache, unpack=False)
+
+
+def _read(
+    name: str,
+    folder: Folder | None,
+    scaled: bool,
+    mirrors: Sequence[str],
+    checksums: Mapping[str, str],
+    cache: Path | None,
+    *,
+    unpack: bool,
+) -> Classification:
+    """``unpack`` says whether checksums are of the uncompressed files."""
+    place = folder_of(name, folder, *_names(PARTS[0]))
+    if place is not None:
+        parts = [_from_folder(name, place, part) for part in PARTS]
     else:
-        directory = cache_folder("mnist", cache)
-        parts = [read_idx(fetch(f"{part}.gz", checksums[part], mirrors, directory), part) for part in PARTS]
+        kept = cache_folder(name, cache)
+        contents = [fetch(f"{part}.gz", checksums[part], mirrors, kept, unpack=unpack) for part in PARTS]
+        parts = [read_idx(content, part) for content, part in zip(contents, PARTS, strict=True)]
     train_x, train_y, test_x, test_y = parts
     for images, labels in ((train_x, train_y), (test_x, test_y)):
         if images.ndim != 3 or labels.shape != images.shape[:1]:
-            raise RunnelError(f"[mnist] images of shape {images.shape} and labels of shape {labels.shape} do not fit.")
-    return Classification("mnist", _pixels(train_x), train_y.astype(np.int64), _pixels(test_x), test_y.astype(np.int64))
+            raise RunnelError(f"[{name}] images of shape {images.shape} and labels of shape {labels.shape} do not fit.")
+    pixels = _scaled if scaled else _images
+    return Classification(name, pixels(train_x), train_y.astype(np.int64), pixels(test_x), test_y.astype(np.int64))
 
 
-def _from_folder(folder: Folder, part: str) -> np.ndarray:
-    path = file_in(folder, "mnist", f"{part}.gz", part, part.replace("-idx", ".idx"))
+def _names(part: str) -> tuple[str, ...]:
+    """What the file of a part may be called."""
+    return f"{part}.gz", part, part.replace("-idx", ".idx")
+
+
+def _from_folder(name: str, folder: Folder, part: str) -> np.ndarray:
+    path = file_in(folder, name, *_names(part))
     return read_idx(path.read_bytes(), str(path))
 
 
-def _pixels(images: np.ndarray) -> np.ndarray:
+def _scaled(images: np.ndarray) -> np.ndarray:
     scaled: np.ndarray = images.reshape(len(images), -1).astype(np.float32) / 255
     return scaled
+
+
+def _images(images: np.ndarray) -> np.ndarray:
+    return images[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
@@ -67,12 +68,13 @@ class RandomSampler(Sampler[int]):
         size, count = len(self.data_source), self.num_samples
         if not size and count:
             raise ArgumentError(f"[RandomSampler] {count} samples are asked of a data set without any.")
+        # all is drawn now: what others draw while the numbers are taken changes nothing
         if self.replacement:
-            yield from (drawn(count, self.generator) * size).astype(np.int64).tolist()
-            return
-        while count > 0:
-            yield from permutation(size, self.generator)[:count].tolist()
-            count -= size
+            return iter((drawn(count, self.generator) * size).astype(np.int64).tolist())
+        key = next_key(self.generator, None)
+        passes = -(-count // size) if size else 0
+        orders = (_order(size, key if i == 0 else ops.fold_in(key, i)) for i in range(passes))
+        return itertools.islice(itertools.chain.from_iterable(order.tolist() for order in orders), count)
 
     def __len__(self) -> int:
         return self.num_samples
@@ -139,8 +141,11 @@ class BatchSampler(Sampler[list[int]]):
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
+        return self._batches(iter(self.sampler))  # which may draw at random, now and not with the first batch
+
+    def _batches(self, numbers: Iterator[int]) -> Iterator[list[int]]:
         batch: list[int] = []
-        for number in self.sampler:
+        for number in numbers:
             batch.append(number)
             if len(batch) == self.batch_size:
                 yield batch
@@ -155,15 +160,19 @@ class BatchSampler(Sampler[list[int]]):
 
 def permutation(size: int, generator: Generator | None) -> np.ndarray:
     """The numbers below ``size`` in random order: int64."""
-    return np.argsort(_words(size, generator), kind="stable")
+    return _order(size, next_key(generator, None))
 
 
 def drawn(count: int, generator: Generator | None) -> np.ndarray:
     """Uniform float64 numbers in [0, 1)."""
-    return (_words(count, generator) >> np.uint64(11)) * 2.0**-53
+    return (_words(count, next_key(generator, None)) >> np.uint64(11)) * 2.0**-53
 
 
-def _words(count: int, generator: Generator | None) -> np.ndarray:
+def _order(size: int, key: Any) -> np.ndarray:
+    return np.argsort(_words(size, key), kind="stable")
+
+
+def _words(count: int, key: Any) -> np.ndarray:
     """Random uint64 numbers."""
-    high, low = ops.random_bits(next_key(generator, None), (2, count)).numpy().astype(np.uint64)
+    high, low = ops.random_bits(key, (2, count)).numpy().astype(np.uint64)
     return (high << np.uint64(32)) | low

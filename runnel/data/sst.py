@@ -3,14 +3,22 @@ good) (R. Socher et al., "Recursive deep models for semantic compositionality ov
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from runnel.core.errors import RunnelError
 from runnel.core.records import record
 from runnel.core.surface import offered
-from runnel.data.places import Folder, file_in
+from runnel.data.download import fetch
+from runnel.data.places import Folder, cache_folder, file_in, folder_of
 
+ARCHIVE = "trainDevTestTrees_PTB.zip"
+CHECKSUM = "5c613a4f673fc74097d523a2c83f38e0cc462984d847b82c7aaf36b01cbbbfcc"  # SHA-256 of the archive as it comes
+MIRRORS = ("https://nlp.stanford.edu/sentiment",)
 SPLITS = ("train", "dev", "test")
 _PIECES = re.compile(r"[()]|[^ \t\r\n()]+")  # a word may hold a no-break space, as "8 1/2" does
 
@@ -35,14 +43,45 @@ class Tree:
 
 
 @offered("data")
-def sst(folder: Folder, split: str = "train") -> list[Tree]:
-    """The trees of a split (train, dev or test), one for each line of ``folder/split.txt``, in bracketed form:
-    ``(3 (2 good) (2 fun))``."""
+def sst(
+    folder: Folder | None = None,
+    split: str = "train",
+    *,
+    mirrors: Sequence[str] = MIRRORS,
+    checksum: str = CHECKSUM,
+    cache: Path | None = None,
+) -> list[Tree]:
+    """The trees of a split (train, dev or test), one for each line of ``split.txt``, in bracketed form:
+    ``(3 (2 good) (2 fun))``.
+
+    Args:
+        folder: holds the three files. By default that which ``RUNNEL_DATA_DIR`` names, if it has them; else their
+            archive is downloaded once, its checksum verified, and kept in the user's cache folder.
+        mirrors, checksum, cache: where to download from, what to expect, where to keep it.
+    """
     if split not in SPLITS:
         raise ValueError(f"[sst] a split is one of {', '.join(SPLITS)}; received {split!r}.")
-    path: Path = file_in(folder, "sst", f"{split}.txt")
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [parse(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+    name = f"{split}.txt"
+    place = folder_of("sst", folder, name, f"trees/{name}")
+    if place is not None:
+        path = file_in(place, "sst", name, f"trees/{name}")
+        where, content = str(path), path.read_bytes()
+    else:
+        archive = fetch(ARCHIVE, checksum, mirrors, cache_folder("sst", cache), unpack=False)
+        where, content = f"{ARCHIVE}:{name}", _member(archive, f"trees/{name}")
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise RunnelError(f"[sst] '{where}' is no UTF-8 text: {error}.") from None
+    return [parse(line, f"{where}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+
+
+def _member(archive: bytes, name: str) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as files:
+            return files.read(name)
+    except (KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise RunnelError(f"[sst] {ARCHIVE} has no intact {name}: {error}.") from None
 
 
 def parse(line: str, where: str = "tree") -> Tree:

@@ -9,7 +9,7 @@ from runnel.core.errors import RunnelError
 from runnel.core.surface import offered
 from runnel.data.characters import Characters
 from runnel.data.download import fetch
-from runnel.data.places import Folder, cache_folder, file_in
+from runnel.data.places import Folder, cache_folder, file_in, folder_of
 
 TEXT = "input.txt"
 CHECKSUM = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"  # SHA-256
@@ -28,13 +28,14 @@ def tiny_shakespeare(
     """The text as labels of its characters; the last ``held_out`` of it is for validation.
 
     Args:
-        folder: holds ``input.txt``. By default it is downloaded once, its checksum verified, and kept in the user's
-            cache folder.
+        folder: holds ``input.txt``. By default that which ``RUNNEL_DATA_DIR`` names, if it has it; else it is
+            downloaded once, its checksum verified, and kept in the user's cache folder.
         held_out: the share of the text that training does not see.
         mirrors, checksum, cache: where to download from, what to expect, where to keep it.
     """
-    if folder is not None:
-        content = file_in(folder, "tinyshakespeare", TEXT).read_bytes()
+    place = folder_of("tinyshakespeare", folder, TEXT)
+    if place is not None:
+        content = file_in(place, "tinyshakespeare", TEXT).read_bytes()
     else:
         content = fetch(TEXT, checksum, mirrors, cache_folder("tinyshakespeare", cache))
     try:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import numpy as np
@@ -91,17 +92,26 @@ def _state(seed: int) -> np.ndarray:
 _DEFAULTS: Final = {device: Generator(0, device=device) for device in devices()}
 
 
+class _StandIn(threading.local):
+    """What gives this thread its default generators, in place of the usual ones."""
+
+    generator: Callable[[Device], Generator] | None = None
+
+
+STAND_IN: Final = _StandIn()
+
+
 def default_on(device: Device) -> Generator:
     """The generator of those who name none, on ``device``: each has its own, and equal seeds give equal streams."""
-    return _DEFAULTS[device]
+    return _DEFAULTS[device] if STAND_IN.generator is None else STAND_IN.generator(device)
 
 
 @offered("rn", "random")
 def manual_seed(seed: int) -> None:
     """Seed the default generator of every device: equal seeds give equal numbers, on any number of threads, eager and
     compiled, on whatever device."""
-    for generator in _DEFAULTS.values():
-        generator.seed(seed)
+    for device in _DEFAULTS:
+        default_on(device).seed(seed)
 
 
 @offered("rn", "random")

@@ -84,28 +84,34 @@ def test_a_random_order_follows_from_the_seed_alone() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_workers_change_neither_order_nor_batches(workers: int) -> None:
+def test_threads_change_neither_order_nor_batches(workers: int) -> None:
     threads = set()
+
+    def loader(data: Squares, workers: int) -> DataLoader:
+        context = "thread" if workers else None
+        return DataLoader(
+            data, 3, True, num_workers=workers, multiprocessing_context=context, generator=rn.Generator(1)
+        )
 
     class Watched(Squares):
         def __getitem__(self, index: int) -> int:
             threads.add(threading.current_thread())
             return super().__getitem__(index)
 
-    alone, ahead = (DataLoader(Watched(), 3, True, num_workers=n, generator=rn.Generator(1)) for n in (0, workers))
+    alone, ahead = (loader(Watched(), workers=n) for n in (0, workers))
     assert order_of(alone) == order_of(ahead) and len(threads) > 1
     next(iter(ahead))  # left in the middle: the workers end
     assert sum(t.is_alive() for t in threads) == 1
 
 
-def test_an_error_in_a_worker_comes_at_its_place() -> None:
+def test_an_error_on_a_thread_comes_at_its_place() -> None:
     class Broken(Squares):
         def __getitem__(self, index: int) -> int:
             if index == 7:
                 raise OSError("no sample 7")
             return index
 
-    batches = iter(DataLoader(Broken(), 2, num_workers=2))
+    batches = iter(DataLoader(Broken(), 2, num_workers=2, multiprocessing_context="thread"))
     assert [next(batches).tolist() for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
     with pytest.raises(OSError, match="no sample 7"):
         next(batches)
@@ -180,6 +186,9 @@ def test_samples_of_any_form_are_put_together() -> None:
         ({"shuffle": True, "sampler": [1]}, "both choose the order"),
         ({"batch_sampler": [[1]], "shuffle": True}, "batch_sampler chooses"),
         ({"batch_size": None, "drop_last": True}, "no last batch"),
+        ({"multiprocessing_context": "threads"}, "one of thread, fork, spawn"),
+        ({"timeout": -1}, "number of seconds"),
+        ({"persistent_workers": True}, "num_workers of 1 or more"),
     ],
 )
 def test_arguments_that_exclude_one_another_are_refused(options: dict[str, Any], message: str) -> None:

@@ -29,6 +29,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
             f"docs/{name}.md"
             for name in (
                 "compile",
+                "data",
                 "extending",
                 "from_scratch",
                 "debugging",

@@ -1,0 +1,114 @@
+"""One batch of a data set: samples read and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+from runnel.data.collating import default_collate
+from runnel.data.randomness import reading, start_sample
+
+
+class Observer(Protocol):
+    """Hears what is being done."""
+
+    def sample(self, number: int) -> None:
+        """A sample is read next."""
+
+    def collating(self) -> None:
+        """The samples are put together next."""
+
+
+class Unobserved:
+    """Nobody wants to know."""
+
+    def sample(self, number: int) -> None:
+        pass
+
+    def collating(self) -> None:
+        pass
+
+
+class Source(NamedTuple):
+    """What batches are made of. ``batch_size`` and ``drop_last`` are of an iterable data set, which is not batched if
+    ``is_batched`` is False; otherwise each request names its samples."""
+
+    dataset: Any
+    collate_fn: Callable[[Any], Any]
+    is_batched: bool
+    batch_size: int | None = None
+    drop_last: bool = False
+
+    def fetch(self, epoch_key: int, numbers: Any, observer: Observer) -> Any:
+        """The batch of samples ``numbers``; the sample, if it is one number of a loader without batches."""
+        if not self.is_batched:
+            with reading(epoch_key, [numbers]):
+                observer.sample(_shown(numbers))
+                sample = self.dataset[numbers]
+                observer.collating()
+                return self.collate_fn(sample)
+        with reading(epoch_key, numbers):
+            collated = getattr(self.dataset, "collated", None)
+            if collated is not None and self.collate_fn is default_collate:
+                observer.sample(_shown(numbers[0] if len(numbers) else 0))
+                return collated(numbers)
+            samples = self._samples(numbers, observer)
+            observer.collating()
+            return self.collate_fn(samples)
+
+    def _samples(self, numbers: Sequence[Any], observer: Observer) -> Any:
+        several = getattr(self.dataset, "__getitems__", None)
+        if several is not None:
+            observer.sample(_shown(numbers[0] if len(numbers) else 0))
+            return several(numbers)
+        dataset, samples = self.dataset, []
+        for number in numbers:
+            start_sample(number)
+            observer.sample(_shown(number))
+            samples.append(dataset[number])
+        return samples
+
+
+class Stream:
+    """The batches of an iterable data set, one after the other. Its samples are counted from ``first`` on."""
+
+    def __init__(self, source: Source, epoch_key: int, first: int = 0) -> None:
+        self._source = source
+        self._epoch_key = epoch_key
+        self._next = first
+        self._samples: Iterator[Any] | None = None
+
+    def batch(self, observer: Observer, skipped: bool = False) -> Any:
+        """The next batch, which is not put together if it is ``skipped``. StopIteration after the last one."""
+        size = self._source.batch_size if self._source.is_batched else 1
+        samples = list(islice(self._read(observer), size))
+        if not samples or (self._source.drop_last and self._source.is_batched and len(samples) < (size or 1)):
+            raise StopIteration
+        if skipped:
+            return None
+        observer.collating()
+        with reading(self._epoch_key, [self._next]):
+            return self._source.collate_fn(samples if self._source.is_batched else samples[0])
+
+    def _read(self, observer: Observer) -> Iterator[Any]:
+        """The samples, each with its own random numbers while it is read."""
+        while True:
+            with reading(self._epoch_key, [self._next]):
+                observer.sample(self._next)
+                try:
+                    if self._samples is None:
+                        self._samples = iter(self._source.dataset)
+                    sample = next(self._samples)
+                except StopIteration:
+                    return
+            self._next += 1
+            yield sample
+
+
+def _shown(number: Any) -> int:
+    """A sample's number for messages; keys of other kinds have none."""
+    try:
+        return int(number) if abs(int(number)) < 1 << 62 else -1
+    except (TypeError, ValueError):
+        return -1

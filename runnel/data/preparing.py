@@ -1,0 +1,112 @@
+"""How the batches of an epoch are prepared: when they are asked for, or ahead of time on threads or in processes.
+
+Each function gives the batches of its requests, in their order; ``first`` is the number of the first one.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from runnel.core.errors import WorkerError
+from runnel.data.fetching import Source, Stream, Unobserved
+from runnel.data.workers.pool import Failed, Pool, Worker
+from runnel.data.workers.process import Ended
+
+
+def in_turn(source: Source, requests: Iterator[Any], epoch_key: int) -> Iterator[Any]:
+    """Each batch when it is asked for."""
+    observer = Unobserved()
+    for numbers in requests:
+        yield source.fetch(epoch_key, numbers, observer)
+
+
+def in_sequence(source: Source, first: int, epoch_key: int) -> Iterator[Any]:
+    """The batches of an iterable data set, less the ``first`` ones."""
+    stream, observer = Stream(source, epoch_key), Unobserved()
+    try:
+        for _ in range(first):
+            stream.batch(observer, skipped=True)
+        while True:
+            batch = stream.batch(observer)
+            yield batch
+    except StopIteration:
+        return
+
+
+def on_threads(
+    source: Source, requests: Iterator[Any], first: int, epoch_key: int, count: int, ahead: int, timeout: float
+) -> Iterator[Any]:
+    """Batches that ``count`` threads prepare, ``ahead`` at most. WorkerError for one that takes longer than
+    ``timeout`` seconds (0: any time will do)."""
+    workers = ThreadPoolExecutor(count, thread_name_prefix="DataLoader")
+    pending: collections.deque[Future[Any]] = collections.deque()
+    observer = Unobserved()
+    is_stuck = False
+    try:
+        for number in itertools.count(first):
+            while len(pending) < ahead and (numbers := next(requests, None)) is not None:
+                pending.append(workers.submit(source.fetch, epoch_key, numbers, observer))
+            if not pending:
+                return
+            try:
+                batch = pending.popleft().result(timeout or None)
+            except TimeoutError as error:
+                is_stuck = True
+                raise WorkerError(f"[DataLoader] batch {number} did not come within {timeout:g} s.") from error
+            yield batch
+    finally:
+        workers.shutdown(wait=not is_stuck, cancel_futures=True)
+
+
+def in_processes(
+    pool: Pool, requests: Iterator[Any], first: int, epoch_key: int, ahead: int, timeout: float
+) -> Iterator[Any]:
+    """Batches that the workers of a pool prepare, whichever has least to do, ``ahead`` at most."""
+    answers: dict[int, Any] = {}
+    pool.begin(epoch_key)
+    asked = first
+    for number in itertools.count(first):
+        while asked - number < ahead and (numbers := next(requests, None)) is not None:
+            pool.ask(min(pool.workers, key=lambda worker: worker.outstanding), asked, numbers)
+            asked += 1
+        if asked == number:
+            return
+        yield _answer(pool, number, answers, timeout)
+
+
+def in_processes_in_sequence(pool: Pool, first: int, epoch_key: int, ahead: int, timeout: float) -> Iterator[Any]:
+    """Batches of an iterable data set, of which each worker has a copy: the workers give batches by turns, until each
+    has come to its end. The ``first`` ones are skipped."""
+    answers: dict[int, Any] = {}
+    pool.begin(epoch_key)
+    turns = itertools.cycle(pool.workers)
+    active = set(pool.workers)
+    asked_of: collections.deque[Worker] = collections.deque()
+    asked = answered = given = 0
+    while active:
+        while len(asked_of) < ahead:
+            worker = next(worker for worker in turns if worker in active)
+            asked_of.append(worker)
+            pool.ask(worker, asked, None, is_skipped=asked < first)
+            asked += 1
+        batch = _answer(pool, answered, answers, timeout)
+        answered += 1
+        worker = asked_of.popleft()
+        if isinstance(batch, Ended):
+            active.discard(worker)
+            continue
+        given += 1
+        if given > first:
+            yield batch
+
+
+def _answer(pool: Pool, number: int, answers: dict[int, Any], timeout: float) -> Any:
+    pool.wait(number, answers, timeout)
+    batch = answers.pop(number)
+    if isinstance(batch, Failed):
+        raise batch.error
+    return batch

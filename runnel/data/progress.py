@@ -1,0 +1,119 @@
+"""How far a loader has come: enough to go on, in another process, with the batch that would have come next."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from runnel.backends.context import default_device
+from runnel.core.errors import StateError
+from runnel.core.showing import short_repr
+from runnel.tensor.random import Generator, default_on
+
+_KEYS = ("epoch", "position", "default_generator", "generators", "generators_at_start", "samplers", "fits")
+
+
+class Order:
+    """Where a loader's order comes from: generators, and samplers of the user's that have states."""
+
+    def __init__(self, generator: Generator | None, *samplers: Any) -> None:
+        self._samplers = [s for s in samplers if hasattr(s, "state_dict") and hasattr(s, "load_state_dict")]
+        self._generators: list[Generator] = []
+        for each in (generator, *(getattr(sampler, "generator", None) for sampler in samplers)):
+            if isinstance(each, Generator) and not any(each is g for g in self._generators):
+                self._generators.append(each)
+
+    def generators(self) -> list[list[int]]:
+        """The states of the loader's own generators."""
+        return [g.get_state().tolist() for g in self._generators]
+
+    def samplers(self) -> list[Any]:
+        """The states of the samplers."""
+        return [s.state_dict() for s in self._samplers]
+
+    def go_to(self, generators: list[list[int]], samplers: list[Any]) -> None:
+        """Take over such states."""
+        for generator, state in zip(self._generators, generators, strict=True):
+            generator.set_state(np.asarray(state, np.uint32))
+        for sampler, state in zip(self._samplers, samplers, strict=True):
+            sampler.load_state_dict(state)
+
+    def fits(self, state: Mapping[str, Any]) -> bool:
+        """Whether a saved state has as many of each."""
+        counts = len(state["generators"]), len(state["generators_at_start"]), len(state["samplers"])
+        return counts == (len(self._generators), len(self._generators), len(self._samplers))
+
+
+class Progress:
+    """An epoch's number, what its order follows from, and how many of its batches have been given."""
+
+    def __init__(self, epoch: int, order: Order) -> None:
+        self.epoch = epoch
+        self.position = 0
+        self.is_done = False
+        self.default_at_start = self.default_state()
+        self.at_start = order.generators()
+        self.samplers = order.samplers()
+
+    @staticmethod
+    def default_state() -> list[int]:
+        """The state of the default generator."""
+        state: list[int] = default_on(default_device()).get_state().tolist()
+        return state
+
+    @staticmethod
+    def set_default_state(state: list[int]) -> None:
+        """Let the default generator go on from such a state."""
+        default_on(default_device()).set_state(np.asarray(state, np.uint32))
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Become that of an epoch that was left."""
+        self.position = state["position"]
+        self.default_at_start = state["default_generator"]
+        self.at_start, self.samplers = state["generators_at_start"], state["samplers"]
+
+    def state(self, order: Order, fits: dict[str, Any]) -> dict[str, Any]:
+        """All of it, as :func:`checked` takes it."""
+        return {
+            "epoch": self.epoch,
+            "position": self.position,
+            "default_generator": self.default_at_start,
+            "generators": order.generators(),
+            "generators_at_start": self.at_start,
+            "samplers": self.samplers,
+            "fits": fits,
+        }
+
+
+def checked(state: Mapping[str, Any], order: Order, fits: dict[str, Any]) -> dict[str, Any]:
+    """A state that was saved, if it is one of a loader like this. StateError if not."""
+    if not isinstance(state, Mapping) or set(state) != set(_KEYS):
+        received = sorted(state) if isinstance(state, Mapping) else short_repr(state)
+        raise StateError(f"[DataLoader] a state has {', '.join(_KEYS)}; received {received}. Nothing was loaded.")
+    plain = {key: _plain(value) for key, value in state.items()}
+    different = {key: value for key, value in fits.items() if plain["fits"].get(key) != value}
+    if different or not order.fits(plain):
+        there = ", ".join(f"{key} {plain['fits'].get(key)!r}" for key in different) or "other generators or samplers"
+        here = ", ".join(f"{key} {value!r}" for key, value in different.items()) or "not"
+        raise StateError(
+            f"[DataLoader] the state is of a loader with {there}; this one has {here}. Nothing was loaded."
+        )
+    if plain["position"] < 0 or plain["epoch"] < 0:
+        raise StateError(f"[DataLoader] there is no batch {plain['position']} of epoch {plain['epoch']}.")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """What was saved, as numbers, lists and dicts again: files may give tensors and arrays for them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, bool | str) or value is None:
+        return value
+    return operator.index(value)

@@ -1,0 +1,1 @@
+"""Files as data sets: memory-mapped arrays, tables, folders of images, lines of text."""

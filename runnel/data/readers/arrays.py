@@ -1,0 +1,93 @@
+"""Arrays in files, mapped into memory: only what is read comes from the disk, and processes share it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from runnel.core.errors import FileError
+from runnel.core.surface import offered
+from runnel.io import header
+
+Path = str | os.PathLike[str]
+
+
+@offered("data")
+def open_array(path: Path) -> np.ndarray:
+    """The array of a ``.npy`` file, mapped and not writeable. FileError for one that is cut short or holds objects."""
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            return _mapped_npy(file, 0, os.fstat(file.fileno()).st_size)
+    except (ValueError, EOFError) as error:
+        raise FileError(f"[open_array] '{name}' is no .npy file that can be mapped: {error}.") from None
+
+
+@offered("data")
+def open_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a ``.npz`` or ``.safetensors`` file by name, mapped and not writeable. Members of an npz file that
+    are compressed (``np.savez_compressed``) are read into memory. FileError for a file that is cut short or damaged."""
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            start = file.read(4)
+            file.seek(0)
+            return _npz(path, file) if start == b"PK\x03\x04" else _safetensors(file)
+    except (ValueError, EOFError, KeyError, struct.error, zipfile.BadZipFile) as error:
+        raise FileError(f"[open_arrays] '{name}' is no .npz or .safetensors file that can be read: {error}.") from None
+
+
+def _mapped_npy(file: Any, start: int, end: int) -> np.ndarray:
+    """The array whose npy header begins at byte ``start``."""
+    file.seek(start)
+    version = npy.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of the format is not known")
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, is_fortran, dtype = read(file)
+    return _mapped(file, file.tell(), end, shape, dtype, "F" if is_fortran else "C")
+
+
+def _mapped(file: Any, start: int, end: int, shape: tuple[int, ...], dtype: np.dtype, order: Any = "C") -> np.ndarray:
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if start + size > end:
+        raise ValueError(f"it has {end - start} bytes of {size}")
+    if not size:
+        return np.zeros(shape, dtype)
+    return np.ndarray(shape, dtype, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), start, order=order)
+
+
+def _npz(path: Path, file: Any) -> dict[str, np.ndarray]:
+    arrays: dict[str, np.ndarray] = {}
+    end = os.fstat(file.fileno()).st_size
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            name = entry.filename.removesuffix(".npy")
+            if entry.compress_type == zipfile.ZIP_STORED:
+                file.seek(entry.header_offset + 26)  # the local header's lengths of name and extra field
+                lengths = struct.unpack("<HH", file.read(4))
+                start = entry.header_offset + 30 + sum(lengths)
+                arrays[name] = _mapped_npy(file, start, min(start + entry.file_size, end))
+            else:
+                with archive.open(entry) as member:
+                    arrays[name] = npy.read_array(member, allow_pickle=False)
+    return arrays
+
+
+def _safetensors(file: Any) -> dict[str, np.ndarray]:
+    size = os.fstat(file.fileno()).st_size
+    length = header.length(file.read(8), size)
+    entries, _ = header.parsed(file.read(length), size - 8 - length)
+    start = 8 + length
+    return {
+        name: _mapped(file, start + entry.start, start + entry.end, entry.shape, header.BY_CODE[entry.code].numpy)
+        for name, entry in entries.items()
+    }

@@ -1,0 +1,130 @@
+"""Tables in CSV, Parquet and Arrow files, read by pyarrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from runnel.core.errors import FileError, RunnelError
+from runnel.core.surface import offered
+from runnel.data.datasets import Dataset
+from runnel.tensor.creation import asarray
+
+Path = str | os.PathLike[str]
+FORMATS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+
+
+@offered("data")
+class TableDataset(Dataset[dict[str, Any]]):
+    """The rows of a table: sample i is a dict of the columns' values, NumPy numbers, strings, or arrays for columns of
+    lists. Columns are NumPy arrays, ``table["price"]`` is one. Batches are made of whole columns.
+
+    Args:
+        path: a file ``.csv`` (or ``.tsv``), ``.parquet``, ``.arrow`` or ``.feather``.
+        columns: which columns, in which order; all by default.
+        format: "csv", "parquet" or "arrow", where the file's name does not say.
+
+    Raises:
+        FileError: the file is damaged or of another format, has not these columns, or a number is missing.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str] | None = None, format: str | None = None) -> None:
+        name = os.fspath(path)
+        kind = format or FORMATS.get(os.path.splitext(name)[1].lower(), "")
+        if kind not in FORMATS.values():
+            raise FileError(f"[TableDataset] '{name}' has no known ending; pass format='csv', 'parquet' or 'arrow'.")
+        table = _read(name, kind)
+        missing = [column for column in columns or () if column not in table.column_names]
+        if missing:
+            raise FileError(
+                f"[TableDataset] '{name}' has no column {', '.join(missing)}; it has {', '.join(table.column_names)}."
+            )
+        names = list(columns or table.column_names)
+        self.columns = {column: _column(name, column, table.column(column)) for column in names}
+        self._length: int = table.num_rows
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        """The row of a number, or the column of a name."""
+        if isinstance(index, str):
+            return self.columns[index]
+        return {name: values[index] for name, values in self.columns.items()}
+
+    @property
+    def collated(self) -> Any:
+        """Batches by numbers, where all columns are of numbers or strings."""
+        return None if any(_is_ragged(values) for values in self.columns.values()) else self._batch
+
+    def _batch(self, indices: Sequence[int]) -> dict[str, Any]:
+        rows = np.asarray(indices, np.int64)
+        batch: dict[str, Any] = {}
+        for name, values in self.columns.items():
+            part = values[rows]
+            batch[name] = part.tolist() if part.dtype.hasobject else asarray(part, copy=False)
+        return batch
+
+
+def _read(name: str, kind: str) -> Any:
+    arrow = _pyarrow()
+    try:
+        if kind == "csv":
+            options = arrow.csv.ParseOptions(delimiter="\t" if name.lower().endswith(".tsv") else ",")
+            return arrow.csv.read_csv(name, parse_options=options)
+        if kind == "parquet":
+            return arrow.parquet.read_table(name)
+        return arrow.feather.read_table(name, memory_map=True)
+    except FileNotFoundError:
+        raise
+    except (arrow.ArrowException, OSError) as error:
+        reason = str(error).strip().rstrip(".").splitlines()[0]
+        raise FileError(f"[TableDataset] '{name}' cannot be read as {kind}: {reason}.") from error
+
+
+def _pyarrow() -> ModuleType:
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ImportError:
+        raise RunnelError("[TableDataset] tables are read by pyarrow: pip install 'runnel[data]'") from None
+    return pyarrow
+
+
+def _column(file: str, name: str, column: Any) -> np.ndarray:
+    import pyarrow
+
+    kind = column.type
+    if pyarrow.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+        return _ragged([None if row is None else np.asarray(row) for row in column.to_pylist()])
+    is_number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
+    if is_number and column.null_count:
+        if not pyarrow.types.is_floating(kind):
+            row = column.to_pylist().index(None)
+            raise FileError(
+                f"[TableDataset] '{file}' has no value in row {row} of column {name!r}, which is of {kind}: fill "
+                "it, or choose columns without it."
+            )
+        column = column.fill_null(float("nan"))
+    array: np.ndarray = column.to_numpy()
+    return array if is_number else array.astype(object)
+
+
+def _ragged(rows: list[Any]) -> np.ndarray:
+    array = np.empty(len(rows), object)
+    for i, row in enumerate(rows):
+        array[i] = row
+    return array
+
+
+def _is_ragged(values: np.ndarray) -> bool:
+    return values.dtype.hasobject and any(not isinstance(value, str | None) for value in values[:100])

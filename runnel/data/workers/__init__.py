@@ -1,0 +1,1 @@
+"""Worker processes of a DataLoader, and the memory that their batches come in."""

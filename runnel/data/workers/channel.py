@@ -1,0 +1,110 @@
+"""Messages between processes over a socket, with handles of files.
+
+The parent never waits for a worker to read, so that they cannot wait for each other.
+
+A message is its length (8 bytes) and its bytes. Handles come with the length of the message that they belong to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+from collections import deque
+
+_LENGTH = struct.Struct("<Q")
+_CHUNK = 1 << 16
+_MOST_HANDLES = 4  # received at once; a message has one at most
+_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+def send(end: socket.socket, content: bytes, handles: tuple[int, ...] = ()) -> None:
+    """Send a message, waiting until it is under way (the worker's side)."""
+    head = _LENGTH.pack(len(content))
+    if handles:
+        socket.send_fds(end, [head], list(handles))  # a few bytes go at once or not at all
+        head = b""
+    end.sendall(head + content)
+
+
+def receive(end: socket.socket) -> bytes | None:
+    """Wait for a message (the worker's side). None if there will be none."""
+    head = _exactly(end, _LENGTH.size)
+    return None if head is None else _exactly(end, _LENGTH.unpack(head)[0])
+
+
+def _exactly(end: socket.socket, size: int) -> bytes | None:
+    content = bytearray()
+    while len(content) < size:
+        piece = end.recv(min(size - len(content), 1 << 20))
+        if not piece:
+            return None
+        content += piece
+    return bytes(content)
+
+
+class Channel:
+    """The parent's side, which never waits: what cannot be sent yet is kept, what has come in part too."""
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self._end = end
+        self._unsent = bytearray()
+        self._received = bytearray()
+        self.handles: deque[int] = deque()
+        self.is_open = True
+
+    def fileno(self) -> int:
+        return self._end.fileno()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether there is something to send as soon as there is room."""
+        return bool(self._unsent) and self.is_open
+
+    def post(self, content: bytes) -> None:
+        """Send a message, now or later."""
+        self._unsent += _LENGTH.pack(len(content)) + content
+        self.flush()
+
+    def flush(self) -> None:
+        """Send as much as there is room for. A reader that is gone is no error here: :meth:`messages` tells it."""
+        try:
+            while self._unsent:
+                sent = self._end.send(self._unsent[:_CHUNK])
+                del self._unsent[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent.clear()
+
+    def messages(self) -> list[bytes]:
+        """The messages that have come whole. ``is_open`` is False afterwards if there will be no more."""
+        while self.is_open:
+            try:
+                piece, handles, _, _ = socket.recv_fds(self._end, _CHUNK, _MOST_HANDLES, _CLOSE_ON_EXEC)
+            except BlockingIOError:
+                break
+            except OSError:
+                piece, handles = b"", []
+            self.handles.extend(handles)
+            self._received += piece
+            self.is_open = bool(piece)
+        contents = []
+        while len(self._received) >= _LENGTH.size:
+            size = _LENGTH.unpack_from(self._received)[0] + _LENGTH.size
+            if len(self._received) < size:
+                break
+            contents.append(bytes(self._received[_LENGTH.size : size]))
+            del self._received[:size]
+        return contents
+
+    def close(self) -> None:
+        """Close it, with the handles that nobody has claimed."""
+        self.is_open = False
+        with contextlib.suppress(OSError):
+            self._end.shutdown(socket.SHUT_RDWR)  # for the worker's end, even if a forked process has a copy of ours
+        self._end.close()
+        while self.handles:
+            os.close(self.handles.popleft())

@@ -1,0 +1,178 @@
+"""A worker process: it prepares the batches that its parent asks for, and ends when its parent does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import random
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.core import switches
+from runnel.data.allocating import ROOM
+from runnel.data.fetching import Source, Stream
+from runnel.data.workers import channel, stages
+from runnel.data.workers.batches import Parcel, Writer
+from runnel.data.workers.failures import Failure, failure
+from runnel.data.workers.info import HERE, WorkerInfo
+from runnel.data.workers.stages import Stage
+from runnel.tensor.random import manual_seed
+
+_STREAMS_APART = 1 << 40  # numbers of samples between those of two workers' streams
+
+
+class Begin(NamedTuple):
+    """An epoch begins."""
+
+    epoch_key: int
+
+
+class Prepare(NamedTuple):
+    """Batch ``batch`` of epoch ``epoch`` is asked for: of samples ``numbers``, or the next of an iterable data set.
+    ``freed`` are blocks that can be written again."""
+
+    epoch: int
+    batch: int
+    numbers: Any
+    is_skipped: bool
+    freed: list[int]
+
+
+class Ended(NamedTuple):
+    """In a batch's place: an iterable data set has no more."""
+
+
+class Answer(NamedTuple):
+    """A batch, or what is in its place; None for one that was to be skipped."""
+
+    epoch: int
+    batch: int
+    content: Parcel | Failure | Ended | None
+
+
+class Setup(NamedTuple):
+    """What a worker gets to know when it starts."""
+
+    number: int
+    workers: int
+    seed: int
+    source: Source
+    worker_init_fn: Callable[[int], None] | None
+    is_stream: bool
+    parent: int
+
+
+def run(setup: Setup, end: socket.socket) -> None:
+    """The life of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's matter, which ends its workers
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with, args=(setup.parent,), daemon=True).start()
+    end.setblocking(True)
+    handle, stage = Stage.new()
+    channel.send(end, b"", (handle,))
+    os.close(handle)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent may close its end at any moment
+        _Worker(setup, end, stage).run()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, whatever it is doing."""
+    try:
+        handle = os.pidfd_open(parent) if hasattr(os, "pidfd_open") else -1
+    except OSError:
+        handle = -1
+    while os.getppid() == parent:
+        if handle < 0:
+            time.sleep(0.5)
+        else:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll()
+            break
+    os._exit(1)
+
+
+class _Worker:
+    """Requests in, batches out."""
+
+    def __init__(self, setup: Setup, end: socket.socket, stage: Stage) -> None:
+        self._setup = setup
+        self._end = end
+        self._stage = stage
+        self._writer = Writer()
+        self._epoch_key = 0
+        self._stream: Stream | None = None
+        self._startup: Failure | None = None
+
+    def sample(self, number: int) -> None:
+        self._stage.sample(number)
+
+    def collating(self) -> None:
+        self._stage.enter(stages.COLLATING)
+
+    def run(self) -> None:
+        self._start()
+        ROOM.allocate = self._writer.allocate
+        self._stage.enter(stages.IDLE)
+        while (content := channel.receive(self._end)) is not None:
+            request = pickle.loads(content)
+            if isinstance(request, Begin):
+                self._begin(request)
+            else:
+                self._answer(request)
+            self._stage.enter(stages.IDLE)
+
+    def _start(self) -> None:
+        setup = self._setup
+        switches.num_threads.set(1)
+        seed = setup.seed + setup.number
+        random.seed(seed)
+        np.random.seed(seed % (1 << 32))
+        manual_seed(seed)
+        HERE.info = WorkerInfo(setup.number, setup.workers, seed, setup.source.dataset)
+        try:
+            if setup.worker_init_fn is not None:
+                setup.worker_init_fn(setup.number)
+        except Exception as error:
+            self._startup = failure(error, "in worker_init_fn")
+
+    def _begin(self, request: Begin) -> None:
+        self._epoch_key = request.epoch_key
+        if self._setup.is_stream:
+            self._stream = Stream(self._setup.source, request.epoch_key, self._setup.number * _STREAMS_APART)
+
+    def _answer(self, request: Prepare) -> None:
+        self._stage.enter(stages.COLLATING, request.batch)
+        self._writer.take_back(request.freed)
+        self._writer.begin()
+        handles: tuple[int, ...] = ()
+        content: Parcel | Failure | Ended | None
+        if self._startup is not None:
+            content = self._startup
+        else:
+            try:
+                batch = self._batch(request)
+                self._stage.enter(stages.SENDING)
+                content, handles = (None, ()) if request.is_skipped else self._writer.pack(batch)
+                del batch
+            except StopIteration:
+                content = Ended()
+            except Exception as error:
+                content = failure(error, f"in {self._stage.describe()}")
+        answer = pickle.dumps(Answer(request.epoch, request.batch, content), pickle.HIGHEST_PROTOCOL)
+        channel.send(self._end, answer, handles)
+        self._writer.sent()
+
+    def _batch(self, request: Prepare) -> Any:
+        if self._stream is not None:
+            return self._stream.batch(self, request.is_skipped)
+        return self._setup.source.fetch(self._epoch_key, request.numbers, self)
