@@ -49,7 +49,7 @@ NAMESPACES = {
             ("runnel.core", "switches"),
             ("runnel.tensor", "debug"),
         ),
-        late=(("runnel", "autograd"), ("runnel", "data"), ("runnel", "distributions")),
+        late=(("runnel", "autograd"), ("runnel", "data"), ("runnel", "distributions"), ("runnel", "train")),
     ),
     "autograd": Namespace(
         "autograd.py",
@@ -111,6 +111,10 @@ NAMESPACES = {
     "data": Namespace(
         "data/__init__.py",
         "Data sets, their samples in order and in batches, and loaders of well-known ones as arrays.",
+    ),
+    "train": Namespace(
+        "train/__init__.py",
+        "Training: ``Trainer`` with its callbacks and metrics.",
     ),
 }
 

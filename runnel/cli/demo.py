@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from runnel.cli.progress import Progress
 from runnel.cli.training import RECIPES, Report, train
 from runnel.core import switches
 from runnel.core.records import asdict, replace
 from runnel.data import digits, mnist
+from runnel.train.progress import Progress
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

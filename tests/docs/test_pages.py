@@ -45,6 +45,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
                 "tutorial/compiling",
                 "tutorial/saving",
                 "tutorial/debugging",
+                "training",
             )
         ),
     ],
