@@ -11,6 +11,12 @@ from runnel.core.records import asdict, replace
 from runnel.data import digits, mnist
 from runnel.train.progress import Progress
 
+EXAMPLES = (
+    ("runnel demo", "train on scikit-learn's digits, for a few seconds"),
+    ("runnel demo --data mnist --epochs 3", "the same with MNIST, which is downloaded"),
+    ("runnel demo --threads 1 --seed 7 --json", "on one thread; the figures as a line of JSON for programs"),
+)
+
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--data", choices=sorted(RECIPES), default="digits", help="scikit-learn's digits, or MNIST")
