@@ -31,7 +31,9 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import CLOCK
 
-_APPLICATIONS: Final = (f"{PACKAGE}.cli", f"{PACKAGE}.train")  # they use the library as a user does
+_APPLICATIONS: Final = tuple(  # they use the library as a user does
+    f"{PACKAGE}.{name}" for name in ("cli", "train", "compat.keras.models", "compat.keras.losses")
+)
 
 
 def is_ours(function: Any) -> bool:

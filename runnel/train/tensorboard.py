@@ -35,12 +35,12 @@ class TensorBoard(Callback):
             raise ArgumentError(f"[TensorBoard] every_steps is 0 or more; received {every_steps}.")
         self.folder = Path(folder)
         self.every_steps = every_steps
-        self._writers: dict[str, _Writer] = {}
+        self._writers: dict[str, Writer] = {}
 
     def on_fit_start(self, trainer: Run) -> None:
         first = {"epoch": trainer.epochs + 1, **({"step": trainer.steps + 1} if self.every_steps else {})}
         for name, number in first.items():
-            self._writers[name] = _Writer(self.folder / name, number if trainer.steps else None)
+            self._writers[name] = Writer(self.folder / name, number if trainer.steps else None)
 
     def on_step_end(self, trainer: Run, logs: Logs) -> None:
         if self.every_steps and trainer.steps % self.every_steps == 0:
@@ -54,7 +54,7 @@ class TensorBoard(Callback):
             self._writers.popitem()[1].close()
 
 
-class _Writer:
+class Writer:
     """An event file. Epochs and steps have files of their own, since numbers in one run only grow."""
 
     def __init__(self, folder: Path, void_from: int | None) -> None:
