@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.cli.progress import Progress
 from runnel.core.errors import RunnelError
+from runnel.train.progress import Progress
 
 Batch = tuple[np.ndarray, np.ndarray]
 

@@ -249,7 +249,7 @@ from runnel.transforms.vmap import vmap
 from runnel.transforms.while_loop import while_loop
 
 if TYPE_CHECKING:
-    from runnel import autograd, data, distributions, memory, passes
+    from runnel import autograd, data, distributions, memory, passes, train
     from runnel.core.library.dtype_info import (
         __array_api_version__,
         __version__,
@@ -935,6 +935,7 @@ __all__ = [
     "tile",
     "topk",
     "trace",
+    "train",
     "transpose",
     "trapezoid",
     "trapz",
@@ -1185,6 +1186,7 @@ _LATE = {
     "tensor_split": "runnel.ops.library.joining:tensor_split",
     "tile": "runnel.ops.library.joining:tile",
     "trace": "runnel.ops.library.triangles:trace",
+    "train": "runnel:train",
     "trapezoid": "runnel.ops.library.cumulative:trapezoid",
     "trapz": "runnel.ops.library.cumulative:trapezoid",
     "tril": "runnel.ops.library.triangles:tril",

@@ -49,7 +49,7 @@ NAMESPACES = {
             ("runnel.core", "switches"),
             ("runnel.tensor", "debug"),
         ),
-        late=tuple(("runnel", name) for name in ("autograd", "data", "distributions", "memory", "passes")),
+        late=tuple(("runnel", name) for name in ("autograd", "data", "distributions", "memory", "passes", "train")),
     ),
     "autograd": Namespace(
         "autograd.py",
@@ -118,6 +118,10 @@ NAMESPACES = {
         "Transforms of images, under torchvision's names.",
     ),
     "text": Namespace("data/text/__init__.py", "Texts as numbers: words, vocabularies, sequences of one length."),
+    "train": Namespace(
+        "train/__init__.py",
+        "Training: ``Trainer`` with its callbacks and metrics.",
+    ),
 }
 
 

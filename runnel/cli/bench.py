@@ -21,6 +21,12 @@ from runnel.tensor.creation import asarray
 
 ADDITION = "add"
 
+EXAMPLES = (
+    ("runnel bench mlp_b32", "the time of a training step, and how near the machine's peak it is"),
+    ("runnel bench cnn_b64 --threads 1 --seconds 10", "on one thread, measured for ten seconds"),
+    ("runnel bench mlp_b32 --first-call --json", "first calls in new processes, too; a line of JSON"),
+)
+
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("case", choices=(*CASES, ADDITION), help="what to time")

@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 
-from runnel.cli.progress import Progress
 from runnel.cli.training import RECIPES, Report, train
 from runnel.core import switches
 from runnel.core.records import asdict, replace
 from runnel.data import digits, mnist
+from runnel.train.progress import Progress
+
+EXAMPLES = (
+    ("runnel demo", "train on scikit-learn's digits, for a few seconds"),
+    ("runnel demo --data mnist --epochs 3", "the same with MNIST, which is downloaded"),
+    ("runnel demo --threads 1 --seed 7 --json", "on one thread; the figures as a line of JSON for programs"),
+)
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -5,24 +5,50 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from runnel.cli import bench, demo, ops_table, profile
+from runnel.cli import bench, completion, demo, doctor, ops_table, profile
 from runnel.core.errors import RunnelError
+from runnel.core.library import dtype_info
 
-PARTS = {"demo": demo, "ops": ops_table, "bench": bench, "profile": profile}
+PARTS = {
+    "demo": demo,
+    "doctor": doctor,
+    "profile": profile,
+    "bench": bench,
+    "ops": ops_table,
+    "completion": completion,
+}
 
 
 def parser() -> argparse.ArgumentParser:
     """What the command understands."""
     command = argparse.ArgumentParser(
-        "runnel", description="A deep-learning framework, Python down to the machine code."
+        "runnel",
+        description="A deep-learning framework, Python down to the machine code.",
+        epilog=_examples((f"runnel {name} --help", "what it does, with examples") for name in PARTS),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    command.add_argument("--version", action="version", version=f"runnel {dtype_info.__version__}")
+    command.set_defaults(parser=command)
     parts = command.add_subparsers(dest="part", required=True, metavar="|".join(PARTS))
     for name, module in PARTS.items():
         summary = (module.__doc__ or "").splitlines()[0].partition(": ")[2]
-        module.add_arguments(parts.add_parser(name, help=summary, description=summary))
+        module.add_arguments(
+            parts.add_parser(
+                name,
+                help=summary,
+                description=summary,
+                epilog=_examples(module.EXAMPLES),
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
     return command
+
+
+def _examples(examples: Iterable[tuple[str, str]]) -> str:
+    """Commands, each under what it does."""
+    return "\n".join(["examples:", *(f"  # {what}\n  {example}" for example, what in examples)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,6 +8,12 @@ import json
 from runnel.core.records import asdict
 from runnel.ops import matrix
 
+EXAMPLES = (
+    ("runnel ops", "all ops, with the tables that have a rule for each"),
+    ("runnel ops matmul softmax", "only these"),
+    ('runnel ops --json | grep \'"vjp": "absent"\'', "ops without a gradient"),
+)
+
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("names", nargs="*", metavar="OP", help="only these ops")

@@ -17,6 +17,12 @@ from runnel.compile.profiling import Profiled, Recording, recorded
 from runnel.inspection import tables, timeline
 from runnel.inspection.measure import Measurement
 
+EXAMPLES = (
+    ("runnel profile train.py --epochs 1", "options behind the script are the script's"),
+    ("runnel profile --top 5 train.py", "of each program the five slowest calls"),
+    ("runnel profile --trace step.json train.py", "one step as a timeline, for ui.perfetto.dev"),
+)
+
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--top", type=int, default=20, help="calls of each program to show, the slowest (0: all)")

@@ -31,13 +31,15 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import CLOCK
 
-_APPLICATION: Final = f"{PACKAGE}.cli"  # it uses the library as a user does
+_APPLICATIONS: Final = tuple(  # they use the library as a user does
+    f"{PACKAGE}.{name}" for name in ("cli", "train", "compat.keras.models", "compat.keras.losses")
+)
 
 
 def is_ours(function: Any) -> bool:
     """Whether a function is this package's own. Wrappers say that they are what they wrap; their globals tell."""
     module = str(function.__globals__.get("__name__") if type(function) is FunctionType else function.__module__)
-    return module.partition(".")[0] == PACKAGE and not module.startswith(_APPLICATION)
+    return module.partition(".")[0] == PACKAGE and not module.startswith(_APPLICATIONS)
 
 
 def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from runnel.core import html, public
 from runnel.core.errors import ArgumentError, GraphError
 from runnel.core.showing import short_repr
 
 Operation = Any  # those of operation.py, which stands above this file
 Declared = Any
 
+_DRAWN: Final = 150  # operations at most of a graph that notebooks show as a picture
 _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.\-]*(/[A-Za-z0-9_.\-]+)*")
 
 
@@ -33,6 +35,10 @@ class Graph:
         self._scope = ""
         self._control: tuple[Operation, ...] = ()
         self._lock = threading.Lock()
+
+    def _repr_html_(self) -> str:
+        drawing = public.imported("runnel.declarative.drawing:to_svg")(self) if len(self.operations) <= _DRAWN else ""
+        return html.folded(f"graph '{self.name}' of {len(self.operations)} operations", drawing)
 
     def __enter__(self) -> Graph:
         _STACK.graphs.append(self)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from runnel.graph import printer
+from runnel.core import html
+from runnel.graph import picture, printer
 from runnel.graph.graph import Graph
+
+_DRAWN: Final = 150  # nodes at most of a graph that notebooks show as a picture
 
 
 class PrintedGraph(Graph):
@@ -19,6 +22,14 @@ class PrintedGraph(Graph):
 
     def __str__(self) -> str:
         return printer.text(self)
+
+    def to_svg(self) -> str:
+        """A picture in SVG: what comes first stands on top."""
+        return picture.to_svg(self)
+
+    def _repr_html_(self) -> str:
+        drawing = self.to_svg() if len(self.values) <= _DRAWN else ""
+        return html.folded(repr(self), html.pre(str(self)) + drawing)
 
     def __repr__(self) -> str:
         return f"<graph '{self.name}' of {len(self.values)} nodes>"

@@ -8,6 +8,7 @@ from typing import Any
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.rematerialisation import Fitted
+from runnel.core import html
 from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables
@@ -113,6 +114,10 @@ class Inspection:
         if self.preparation is None:
             return text
         return f"{text}\n\nbefore it, when Variables have changed:\n\n{tables.indented(str(self.preparation))}".rstrip()
+
+    def _repr_html_(self) -> str:
+        graph = self.optimized._repr_html_()
+        return html.folded(repr(self), html.pre(str(self)) + html.folded("its graph", graph, is_open=False))
 
     def __repr__(self) -> str:
         return f"<inspection of program '{self.name}': {len(self.plan.calls)} calls>"

@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from runnel.nn.rare.rearranging import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unflatten, Unfold
     from runnel.nn.rare.resampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
     from runnel.nn.rare.response_norm import LocalResponseNorm
+    from runnel.nn.rare.summary import summary
     from runnel.nn.rare.uninitialized import (
         LazyBatchNorm1d,
         LazyBatchNorm2d,
@@ -319,6 +320,7 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "summary",
     "utils",
 ]
 _LATE = {
@@ -413,6 +415,7 @@ _LATE = {
     "ZeroPad1d": "runnel.nn.rare.padding:ZeroPad1d",
     "ZeroPad2d": "runnel.nn.rare.padding:ZeroPad2d",
     "ZeroPad3d": "runnel.nn.rare.padding:ZeroPad3d",
+    "summary": "runnel.nn.rare.summary:summary",
 }
 
 public.offer(globals(), __all__, _LATE)

@@ -6,13 +6,14 @@ programs look at their guards again. A name that holds a Parameter or a buffer g
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Any, Final, Self
 
 import numpy as np
 
-from runnel.core import kinds
+from runnel.core import html, kinds, public
 from runnel.core.devices import CPU
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64, from_numpy
 from runnel.core.errors import MissingNameError
@@ -416,6 +417,11 @@ class Module(Hooks, StatefulTree):
 
     # As text ----------------------------------------------------------------------------------------------------------
 
+    def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Any:
+        """A table of the modules with their outputs for ``inputs`` (shapes or arrays), Parameters and operations: see
+        :func:`runnel.nn.summary`."""
+        return public.loaded("runnel.nn.rare.summary:summary")(self, *inputs, depth=depth, dtype=dtype)
+
     def extra_repr(self) -> str:
         """What ``repr`` shows of this module itself."""
         return ""
@@ -423,11 +429,15 @@ class Module(Hooks, StatefulTree):
     def __repr__(self) -> str:
         return "\n".join(_lines(self))
 
+    def _repr_html_(self) -> str:
+        return html.pre("\n".join(itertools.islice(_lines(self), _SHOWN)))
+
 
 def dtype_of(array: Any) -> DType:
     return array.dtype if isinstance(array, ArrayMethods) else from_numpy(array.dtype)
 
 
+_SHOWN = 500  # lines in a notebook
 _NAMED = 32  # levels; Variables further down keep shorter names, so that no model pays for the square of its depth
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.surface import offered
+from runnel.tensor.notebook import variable_html
 from runnel.tensor.variable import Variable
 
 
@@ -17,6 +18,8 @@ class Parameter(Variable):
     """
 
     __slots__ = ("is_sparse",)
+
+    _repr_html_ = variable_html
 
     def __init__(
         self, data: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None, device: Any = None
@@ -31,6 +34,8 @@ class Buffer(Variable):
     is ``persistent``, ``state_dict()`` leaves it out."""
 
     __slots__ = ("persistent",)
+
+    _repr_html_ = variable_html
 
     def __init__(self, data: Any, *, persistent: bool = True) -> None:
         super().__init__(data)

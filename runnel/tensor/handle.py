@@ -21,6 +21,7 @@ from runnel.core.tables import Op
 from runnel.graph.node import Value
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.notebook import tensor_html
 from runnel.tensor.trace import Trace
 from runnel.tensor.traced_values import traced_value
 
@@ -209,6 +210,8 @@ class Handle(ArrayMethods[T]):
 
     def __str__(self) -> str:
         return repr(self)
+
+    _repr_html_ = tensor_html
 
     def __format__(self, spec: str) -> str:
         """``f"{t}"`` is its text, traced or not; with a format (``f"{t:.3f}"``) that of its one number."""

@@ -48,6 +48,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
                 "tutorial/compiling",
                 "tutorial/saving",
                 "tutorial/debugging",
+                "training",
             )
         ),
     ],

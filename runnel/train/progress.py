@@ -11,9 +11,10 @@ _EVERY = 5.0  # seconds between two plain lines
 
 
 class Progress:
-    """``with Progress("Training", 100) as bar: bar.advance(loss="0.31")``. Writes to standard error."""
+    """``with Progress("Training", 100) as bar: bar.advance(note="loss 0.31")``. Writes to standard error. ``total`` is
+    None where nobody knows it."""
 
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: int | None) -> None:
         self.title = title
         self.total = total
         self.done = 0
@@ -44,7 +45,8 @@ class Progress:
         now = time.monotonic()
         if now - self._last_report >= _EVERY:
             self._last_report = now
-            print(f"{self.title}: {self.done} of {self.total}  {note}", file=sys.stderr, flush=True)
+            of = "" if self.total is None else f" of {self.total}"
+            print(f"{self.title}: {self.done}{of}  {note}", file=sys.stderr, flush=True)
 
 
 def _rich_bar() -> Any:

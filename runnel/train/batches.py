@@ -1,0 +1,181 @@
+"""Batches as a training takes them: their order, again from any position, and their inputs and targets as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.core.errors import ArgumentError, StateError
+from runnel.tensor.creation import asarray
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.random import Generator, get_rng_state, set_rng_state
+
+
+class Batch(NamedTuple):
+    """What a step takes."""
+
+    inputs: tuple[Any, ...]
+    target: Any
+    size: int  # samples
+
+
+Split = Callable[[Any], tuple[Any, Any]]
+
+
+def pair(batch: Any) -> tuple[Any, Any]:
+    """The inputs and the target of a batch that is a sequence: its last element is the target."""
+    if isinstance(batch, list | tuple) and len(batch) >= 2:
+        return tuple(batch[:-1]), batch[-1]
+    what = f"{type(batch).__name__} of {len(batch)}" if isinstance(batch, list | tuple) else type(batch).__name__
+    raise ArgumentError(
+        f"[Trainer] a batch is (input, target), or (input, …, target); received a {what}. Pass split=, a function that "
+        "gives the inputs and the target of a batch: split=lambda batch: (batch['x'], batch['y'])."
+    )
+
+
+def as_batch(split: Split, batch: Any) -> Batch:
+    """A batch of a data loader, with tensors in the places of arrays."""
+    inputs, target = split(batch)
+    given = inputs if isinstance(inputs, tuple) else (inputs,)
+    tensors = tuple(as_tensors(x) for x in given)
+    return Batch(tensors, as_tensors(target), _size(tensors))
+
+
+def as_inputs(split: Split, batch: Any) -> Batch:
+    """A batch for a prediction: with a target, which is dropped, or of inputs alone."""
+    if split is pair and not (isinstance(batch, list | tuple) and len(batch) >= 2):
+        inputs = batch[0] if isinstance(batch, list | tuple) and batch else batch
+        tensors = (as_tensors(inputs),)
+        return Batch(tensors, None, _size(tensors))
+    return as_batch(split, batch)._replace(target=None)
+
+
+def as_tensors(value: Any) -> Any:
+    """The same structure with tensors in the places of arrays."""
+    if isinstance(value, np.ndarray):
+        return asarray(value, copy=False) if value.flags.c_contiguous else asarray(value)
+    if isinstance(value, ArrayMethods) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: as_tensors(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(as_tensors(item) for item in value)
+    return asarray(value) if isinstance(value, int | float | np.generic) else value
+
+
+def _size(inputs: tuple[Any, ...]) -> int:
+    for value in inputs:
+        leaves = list(value.values()) if isinstance(value, Mapping) else [value]
+        for leaf in leaves:
+            if isinstance(leaf, ArrayMethods) and leaf.ndim:
+                return int(leaf.shape[0])
+    return 1
+
+
+def require_batches(name: str, data: Any) -> None:
+    """ArgumentError unless ``data`` can be gone through again and again."""
+    if not isinstance(data, Iterable) or isinstance(data, np.ndarray | ArrayMethods | str | Mapping):
+        raise ArgumentError(
+            f"[{name}] takes batches, such as a DataLoader or a list of (input, target); received "
+            f"{type(data).__name__}. For arrays: DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)."
+        )
+    if isinstance(data, Iterator):
+        raise ArgumentError(
+            f"[{name}] goes through the batches once an epoch, and a {type(data).__name__} can be gone through once. "
+            "Pass what it was made of: a DataLoader, a list, or an object whose __iter__ begins anew."
+        )
+
+
+def number_of(data: Any) -> int | None:
+    """How many batches there are; None where nobody knows."""
+    try:
+        return len(data)
+    except TypeError:
+        return None
+
+
+class Pass:
+    """One pass over the batches, which can go on where another one stopped, in another process, too.
+
+    The order of a pass follows from the states of the generators at its begin, and of the default generator where it is
+    drawn from. Both are remembered. To go on at batch k, the first k batches are drawn again, with the default
+    generator in the states it had then, and dropped.
+
+    Attributes:
+        count: how many batches have been taken.
+    """
+
+    def __init__(self, data: Iterable[Any], state: Mapping[str, Any] | None = None) -> None:
+        self._generators = generators_of(data)
+        self.data = data
+        self.count = 0
+        self._begin = [generator.get_state() for generator in self._generators]
+        self._draws: list[tuple[int, np.ndarray]] = []  # before which batches the default generator was drawn from
+        self._iterator: Iterator[Any] | None = None
+        if state is not None:
+            self._go_on(state)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._iterator is None:
+            self._iterator = iter(self.data)
+        before = get_rng_state()
+        batch = next(self._iterator)
+        if get_rng_state().numpy().tobytes() != before.numpy().tobytes():
+            self._draws.append((self.count, before.numpy()))
+        self.count += 1
+        return batch
+
+    def give_back(self, count: int) -> None:
+        """The last ``count`` batches are to come again when the pass is continued from its state."""
+        self.count -= count
+        while self._draws and self._draws[-1][0] >= self.count:
+            set_rng_state(self._draws.pop()[1])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the pass is."""
+        return {
+            "count": self.count,
+            "generators": self._begin,
+            "drawn_before": [at for at, _ in self._draws],
+            "default": [state for _, state in self._draws],
+        }
+
+    def _go_on(self, state: Mapping[str, Any]) -> None:
+        if len(state["generators"]) != len(self._generators):
+            raise StateError(
+                f"[load_state_dict] the state is of batches with {len(state['generators'])} generators of their own, "
+                f"and these have {len(self._generators)}. Pass the DataLoader with the same generator= as before."
+            )
+        for generator, begin in zip(self._generators, state["generators"], strict=True):
+            generator.set_state(begin)
+        self._begin = [generator.get_state() for generator in self._generators]
+        drawn = dict(zip(state["drawn_before"], state["default"], strict=True))
+        after = get_rng_state()
+        for at in range(int(state["count"])):
+            if at in drawn:
+                set_rng_state(drawn[at])
+            try:
+                next(self)
+            except StopIteration:
+                raise StateError(
+                    f"[load_state_dict] the state is of a pass over more than {at} batches, and now there are {at}. "
+                    "Go on with the same data."
+                ) from None
+        set_rng_state(after)
+
+
+def generators_of(data: Any) -> list[Generator]:
+    """The generators that a DataLoader or its samplers hold, each once."""
+    sampler = getattr(data, "sampler", None)
+    batches = getattr(data, "batch_sampler", None)
+    result: list[Generator] = []
+    for holder in (data, sampler, batches, getattr(batches, "sampler", None)):
+        generator = getattr(holder, "generator", None)
+        if isinstance(generator, Generator) and not any(generator is other for other in result):
+            result.append(generator)
+    return result

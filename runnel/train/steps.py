@@ -1,0 +1,94 @@
+"""The compiled functions of a Trainer: a step of training is one program, of forward, backward and update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from runnel import ops
+from runnel.compile.compiled import compile
+from runnel.nn.module import Module
+from runnel.nn.utils.clipping import clip_grad_norm_, clip_grad_value_
+from runnel.optim.optimizer import Optimizer
+from runnel.tensor.grad_mode import no_grad
+from runnel.tensor.tensor import Tensor
+
+Loss = Callable[[Any, Any], Any]
+
+
+class Steps:
+    """The functions of a training.
+
+    ``train(inputs, target)`` is a whole step. With accumulation ``backward(inputs, target, share)`` adds to the
+    gradients those of ``share · loss``, and ``update()`` makes the step. All give the loss and the model's output, None
+    if nobody asks for it. ``evaluate`` changes nothing, and ``predict`` needs no target.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        loss: Loss,
+        optimizer: Optimizer,
+        clip_norm: float | None,
+        clip_value: float | None,
+        has_output: bool,
+        compiled: bool,
+    ) -> None:
+        clip = _clipping(optimizer, clip_norm, clip_value)
+
+        def train(inputs: tuple[Any, ...], target: Any) -> tuple[Tensor, Any]:
+            optimizer.zero_grad()
+            output = model(*inputs)
+            value = loss(output, target)
+            value.backward()
+            clip()
+            optimizer.step()
+            return value.detach(), detached(output) if has_output else None
+
+        def backward(inputs: tuple[Any, ...], target: Any, share: float) -> tuple[Tensor, Any]:
+            output = model(*inputs)
+            value = loss(output, target)
+            ops.multiply(value, share).backward()
+            return value.detach(), detached(output) if has_output else None
+
+        def update() -> None:
+            clip()
+            optimizer.step()
+
+        def evaluate(inputs: tuple[Any, ...], target: Any) -> tuple[Tensor, Any]:
+            with no_grad():
+                output = model(*inputs)
+                return loss(output, target), output if has_output else None
+
+        def predict(inputs: tuple[Any, ...]) -> Any:
+            with no_grad():
+                return model(*inputs)
+
+        wrap: Callable[[Any], Any] = compile if compiled else _as_it_is
+        self.train, self.backward, self.update = wrap(train), wrap(backward), wrap(update)
+        self.evaluate, self.predict = wrap(evaluate), wrap(predict)
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
+
+
+def _clipping(optimizer: Optimizer, clip_norm: float | None, clip_value: float | None) -> Callable[[], None]:
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def clip() -> None:
+        if clip_value is not None:
+            clip_grad_value_(parameters, clip_value)
+        if clip_norm is not None:
+            clip_grad_norm_(parameters, clip_norm)
+
+    return clip
+
+
+def detached(output: Any) -> Any:
+    """Tensors without their tape, in tuples, lists and dicts, too."""
+    if isinstance(output, Mapping):
+        return {key: detached(item) for key, item in output.items()}
+    if isinstance(output, list | tuple):
+        return [detached(item) for item in output]
+    return output.detach()

@@ -1,0 +1,88 @@
+"""`runnel doctor`: what it finds, what it advises, and its exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runnel.cli import checks
+from runnel.cli.main import main
+from runnel.core import switches
+
+
+def found(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    status = main(["doctor", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert status == int(report["problems"] > 0)
+    return status, {finding["topic"]: finding for finding in report["findings"]}
+
+
+def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with switches.override(cache_dir=str(tmp_path)):
+        status, findings = found(capsys)
+    assert status == 0
+    assert list(findings) == [
+        "versions", "extras", "machine", "target", "threads", "cache", "programs", "arithmetic", "memory",
+    ]  # fmt: skip
+    assert findings["versions"]["figures"]["numpy"] and findings["arithmetic"]["figures"]["flops"] > 1e8
+    assert findings["memory"]["figures"]["read"] > 1e7
+    assert all(finding["advice"] for finding in findings.values() if finding["state"] != checks.FINE)
+    assert findings["cache"]["state"] == checks.FINE and str(tmp_path) in findings["cache"]["text"]
+
+
+def only(monkeypatch: pytest.MonkeyPatch, check: checks.Check) -> None:
+    monkeypatch.setattr(checks, "CHECKS", (check,))
+
+
+def test_for_readers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    only(monkeypatch, checks.team)
+    with switches.override(num_threads=200):
+        assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("warning  threads     200 a program") and "→ Set RUNNEL_NUM_THREADS=" in lines[1]
+    assert lines[-1] == "0 problems, 1 warnings"
+
+
+def test_a_cache_that_others_can_write_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    only(monkeypatch, checks.cache_folder)
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with switches.override(cache_dir=str(folder)):
+        status, findings = found(capsys)
+    assert status == 1 and findings["cache"]["state"] == checks.PROBLEM
+    assert "RUNNEL_CACHE_DIR" in findings["cache"]["advice"] and "others may write" in findings["cache"]["text"]
+
+
+def test_a_cache_that_is_off_or_no_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    only(monkeypatch, checks.cache_folder)
+    with switches.override(cache=False):
+        assert found(capsys)[1]["cache"]["state"] == checks.WARNING
+    (tmp_path / "file").touch()
+    with switches.override(cache_dir=str(tmp_path / "file")):
+        assert found(capsys)[0] == 1
+
+
+def test_a_target_below_the_best(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    only(monkeypatch, checks.processor)
+    runnable = [row.name for row in checks.TARGETS if row.runs_here]
+    with switches.override(target=runnable[-1]):
+        finding = found(capsys)[1]["target"]
+    assert finding["state"] == (checks.WARNING if len(runnable) > 1 else checks.FINE)
+
+
+def test_a_check_that_fails_is_a_problem(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> Any:
+        raise OSError("no such thing")
+        yield
+
+    only(monkeypatch, broken)
+    status, findings = found(capsys)
+    assert status == 1 and "no such thing" in findings["broken"]["text"]
