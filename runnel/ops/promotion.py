@@ -43,6 +43,11 @@ def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: 
     return array
 
 
+def is_operand(x: Any) -> bool:
+    """Whether ``x`` is of a kind that elementwise ops take."""
+    return isinstance(x, (TensorLike, *_NUMBERS, np.ndarray))
+
+
 def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
     """The dtype in which ``operands`` meet: arrays promote, Python scalars (weak values among them) follow."""
     strong: DType | None = None

@@ -276,7 +276,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("exp_", lambda x: transcendental.exp(x))
 
     def expand(self, *shape: Any) -> ResultT:
-        """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
+        """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
         return self._other(broadcasting.broadcast_to(self, gathered(shape)))
 
     def expand_dims(self, axis: int | Sequence[int]) -> ResultT:
@@ -1070,7 +1070,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def diff(
-            self, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+            self, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None
         ) -> ResultT:
             """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before
             and behind."""
@@ -1441,7 +1441,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The number of elements."""
             ...
 
-        def pinverse(self, rtol: float | None = None) -> ResultT:
+        def pinverse(self, rtol: float | Array | None = None) -> ResultT:
             """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0,
             by default max(m, n) times the dtype's eps."""
             ...

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.core.avals import Aval, aval
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import int64, real_of
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
@@ -208,11 +208,19 @@ def _cutoff(x: Array, rtol: float | None) -> float:
 
 
 @offered("linalg", "rn: pinverse", "Tensor: pinverse")
-def pinv(x: Array, rtol: float | None = None) -> Array:
+def pinv(x: Array, rtol: float | Array | None = None) -> Array:
     """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0, by
-    default max(m, n) times the dtype's eps."""
+    default max(m, n) times the dtype's eps. An array ``rtol`` has a number for each matrix; gradients are those of the
+    decomposition into singular values then."""
     require_matrices("pinv", x)
-    return apply(pinv_p, x, rtol=_cutoff(x, rtol))
+    if not isinstance(rtol, (TensorLike, np.ndarray)):
+        return apply(pinv_p, x, rtol=_cutoff(x, rtol))
+    u, values, vh = svd(x, full_matrices=False)
+    if not values.shape[-1]:
+        return transposed(x)
+    counts = greater(values, multiply(max(values, -1, keepdims=True), expand_dims(rtol, -1)))
+    inverse = where(counts, divide(1, where(counts, values, 1)), 0)
+    return matmul(multiply(adjoint(vh), cast(expand_dims(inverse, -2), x.dtype)), adjoint(u))
 
 
 class Lstsq(NamedTuple):

@@ -303,10 +303,10 @@ def bucketize(x: Operand, boundaries: Array, right: bool = False, out_int32: boo
 
 
 @offered("rn")
-def isin(x: Array, test_elements: Operand, assume_unique: bool = False, invert: bool = False) -> Array:
+def isin(x: Operand, test_elements: Operand, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is one of ``test_elements`` (or, with ``invert``, is none). NaN is equal to nothing."""
-    own, others = meet(add_p, x, test_elements) if x.dtype is not bool_ else meet(add_p, cast(x, int32), test_elements)
-    own, others = reshape(own, x.shape), reshape(others, (others.size,))
+    own, others = (cast(y, int32) if y.dtype is bool_ else y for y in meet(add_p, x, test_elements))
+    own, others = reshape(own, getattr(x, "shape", ())), reshape(others, (others.size,))
     if not others.size or not own.size:
         return full_like(own, invert, dtype=bool_)
     ordered = sort(others)
