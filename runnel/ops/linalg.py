@@ -233,6 +233,9 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, full: bool) -> tu
     if full and m != n and (gs[0] is not None or gs[2] is not None):
         raise GradientError("[svd] the vectors have a gradient with full_matrices=False only.")
     k = min(m, n)
+    if gs[0] is None and gs[2] is None and not a.dtype.is_complex:  # no quotients of differences
+        scaled = multiply(narrow(outs[0], -1, 0, k), expand_dims(gs[1], -2))
+        return (matmul(scaled, narrow(outs[2], -2, 0, k)),)
     u, s, vh = narrow(outs[0], -1, 0, k), outs[1], narrow(outs[2], -2, 0, k)
     g_u, g_s, g_vh = or_zeros(gs, outs)
     g_u, g_v, v = narrow(g_u, -1, 0, k), adjoint(narrow(g_vh, -2, 0, k)), adjoint(vh)

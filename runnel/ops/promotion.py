@@ -96,6 +96,12 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
     return cast(own, dtype)
 
 
+def alike(op: Op, *operands: Any) -> list[Array]:
+    """The operands as tensors of one dtype, each in its own shape."""
+    like, common = anchor(op, operands), common_dtype(op, operands)
+    return [lifted(like, x, common, 0) for x in operands]
+
+
 def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
     """The operands as tensors of one dtype (their common one, or ``dtype``) and one rank."""
     like = anchor(op, operands)
