@@ -34,12 +34,13 @@ from runnel.tensor.variable import CLOCK
 _APPLICATIONS: Final = tuple(  # they use the library as a user does
     f"{PACKAGE}.{name}" for name in ("cli", "train", "compat.keras.models", "compat.keras.losses")
 )
+OURS: Final = frozenset({PACKAGE, "einops"})  # einops computes with our functions, and what it keeps are its patterns
 
 
 def is_ours(function: Any) -> bool:
-    """Whether a function is this package's own. Wrappers say that they are what they wrap; their globals tell."""
+    """Whether a function is this package's own, or of einops. Wrappers say they are what they wrap; globals tell."""
     module = str(function.__globals__.get("__name__") if type(function) is FunctionType else function.__module__)
-    return module.partition(".")[0] == PACKAGE and not module.startswith(_APPLICATIONS)
+    return module.partition(".")[0] in OURS and not module.startswith(_APPLICATIONS)
 
 
 def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

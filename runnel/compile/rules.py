@@ -163,7 +163,7 @@ class Rules(Policy):
         return boundary.is_ours(function) or _is_numpys(function)
 
     def is_unobserved(self, module: str) -> bool:
-        return module.partition(".")[0] in ("runnel", _NUMPY)
+        return module.partition(".")[0] in (*boundary.OURS, _NUMPY)
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):

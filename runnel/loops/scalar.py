@@ -52,10 +52,11 @@ def _sign(x: Any) -> Any:
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
-    """Rounds toward minus infinity; an integer divided by zero gives 0, so that no input can trap."""
+    """Rounds toward minus infinity; an integer divided by zero gives 0, so that no input can trap. Infinities follow
+    the Array API, which NumPy does not."""
     if np.issubdtype(np.asarray(a).dtype, np.integer):
         return np.where(b == 0, 0, np.floor_divide(a, np.where(b == 0, 1, b)))
-    return np.floor_divide(a, b)
+    return np.where(np.isfinite(a) & np.isfinite(b), np.floor_divide(a, b), np.floor(a / b))
 
 
 def _remainder(a: Any, b: Any) -> Any:

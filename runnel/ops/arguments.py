@@ -46,6 +46,8 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     listed = as_tuple(axis)
+    if not ndim and listed in ((0,), (-1,)):  # as in NumPy and PyTorch
+        return ()
     axes = sorted(normalize_axis(name, a, ndim) for a in listed)
     if len(set(axes)) != len(axes):
         raise AxisError(f"[{name}] axes {listed} name an axis twice; each may be given once.")

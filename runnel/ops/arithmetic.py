@@ -3,6 +3,7 @@ equals gives each half, relu has 0 at 0."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,10 @@ def trunc(x: Array) -> Array:
 
 
 @offered("rn", "Tensor", "Tensor_")
-def round(x: Array) -> Array:
-    """x rounded to the nearest integer, ties to even."""
-    return _rounded(round_p, x)
+def round(x: Array, decimals: int = 0) -> Array:
+    """x rounded to the nearest integer, ties to even; or to ``decimals`` digits behind the point, as x·10^decimals
+    rounded and divided by it."""
+    if decimals == 0 or not x.dtype.is_inexact:
+        return _rounded(round_p, x)
+    scale = 10.0 ** operator.index(decimals)
+    return divide(_rounded(round_p, multiply(x, scale)), scale)

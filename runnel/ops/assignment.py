@@ -174,6 +174,9 @@ def _assign_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | No
     (mask,) = masks
     shape = _shape_of(value)
     is_alone = len(items) == 1
+    if is_alone and 0 in mask.shape:
+        require_fitting_mask(mask, 0, x.shape)
+        return x
     if is_alone and mask.shape != x.shape[: mask.ndim]:
         _require_fit(mask.shape, x.shape)
         return where(lifted(x, mask, bool_, x.ndim), _fitted(x, value, x.shape), x)

@@ -52,10 +52,13 @@ def with_rank(x: Array, ndim: int) -> Array:
 
 @offered("rn", "Tensor: expand", views=True, spread=True)
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
-    """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
+    """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
     target = as_shape("broadcast_to", shape)
     if x.shape == target:
         return x
+    if -1 in target:
+        sizes = (-1,) * (len(target) - x.ndim) + x.shape  # -1, which is refused, where the axis is new
+        target = tuple(own if size == -1 else size for size, own in zip(target, sizes, strict=False))
     if len(target) < x.ndim:
         raise ShapeError(
             f"[broadcast_to] shape {x.shape} has more dimensions than {target}; they must not become fewer."

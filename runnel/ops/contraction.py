@@ -219,7 +219,11 @@ def outer(x: Array, y: Array) -> Array:
 @offered("rn", "linalg", "Tensor")
 def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
     """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
-    return sum(multiply(conj(x), y), axis=axis, dtype=common_dtype(matmul_p, (x, y)))
+    rank = max(x.ndim, y.ndim)
+    place = normalize_axis("vecdot", axis, rank) - rank
+    if -place > min(x.ndim, y.ndim) or x.shape[place] != y.shape[place]:
+        raise ShapeError(f"[vecdot] axis {axis} has one size in both operands; received {x.shape} and {y.shape}.")
+    return sum(multiply(conj(x), y), axis=place, dtype=common_dtype(matmul_p, (x, y)))
 
 
 @offered("rn", "linalg")

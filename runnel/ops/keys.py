@@ -202,8 +202,9 @@ def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
 
 
 def require_fitting_mask(mask: Any, axis: int, shape: Shape) -> None:
-    """AxisError unless the axes of ``mask`` have the sizes of those of ``shape`` from ``axis`` on."""
-    if mask.shape != shape[axis : axis + mask.ndim]:
+    """AxisError unless the axes of ``mask`` have the sizes of those of ``shape`` from ``axis`` on, or 0."""
+    sizes = shape[axis : axis + mask.ndim]
+    if len(sizes) < mask.ndim or any(n not in (0, size) for n, size in zip(mask.shape, sizes, strict=True)):
         raise AxisError(
             f"[getitem] a mask of shape {mask.shape} does not fit the axes from {axis} on of an array of shape {shape}."
         )

@@ -29,10 +29,12 @@ from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.broadcasting import Stacked, broadcast_to
 from runnel.ops.comparison import equal, greater_equal
 from runnel.ops.contraction import matmul
+from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota, or_zeros
 from runnel.ops.logic import where
 from runnel.ops.parts import complex, conj, imag, real
 from runnel.ops.pieces import concat, narrow
+from runnel.ops.promotion import common_dtype
 from runnel.ops.views import expand_dims, permute, squeeze
 
 _FIELDS: Final = (float32, float64, *COMPLEX)
@@ -231,6 +233,9 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, full: bool) -> tu
     if full and m != n and (gs[0] is not None or gs[2] is not None):
         raise GradientError("[svd] the vectors have a gradient with full_matrices=False only.")
     k = min(m, n)
+    if gs[0] is None and gs[2] is None and not a.dtype.is_complex:  # no quotients of differences
+        scaled = multiply(narrow(outs[0], -1, 0, k), expand_dims(gs[1], -2))
+        return (matmul(scaled, narrow(outs[2], -2, 0, k)),)
     u, s, vh = narrow(outs[0], -1, 0, k), outs[1], narrow(outs[2], -2, 0, k)
     g_u, g_s, g_vh = or_zeros(gs, outs)
     g_u, g_v, v = narrow(g_u, -1, 0, k), adjoint(narrow(g_vh, -2, 0, k)), adjoint(vh)
@@ -264,6 +269,8 @@ def solve(a: Array, b: Array) -> Array:
     """
     if b.ndim == 1:
         return squeeze(solve(a, expand_dims(b, -1)), -1)
+    if a.dtype is not b.dtype:
+        a, b = (cast(x, common_dtype(solve_p, (a, b))) for x in (a, b))
     if a.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
         batch = broadcast_shapes("solve", a.shape[:-2], b.shape[:-2])
         a, b = (broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))

@@ -43,6 +43,11 @@ def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: 
     return array
 
 
+def is_operand(x: Any) -> bool:
+    """Whether ``x`` is of a kind that elementwise ops take."""
+    return isinstance(x, (TensorLike, *_NUMBERS, np.ndarray))
+
+
 def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
     """The dtype in which ``operands`` meet: arrays promote, Python scalars (weak values among them) follow."""
     strong: DType | None = None
@@ -89,6 +94,12 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
     array = np.asarray(x)
     own = like.lift(array.reshape((1,) * (ndim - array.ndim) + array.shape), from_numpy(array.dtype))
     return cast(own, dtype)
+
+
+def alike(op: Op, *operands: Any) -> list[Array]:
+    """The operands as tensors of one dtype, each in its own shape."""
+    like, common = anchor(op, operands), common_dtype(op, operands)
+    return [lifted(like, x, common, 0) for x in operands]
 
 
 def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.axes import AxisRule
 from runnel.core.dispatch import TensorLike, apply
-from runnel.core.dtypes import as_dtype, float32, float64, int32, int64, uint32, uint64
+from runnel.core.dtypes import as_dtype, bool_, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
@@ -28,7 +28,7 @@ from runnel.ops.arguments import Array, as_sizes, require_dtype
 from runnel.ops.arithmetic import add, multiply, subtract
 from runnel.ops.comparison import less
 from runnel.ops.conversion import cast
-from runnel.ops.creation_like import full_like, iota, zeros_like
+from runnel.ops.creation_like import full_like, iota
 from runnel.ops.logic import bitwise_right_shift, bitwise_xor, where
 from runnel.ops.pieces import narrow
 from runnel.ops.transcendental import cos, log, sqrt
@@ -272,6 +272,6 @@ def dropout(x: Array, key: RandomKey, p: float = 0.5) -> Array:
     if p == 0:
         return x
     if p == 1:
-        return zeros_like(x)
+        return where(full_like(x, True, dtype=bool_), 0, x)  # with a gradient, which is 0
     dropped = less(uniform(key, x.shape), p)
     return where(dropped, 0, multiply(x, 1 / (1 - p)))

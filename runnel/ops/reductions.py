@@ -11,7 +11,7 @@ import numpy as np
 from runnel.core.avals import Aval, aval
 from runnel.core.axes import REDUCTION
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import DType, as_dtype, bool_, float32, int64, uint64
+from runnel.core.dtypes import DType, as_dtype, bool_, float32, int64, uint8, uint64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, axes as axis_rules, cost, infer, jvp, lower, reference, vjp
@@ -148,6 +148,8 @@ def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None)
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The greatest element over ``axis``; NaN if there is one. Equal greatest elements share the gradient."""
     axes = normalize_axes("max", axis, x.ndim)
+    if x.dtype.kind == "bool":
+        return any(x, axes, keepdims)
     return finished(apply(max_p, x, axes=axes), axes, keepdims)
 
 
@@ -155,6 +157,8 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The smallest element over ``axis``; NaN if there is one. Equal smallest elements share the gradient."""
     axes = normalize_axes("min", axis, x.ndim)
+    if x.dtype.kind == "bool":
+        return all(x, axes, keepdims)
     return finished(apply(min_p, x, axes=axes), axes, keepdims)
 
 
@@ -185,7 +189,9 @@ def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
 
 
 def _first_extreme(op: Op, name: str, x: Array, axis: int | None, keepdims: bool) -> Array:
-    if axis is None:
+    if x.dtype.kind == "bool":
+        x = cast(x, uint8)
+    if axis is None or (not x.ndim and axis in (0, -1)):
         index = _first_extreme(op, name, reshape(x, (x.size,)), 0, False)
         return reshape(index, (1,) * x.ndim) if keepdims else index
     place = normalize_axis(name, axis, x.ndim)

@@ -6,8 +6,9 @@ import builtins
 import math
 import numbers
 from collections.abc import Sequence
+from typing import Any
 
-from runnel.core.dtypes import DType, float32, real_of
+from runnel.core.dtypes import DType, as_dtype, float32, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
 from runnel.core.surface import offered
@@ -32,10 +33,11 @@ def rounded_as(statistic: Array, x: Array) -> Array:
 
 
 @offered("rn", "Tensor")
-def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The mean over ``axis``; of integers, in float32. Half precision is rounded once, at the end, here and in the
-    other statistics."""
+def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+    """The mean over ``axis``, in ``dtype`` if it is given; of integers, in float32. Half precision is rounded once, at
+    the end, here and in the other statistics."""
     axes = normalize_axes("mean", axis, x.ndim)
+    x = x if dtype is None else cast(x, as_dtype(dtype))
     total = sum(x, axes, keepdims, dtype=wide_dtype(x))
     return rounded_as(divide(total, math.prod(x.shape[a] for a in axes)), x)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import FLOATS
+from runnel.core.dtypes import FLOATS, bool_
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, reference
@@ -234,7 +234,7 @@ def _known_power(x: Array, y: int | float) -> Array | None:
 def _repeated_product(x: Array, n: int) -> Array:
     """x^n by repeated squaring."""
     if n == 0:
-        return full_like(x, 1)
+        return where(full_like(x, True, dtype=bool_), 1, x)  # with a gradient, which is 0
     result: Array = None
     power = x
     while True:

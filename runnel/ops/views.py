@@ -108,7 +108,7 @@ def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     return reshape(x, tuple(1 if i in new_axes else next(sizes) for i in range(x.ndim + added)))
 
 
-@offered("rn", "Tensor", views=True)
+@offered("rn")
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
     if axis is None:

@@ -29,7 +29,7 @@ from runnel.ops import (
 from runnel.ops.arguments import Array, Axis, Operand, gathered
 from runnel.ops.sorting import TopK
 from runnel.tensor.grad_hooks import GradientHook
-from runnel.tensor.late_methods import LateMethod, spread, updating
+from runnel.tensor.late_methods import LateMethod, another, spread, updating
 
 if TYPE_CHECKING:
     from runnel.ops.library.cumulative import Extremes
@@ -276,7 +276,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("exp_", lambda x: transcendental.exp(x))
 
     def expand(self, *shape: Any) -> ResultT:
-        """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
+        """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
         return self._other(broadcasting.broadcast_to(self, gathered(shape)))
 
     def expand_dims(self, axis: int | Sequence[int]) -> ResultT:
@@ -541,9 +541,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``maximum`` of it and the arguments; returns the array itself."""
         return self.update("maximum_", lambda x: arithmetic.maximum(x, y))
 
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
-        """The mean over ``axis``; of integers, in float32."""
-        return precision.mean(self, axis, keepdims)
+    def mean(self, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
+        """The mean over ``axis``, in ``dtype`` if it is given; of integers, in float32."""
+        return precision.mean(self, axis, keepdims, dtype)
 
     def minimum(self, y: Operand) -> ResultT:
         """The smaller of x and y; of equals, each takes half of the gradient."""
@@ -685,13 +685,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
         return pieces.roll(self, shift, axis)
 
-    def round(self) -> ResultT:
-        """x rounded to the nearest integer, ties to even."""
-        return arithmetic.round(self)
+    def round(self, decimals: int = 0) -> ResultT:
+        """x rounded to the nearest integer, ties to even; or to ``decimals`` digits behind the point, as x·10^decimals
+        rounded and divided by it."""
+        return arithmetic.round(self, decimals)
 
-    def round_(self) -> Self:
+    def round_(self, decimals: int = 0) -> Self:
         """Give this array the value of ``round`` of it and the arguments; returns the array itself."""
-        return self.update("round_", lambda x: arithmetic.round(x))
+        return self.update("round_", lambda x: arithmetic.round(x, decimals))
 
     def rsqrt(self) -> ResultT:
         """1 / sqrt(x)."""
@@ -748,10 +749,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def square_(self) -> Self:
         """Give this array the value of ``square`` of it and the arguments; returns the array itself."""
         return self.update("square_", lambda x: transcendental.square(x))
-
-    def squeeze(self, axis: Axis = None) -> ResultT:
-        """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
-        return self._other(views.squeeze(self, axis))
 
     def sub(self, other: Operand, *, alpha: float | Array = 1) -> ResultT:
         """x - alpha · other."""
@@ -1070,7 +1067,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def diff(
-            self, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+            self, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None
         ) -> ResultT:
             """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before
             and behind."""
@@ -1135,6 +1132,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Self:
             """Give this array the value of ``exponential`` of it and the arguments; returns the array itself."""
+            ...
+
+        def fliplr(self) -> ResultT:
+            """The elements in reverse order along axis 1."""
+            ...
+
+        def flipud(self) -> ResultT:
+            """The elements in reverse order along axis 0."""
             ...
 
         def float_power(self, y: Operand) -> ResultT:
@@ -1441,7 +1446,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The number of elements."""
             ...
 
-        def pinverse(self, rtol: float | None = None) -> ResultT:
+        def pinverse(self, rtol: float | Array | None = None) -> ResultT:
             """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0,
             by default max(m, n) times the dtype's eps."""
             ...
@@ -1529,6 +1534,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``scatter_reduce`` of it and the arguments; returns the array itself."""
             ...
 
+        def select(self, dim: int, index: int) -> ResultT:
+            """The part at ``index`` along the axis ``dim``, which it has no longer."""
+            ...
+
         def select_scatter(self, src: Array, dim: int, index: int) -> ResultT:
             """``x`` with ``src`` as its part at ``index`` along the axis ``dim``."""
             ...
@@ -1569,6 +1578,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         ) -> ResultT:
             """The elements along ``dim`` in ascending (or ``descending``) order, and their int64 positions: a named
             tuple (values, indices); equal elements keep their order."""
+            ...
+
+        def squeeze(self, axis: Axis = None) -> ResultT:
+            """``x`` without those of the axes ``axis`` (None: all) that have size 1."""
             ...
 
         def std(
@@ -1767,6 +1780,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         exp2 = LateMethod("runnel.ops.library.numbers:exp2")
         expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
         exponential_ = LateMethod("runnel.random.filling:exponential_of", updating)
+        fliplr = LateMethod("runnel.ops.library.joining:fliplr")
+        flipud = LateMethod("runnel.ops.library.joining:flipud")
         float_power = LateMethod("runnel.ops.library.numbers:float_power")
         fmax = LateMethod("runnel.ops.library.numbers:fmax")
         fmin = LateMethod("runnel.ops.library.numbers:fmin")
@@ -1852,6 +1867,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         scatter_add_ = LateMethod("runnel.ops.library.scattering:scatter_add", updating)
         scatter_reduce = LateMethod("runnel.ops.library.scattering:scatter_reduce")
         scatter_reduce_ = LateMethod("runnel.ops.library.scattering:scatter_reduce", updating)
+        select = LateMethod("runnel.ops.library.scattering:select")
         select_scatter = LateMethod("runnel.ops.library.scattering:select_scatter")
         sgn = LateMethod("runnel.ops.library.numbers:sgn")
         signbit = LateMethod("runnel.ops.library.circular:signbit")
@@ -1861,6 +1877,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter")
         slogdet = LateMethod("runnel.ops.library.matrices:slogdet")
         sort = LateMethod("runnel.tensor.library.extremes:sort")
+        squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
         std = LateMethod("runnel.tensor.library.moments:std")
         stride = LateMethod("runnel.tensor.library.asking:stride")
         t = LateMethod("runnel.tensor.library.asking:t")

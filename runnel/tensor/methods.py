@@ -18,11 +18,22 @@ from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError, PendingError
 from runnel.core.missing import missing
+from runnel.ops.promotion import is_operand
 from runnel.tensor.extent import Extent
 from runnel.tensor.function_methods import FunctionMethods, ResultT
+from runnel.tensor.late_methods import LateMethod
 
 _MARKS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy's DLPack capsules
 _API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API
+
+
+class _Unmarked:
+    """The memory of a read-only array without the mark, for consumers that cannot see it."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array  # what keeps the memory
+        interface = array.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
 def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | None, Any]:
@@ -46,7 +57,9 @@ class ArrayMethods(FunctionMethods[ResultT]):
 
     __slots__ = ()
     __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
-    __array_ufunc__ = None
+
+    __array_ufunc__ = LateMethod("runnel.tensor.library.numpy_protocols:array_ufunc")
+    __array_function__ = LateMethod("runnel.tensor.library.numpy_protocols:array_function")
 
     def read(self) -> ResultT:
         """The tensor this stands for."""
@@ -228,11 +241,19 @@ class ArrayMethods(FunctionMethods[ResultT]):
             return ops.equal(self, other)
         except PendingError:  # of a declared tensor, which knows what to do
             return NotImplemented
+        except TypeError:
+            if is_operand(other):
+                raise
+            return NotImplemented  # Python compares identities then: ``x == None`` is False, as in PyTorch
 
     def __ne__(self, other: Any) -> ResultT:  # type: ignore[override]
         try:
             return ops.not_equal(self, other)
         except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
+        except TypeError:
+            if is_operand(other):
+                raise
             return NotImplemented
 
     __hash__ = object.__hash__
@@ -402,9 +423,10 @@ class ArrayMethods(FunctionMethods[ResultT]):
         Args:
             stream: None, since the CPU has no streams (else ArgumentError).
             max_version: the newest version of the protocol that the consumer knows. None, or less than (1, 0), cannot
-                mark memory as read-only: the capsule is one of a copy then.
+                mark memory as read-only: the capsule is one of a copy then, unless ``copy`` is False.
             dl_device: where the consumer wants it: None or (1, 0), the CPU (else BufferError).
-            copy: True: a copy. False: no copy (BufferError where the protocol needs one). None: a copy where needed.
+            copy: True: a copy. False: no copy, and a consumer that cannot see the mark must not write to the memory.
+                None: a copy where needed.
         """
         if stream is not None:
             raise ArgumentError(f"[__dlpack__] the CPU has no streams; received stream={stream!r}.")
@@ -413,15 +435,13 @@ class ArrayMethods(FunctionMethods[ResultT]):
         if self.dtype is dtypes.bfloat16:
             raise BufferError("[__dlpack__] NumPy, which makes capsules, has none of bfloat16; cast to float32.")
         array = self.numpy()
-        is_old = not _MARKS_READ_ONLY or max_version is None or max_version < (1, 0)
-        if is_old and copy is False:
-            raise BufferError(
-                f"[__dlpack__] version {max_version} of the protocol cannot mark memory as read-only; leave copy=False "
-                "out, or ask with max_version=(1, 0)."
-            )
-        if is_old:
-            return array.copy().__dlpack__()
-        return array.__dlpack__(max_version=max_version, copy=copy)
+        if _MARKS_READ_ONLY and max_version is not None and max_version >= (1, 0):
+            return array.__dlpack__(max_version=max_version, copy=copy)
+        return (self._unmarked() if copy is False else array.copy()).__dlpack__()
+
+    def _unmarked(self) -> np.ndarray:
+        """The values as an array that shares memory and is not marked as read-only."""
+        return np.asarray(_Unmarked(self.numpy()))
 
     def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]:
         return (1, 0)

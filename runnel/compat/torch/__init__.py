@@ -101,7 +101,7 @@ if TYPE_CHECKING:
         subtract_scaled as subtract,
     )
     from runnel.tensor.library.extremes import max, min, sort
-    from runnel.tensor.library.likeness import equal, nonzero
+    from runnel.tensor.library.likeness import equal, nonzero, squeeze
     from runnel.tensor.library.moments import norm, std, std_mean, var, var_mean
 
 __all__ = [
@@ -176,6 +176,7 @@ __all__ = [
     "set_float32_matmul_precision",
     "sort",
     "special",
+    "squeeze",
     "std",
     "std_mean",
     "strided",
@@ -267,6 +268,7 @@ _LATE = {
     "set_float32_matmul_precision": "runnel.compat.functions.running:set_float32_matmul_precision",
     "sort": "runnel.tensor.library.extremes:sort",
     "special": "runnel.compat.torch:special",
+    "squeeze": "runnel.tensor.library.likeness:squeeze",
     "std": "runnel.tensor.library.moments:std",
     "std_mean": "runnel.tensor.library.moments:std_mean",
     "strided": "runnel.compat.functions.kinds:strided",

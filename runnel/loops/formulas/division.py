@@ -1,7 +1,8 @@
 """floor_divide and remainder, for floats and integers. No input traps, and the floats' remainder is exact.
 
 Semantics are Python's: the quotient is rounded down, the remainder has the divisor's sign. An integer divided by zero
-gives 0, and the smallest integer divided by -1 wraps.
+gives 0, and the smallest integer divided by -1 wraps. Where an operand is infinite, or the divisor 0, the quotient of
+floats is that of the Array API, floor(a/b): infinity for infinity // 2, and -0 for 3 // -infinity.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def floor_divide(a: Value, b: Value) -> Value:
     down = quotient.intrinsic("floor")
     down = choose((quotient - down) > 0.5, down + 1.0, down)
     ratio = a / b
-    return choose(b.eq(0.0), ratio, choose(quotient.eq(0.0), quotient.with_sign_of(ratio), down))
+    is_exact = (abs(a) < float("inf")) & (abs(b) < float("inf")) & b.ne(0.0)
+    return choose(is_exact, choose(quotient.eq(0.0), quotient.with_sign_of(ratio), down), ratio.intrinsic("floor"))
 
 
 def _fmod(a: Value, b: Value) -> Value:

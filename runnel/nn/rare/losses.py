@@ -32,7 +32,7 @@ def margin_ranking_loss(
 @offered("functional")
 def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1; for distances x of similar and dissimilar pairs."""
-    far = ops.where(ops.not_equal(target, 1), ops.relu(margin - x), 0)
+    far = ops.where(ops.not_equal(target, 1), ops.clip(margin - x, 0), 0)  # with a gradient at 0
     near = ops.where(ops.not_equal(target, -1), x, 0)
     result: Tensor = reduced("hinge_embedding_loss", far + near, reduction)
     return result

@@ -177,11 +177,19 @@ acos_p = function_of_floats("acos", "x", "The arc cosine of x.", circular.acos, 
 partials(acos_p, lambda g, out, x: negative(divide(g, _cosine(x))))
 atan_p = function_of_floats("atan", "x", "The arc tangent of x.", circular.atan, 50)
 partials(atan_p, lambda g, out, x: divide(g, add(square(x), 1)))
+
+
+def _square_distance(x: Array, y: Array) -> Array:
+    """x² + y², and 1 at the origin, where the derivatives of the angle are 0."""
+    square_sum = add(square(x), square(y))
+    return where(equal(square_sum, 0), 1, square_sum)
+
+
 atan2_p = function_of_floats("atan2", "y, x", "The angle of the point (x, y).", circular.atan2, 60)
 partials(
     atan2_p,
-    lambda g, out, y, x: multiply(g, divide(x, add(square(x), square(y)))),
-    lambda g, out, y, x: multiply(g, divide(negative(y), add(square(x), square(y)))),
+    lambda g, out, y, x: multiply(g, divide(x, _square_distance(x, y))),
+    lambda g, out, y, x: multiply(g, divide(negative(y), _square_distance(x, y))),
 )
 partials(sinh_p, lambda g, out, x: multiply(g, cosh(x)))
 partials(cosh_p, lambda g, out, x: multiply(g, sinh(x)))

@@ -112,7 +112,7 @@ for _name in (
     complex_rules.register(Op.registry[_name], LINEAR)
 
 for _name in (
-    "mul", "div", "exp", "log", "log1p", "log2", "sqrt", "sin", "cos", "tanh", "sigmoid", "prod",
+    "mul", "div", "exp", "log", "log1p", "log2", "sqrt", "sin", "cos", "sigmoid", "prod",
     "cast_reduce", "matmul", "tensordot",
 ):  # fmt: skip
     complex_rules.register(Op.registry[_name], HOLOMORPHIC)
@@ -159,6 +159,13 @@ def _expm1(z: Any) -> Any:
     return result
 
 
+def _tanh(z: Any) -> Any:
+    """tanh z; at infinity with the sign of zero that the Array API says, that of the imaginary part."""
+    result = np.asarray(np.tanh(z))
+    result.imag = np.where(np.isinf(z.real) & np.isfinite(z.imag), np.copysign(0.0, z.imag), result.imag)
+    return result
+
+
 def _pow(g: Array, out: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """As a holomorphic function of both."""
     return unbroadcast(_pow_by_base(g, x, y), x.shape), unbroadcast(_pow_by_exponent(g, out, x, y), y.shape)
@@ -184,6 +191,7 @@ def _take(x: Any, indices: Any, *, axis: int) -> Any:
 complex_rules.register(Op.registry["abs"], ByNumPy(_abs_vjp, np.abs, is_real=True))
 complex_rules.register(Op.registry["pow"], ByNumPy(functools.partial(conjugated_rule, _pow)))
 complex_rules.register(Op.registry["expm1"], ByNumPy(numpy=_expm1))
+complex_rules.register(Op.registry["tanh"], ByNumPy(numpy=_tanh))
 complex_rules.register(Op.registry["sign"], ByNumPy(_sign_vjp, _sign))
 complex_rules.register(Op.registry["cast"], ByNumPy(_cast_vjp, _cast))
 complex_rules.register(Op.registry["take"], ByNumPy(tables.vjp[Op.registry["take"]], _take))

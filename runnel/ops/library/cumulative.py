@@ -174,7 +174,7 @@ def _extremes(name: str, x: Array, axis: int, beats: Any) -> Extremes:
 
 
 @offered("rn", "Tensor")
-def diff(x: Array, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None) -> Array:
+def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before and
     behind. Of bools, whether neighbours differ."""
     place, times = normalize_axis("diff", axis, x.ndim), operator.index(n)
@@ -198,7 +198,7 @@ def _trapezoids(y: Array, x: Array | None, dx: Any, axis: int) -> Array:
     if x.ndim == 1:
         width = reshape(diff(x), tuple(-1 if a == place else 1 for a in range(y.ndim)))
     else:
-        width = diff(x, place - y.ndim)
+        width = diff(x, axis=place - y.ndim)
     return multiply(divide(pair, 2), width)
 
 

@@ -166,6 +166,18 @@ def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
     return tuple(squeeze(narrow(x, place, i, 1), place) for i in range(x.shape[place]))
 
 
+@offered("rn", "Tensor")
+def fliplr(x: Array) -> Array:
+    """The elements in reverse order along axis 1."""
+    return flip(x, 1)
+
+
+@offered("rn", "Tensor")
+def flipud(x: Array) -> Array:
+    """The elements in reverse order along axis 0."""
+    return flip(x, 0)
+
+
 @offered("rn", "Tensor: tile repeat", spread=True)
 def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than axes."""

@@ -17,12 +17,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.core.avals import Aval, aval
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import int64, real_of
-from runnel.core.errors import ShapeError
+from runnel.core.errors import AxisError, ShapeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, infer, vjp
-from runnel.ops.arguments import Array, Axis, normalize_axes
+from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axes, normalize_axis
 from runnel.ops.arithmetic import abs as abs_of, add, divide, multiply, negative, subtract
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.comparison import equal, greater, greater_equal, less_equal
@@ -47,7 +47,7 @@ from runnel.ops.pieces import concat, narrow
 from runnel.ops.reductions import max, min, sum
 from runnel.ops.statistics import norm as norm_along
 from runnel.ops.transcendental import square
-from runnel.ops.views import expand_dims, reshape, squeeze
+from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
 
 # --- inverse and determinant --------------------------------------------------------------------------------------
 
@@ -208,11 +208,19 @@ def _cutoff(x: Array, rtol: float | None) -> float:
 
 
 @offered("linalg", "rn: pinverse", "Tensor: pinverse")
-def pinv(x: Array, rtol: float | None = None) -> Array:
+def pinv(x: Array, rtol: float | Array | None = None) -> Array:
     """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0, by
-    default max(m, n) times the dtype's eps."""
+    default max(m, n) times the dtype's eps. An array ``rtol`` has a number for each matrix; gradients are those of the
+    decomposition into singular values then."""
     require_matrices("pinv", x)
-    return apply(pinv_p, x, rtol=_cutoff(x, rtol))
+    if not isinstance(rtol, (TensorLike, np.ndarray)):
+        return apply(pinv_p, x, rtol=_cutoff(x, rtol))
+    u, values, vh = svd(x, full_matrices=False)
+    if not values.shape[-1]:
+        return transposed(x)
+    counts = greater(values, multiply(max(values, -1, keepdims=True), expand_dims(rtol, -1)))
+    inverse = where(counts, divide(1, where(counts, values, 1)), 0)
+    return matmul(multiply(adjoint(vh), cast(expand_dims(inverse, -2), x.dtype)), adjoint(u))
 
 
 class Lstsq(NamedTuple):
@@ -347,7 +355,7 @@ def matrix_exp(x: Array) -> Array:
 
 
 @offered("linalg")
-def vector_norm(x: Array, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
+def vector_norm(x: Array, ord: float = 2, axis: Axis = None, keepdims: bool = False) -> Array:
     """The vector norm over ``axis``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are extremes."""
     return norm_along(x, axis=axis, ord=ord, keepdims=keepdims)
 
@@ -359,11 +367,16 @@ _ORDERS: Final = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
 @offered("linalg")
-def matrix_norm(x: Array, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
-    """A norm of matrices: "fro", the root of the sum of squares; "nuc", the sum of singular values; 2 and -2, the
-    greatest and the smallest; 1 and -1, the greatest and smallest sum of a column's absolute values; ±∞, of a row's."""
+def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1), keepdims: bool = False) -> Array:
+    """A norm of the matrices in two axes: "fro", the root of the sum of squares; "nuc", the sum of singular values; 2
+    and -2, the greatest and the smallest; 1 and -1, the greatest and smallest sum of a column's absolute values; ±∞, of
+    a row's."""
     if x.ndim < 2:
-        raise ShapeError(f"[matrix_norm] needs matrices in the last two axes; got shape {x.shape}.")
+        raise ShapeError(f"[matrix_norm] needs matrices in two axes; got shape {x.shape}.")
+    axes = [normalize_axis("matrix_norm", a, x.ndim) for a in as_tuple(axis)]
+    if len(axes) != 2 or axes[0] == axes[1]:
+        raise AxisError(f"[matrix_norm] matrices have two axes; received axis={axis}.")
+    x = moveaxis(x, axes, (-2, -1))
     if ord is None:
         ord = "fro"
     if ord not in _ORDERS:
@@ -375,7 +388,7 @@ def matrix_norm(x: Array, keepdims: bool = False, ord: float | str | None = "fro
     else:
         sums = norm_along(x, axis=-2 if abs(float(ord)) == 1 else -1, ord=1)
         norms = (max if float(ord) > 0 else min)(sums, -1)
-    return expand_dims(norms, (-2, -1)) if keepdims else norms
+    return expand_dims(norms, axes) if keepdims else norms
 
 
 @offered("linalg")
@@ -383,13 +396,10 @@ def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: 
     """The vector norm of all elements (no ``ord`` and no ``axis``) or along one axis; the matrix norm for a matrix or
     along two axes."""
     if axis is None and ord is not None and x.ndim == 2:
-        return matrix_norm(x, keepdims, ord)
+        return matrix_norm(x, ord, keepdims=keepdims)
     axes = normalize_axes("norm", axis, x.ndim)
     if len(axes) == 2 and ord is not None and axis is not None:
-        from_last = [a - x.ndim for a in axes]
-        if from_last != [-2, -1]:
-            raise ShapeError(f"[norm] matrices are the last two axes; received axis={axis} for shape {x.shape}.")
-        return matrix_norm(x, keepdims, ord)
+        return matrix_norm(x, ord, axis, keepdims)
     if isinstance(ord, str):
         raise ValueError(f"[norm] {ord!r} is an order for matrices; name two axes.")
     return norm_along(x, axis=axis, ord=2 if ord is None else ord, keepdims=keepdims)

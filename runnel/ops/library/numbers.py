@@ -15,7 +15,6 @@ from runnel.ops.arithmetic import (
     add_p,
     divide,
     maximum,
-    minimum,
     multiply,
     negative,
     remainder,
@@ -25,7 +24,7 @@ from runnel.ops.arithmetic import (
     subtract,
     trunc,
 )
-from runnel.ops.comparison import equal, greater, isinf, isnan, less, less_equal
+from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal
 from runnel.ops.conversion import cast
 from runnel.ops.logic import logical_and, logical_or, logical_xor, where
 from runnel.ops.promotion import meet
@@ -48,6 +47,12 @@ def in_float64(x: Array) -> tuple[Array, DType]:
 
 
 # --- remainders and signs -----------------------------------------------------------------------------------------
+
+
+@offered("rn")
+def rsub(x: Array, y: Operand, alpha: float = 1) -> Array:
+    """y - alpha·x."""
+    return subtract(y, multiply(x, alpha))
 
 
 @offered("rn", "Tensor", "Tensor_")
@@ -90,16 +95,16 @@ def heaviside(x: Operand, values: Operand) -> Array:
 
 @offered("rn", "Tensor")
 def fmax(x: Operand, y: Operand) -> Array:
-    """The greater of x and y, or the one that is a number."""
+    """The greater of x and y, or the one that is a number. Of equal ones x has the gradient."""
     a, b = meet(add_p, x, y)
-    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+    return where(logical_or(greater_equal(a, b), isnan(b)), a, b)
 
 
 @offered("rn", "Tensor")
 def fmin(x: Operand, y: Operand) -> Array:
-    """The smaller of x and y, or the one that is a number."""
+    """The smaller of x and y, or the one that is a number. Of equal ones x has the gradient."""
     a, b = meet(add_p, x, y)
-    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+    return where(logical_or(less_equal(a, b), isnan(b)), a, b)
 
 
 # --- angles and powers --------------------------------------------------------------------------------------------

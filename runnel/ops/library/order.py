@@ -38,7 +38,7 @@ from runnel.ops.indexing import take_along_axis, take_p
 from runnel.ops.library.cumulative import cummax
 from runnel.ops.logic import isfinite, logical_and, logical_not, logical_or, where
 from runnel.ops.pieces import concat_same, narrow
-from runnel.ops.promotion import meet
+from runnel.ops.promotion import alike
 from runnel.ops.reductions import argmax, max, min, sum
 from runnel.ops.sorting import sort, sort_p
 from runnel.ops.statistics import rounded_as, wide_dtype
@@ -252,11 +252,7 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"[searchsorted] side is 'left' or 'right'; received {side!r}.")
-    sequence, queries = (
-        meet(add_p, sorted_sequence, values) if sorted_sequence.dtype is not bool_ else (sorted_sequence, values)
-    )
-    sequence = reshape(sequence, sorted_sequence.shape) if sequence.size == sorted_sequence.size else sequence
-    queries = reshape(queries, getattr(values, "shape", np.shape(values)))
+    sequence, queries = alike(add_p, sorted_sequence, values)
     if sorter is not None:
         sequence = take_along_axis(sequence, sorter, -1)
     n = sequence.shape[-1] if sequence.ndim else 0
@@ -303,10 +299,10 @@ def bucketize(x: Operand, boundaries: Array, right: bool = False, out_int32: boo
 
 
 @offered("rn")
-def isin(x: Array, test_elements: Operand, assume_unique: bool = False, invert: bool = False) -> Array:
+def isin(x: Operand, test_elements: Operand, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is one of ``test_elements`` (or, with ``invert``, is none). NaN is equal to nothing."""
-    own, others = meet(add_p, x, test_elements) if x.dtype is not bool_ else meet(add_p, cast(x, int32), test_elements)
-    own, others = reshape(own, x.shape), reshape(others, (others.size,))
+    own, others = (cast(y, int32) if y.dtype is bool_ else y for y in alike(add_p, x, test_elements))
+    others = reshape(others, (others.size,))
     if not others.size or not own.size:
         return full_like(own, invert, dtype=bool_)
     ordered = sort(others)

@@ -9,10 +9,10 @@ from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply
-from runnel.ops.comparison import isnan
+from runnel.ops.comparison import isnan, less
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
-from runnel.ops.library.circular import atan2, signbit
+from runnel.ops.library.circular import atan2
 from runnel.ops.logic import where
 from runnel.ops.parts import complex, imag, real
 from runnel.ops.pieces import narrow, stack
@@ -26,7 +26,7 @@ def angle(x: Array) -> Array:
     if x.dtype.is_complex:
         return atan2(imag(x), real(x))
     own = x if x.dtype.is_float else cast(x, float32)
-    return where(isnan(own), own, where(signbit(own), math.pi, zeros_like(own)))
+    return where(isnan(own), own, where(less(own, 0), math.pi, zeros_like(own)))
 
 
 @offered("rn")

@@ -19,7 +19,7 @@ from runnel.ops.conversion import cast
 from runnel.ops.library.triangles import diagonal
 from runnel.ops.logic import logical_not, where
 from runnel.ops.pieces import concat, narrow
-from runnel.ops.promotion import meet
+from runnel.ops.promotion import alike
 from runnel.ops.reductions import sum
 from runnel.ops.statistics import mean, norm, std, var
 from runnel.ops.transcendental import sqrt
@@ -61,8 +61,7 @@ def einsum(equation: str, *operands: Array) -> Array:
 
 def meet_dtypes(operands: Sequence[Array]) -> list[Array]:
     """Operands in one dtype, each with its own axes."""
-    own = meet(matmul_p, *operands)
-    return [reshape(x, getattr(y, "shape", ())) for x, y in zip(own, operands, strict=True)]
+    return alike(matmul_p, *operands)
 
 
 def _parsed(equation: str, operands: Sequence[Array]) -> tuple[list[str], str]:

@@ -182,7 +182,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     return where(chosen, cast(reshape(values, x.shape), x.dtype), x)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def select(x: Array, dim: int, index: int) -> Array:
     """The part at ``index`` along the axis ``dim``, which it has no longer."""
     axis = normalize_axis("select", dim, x.ndim)

@@ -37,7 +37,7 @@ def known(name: str, x: Array) -> np.ndarray[Any, Any]:
             f"[{name}] the shape of the result depends on the values of an array of shape {x.shape}, which exist only "
             "when the program runs; compute it outside of the compiled function."
         )
-    array: np.ndarray[Any, Any] = values if values.dtype.kind in "biuf" else values.astype(np.float32)
+    array: np.ndarray[Any, Any] = values if values.dtype.kind in "biufc" else values.astype(np.float32)
     return array
 
 

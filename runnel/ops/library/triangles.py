@@ -37,7 +37,7 @@ def tril(x: Array, k: int = 0) -> Array:
     """The elements on and below diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
     _require_matrices("tril", x)
     i, j = _rows_and_columns(x)
-    return where(less_equal(j, add(i, operator.index(k))), x, 0)
+    return where(less_equal(j, add(i, operator.index(k))), x, False)
 
 
 @offered("rn", "Tensor", "Tensor_")
@@ -45,7 +45,7 @@ def triu(x: Array, k: int = 0) -> Array:
     """The elements on and above diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
     _require_matrices("triu", x)
     i, j = _rows_and_columns(x)
-    return where(greater_equal(j, add(i, operator.index(k))), x, 0)
+    return where(greater_equal(j, add(i, operator.index(k))), x, False)
 
 
 @offered("rn", "Tensor")

@@ -10,12 +10,13 @@ from runnel.core import dtypes
 from runnel.core.devices import as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.surface import offered
-from runnel.ops.arguments import Array, Operand, as_sizes, gathered
+from runnel.ops.arguments import Array, Axis, Operand, as_sizes, gathered, normalize_axes
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.library.numbers import array_equal
 from runnel.ops.library.sets import nonzero as positions
 from runnel.ops.logic import where as chosen
+from runnel.ops.views import squeeze as squeezed
 
 
 def _filled(x: Array, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
@@ -69,6 +70,13 @@ def equal(x: Array, other: Array) -> bool:
 def where(x: Array, condition: Array, other: Operand) -> Array:
     """``x`` where ``condition`` holds, ``other`` elsewhere."""
     return chosen(condition, x, other)
+
+
+@offered("Tensor", "torch", views=True)
+def squeeze(x: Array, axis: Axis = None) -> Array:
+    """``x`` without those of the axes ``axis`` (None: all) that have size 1. (``rn.squeeze`` refuses others.)"""
+    axes = normalize_axes("squeeze", axis, x.ndim)
+    return squeezed(x, tuple(a for a in axes if x.shape[a] == 1))
 
 
 @offered("Tensor: type")

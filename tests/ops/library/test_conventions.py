@@ -1,0 +1,95 @@
+"""Values and gradients at kinks and ties, arrays without axes and bools, as in PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.core.errors import AxisError, ShapeError
+from runnel.nn import functional
+
+NAN = math.nan
+
+
+def gradient(function: Callable[[rn.Tensor], rn.Tensor], *values: float) -> list[float]:
+    x = rn.tensor(list(map(float, values)), requires_grad=True)
+    function(x).sum().backward()
+    return x.grad.tolist()
+
+
+GRADIENTS: dict[str, tuple[Callable[[rn.Tensor], Any], list[float], list[float]]] = {
+    "fmax goes to the first of equals": (lambda x: rn.fmax(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 0, 1]),
+    "and to the second": (lambda x: rn.fmax(rn.asarray([1.0, 3.0, NAN]), x), [1, 2, 3], [0, 0, 1]),
+    "fmin": (lambda x: rn.fmin(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 1, 1]),
+    "atan2 at the origin": (lambda x: rn.atan2(x, rn.asarray([0.0, 1.0])), [0, 0], [0, 1]),
+    "power 0": (lambda x: x**0, [0, 2], [0, 0]),
+    "everything dropped": (lambda x: functional.dropout(x, 1.0), [1, 2], [0, 0]),
+    "the hinge at its margin": (
+        lambda x: functional.hinge_embedding_loss(x, rn.asarray([-1.0, -1.0]), reduction="sum"), [1, 2], [-1, 0],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name: str) -> None:
+    function, values, expected = GRADIENTS[name]
+    assert gradient(function, *values) == expected
+
+
+def test_singular_values_of_a_singular_matrix_have_a_gradient() -> None:
+    x = rn.tensor([[1.0, 0.0], [0.0, 0.0]], requires_grad=True)
+    rn.linalg.norm(x, "nuc").backward()
+    assert np.isfinite(x.grad.numpy()).all() and x.grad[0, 0].item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin", "logsumexp"])
+def test_an_array_without_axes_has_the_axes_0_and_minus_1(name: str) -> None:
+    x = rn.asarray(2.5)
+    for axis in (0, -1):
+        assert getattr(rn, name)(x, axis).item() == pytest.approx(2.5)
+        assert getattr(rn, name)(x, axis, keepdims=True).shape == ()
+    with pytest.raises(AxisError):
+        getattr(rn, name)(x, 1)
+    assert rn.argmax(x, 0).item() == 0 and rn.any(x > 0, -1).item() is True
+
+
+def test_extremes_of_bools() -> None:
+    x = rn.asarray([[True, False], [False, False]])
+    assert rn.max(x, 1).tolist() == [True, False] and rn.min(x).item() is False
+    assert x.max(1).values.tolist() == [True, False] and rn.argmax(x, 1).tolist() == [0, 0]
+    assert rn.tril(x).dtype is rn.bool_
+
+
+def test_one_sequence_serves_values_of_any_shape() -> None:
+    values = rn.asarray([[0.5, -2.0, 1.0], [3.0, 0.0, -1.0]])
+    expected = np.searchsorted([-1.0, 0.0, 1.0, 2.0], values.numpy())
+    assert rn.searchsorted(rn.asarray([-1.0, 0.0, 1.0, 2.0]), values).tolist() == expected.tolist()
+    assert rn.isin(values, rn.asarray([3.0, 0.0, 5.0, 6.0])).tolist() == np.isin(values.numpy(), [3, 0]).tolist()
+    assert rn.einsum("ij,k->ijk", values, rn.ones(2)).shape == (2, 3, 2)
+
+
+def test_norms_have_the_arguments_of_pytorch() -> None:
+    x = np.random.default_rng(3).normal(size=(2, 3, 4))
+    norm = rn.linalg.matrix_norm(rn.asarray(x), 1, (0, 2), keepdims=True)
+    np.testing.assert_allclose(norm.numpy(), np.linalg.norm(x, 1, (0, 2), keepdims=True), rtol=1e-12)
+    vector = rn.linalg.vector_norm(rn.asarray(x), 3, 1)
+    np.testing.assert_allclose(vector.numpy(), np.linalg.norm(x, 3, 1), rtol=1e-12)
+    with pytest.raises(AxisError, match="two axes"):
+        rn.linalg.matrix_norm(rn.asarray(x), axis=1)
+
+
+def test_smaller_names() -> None:
+    x = rn.asarray([[1.26, -0.0], [3.0, 4.0]])
+    assert rn.round(x, decimals=1).tolist() == np.round(x.numpy(), 1).tolist()
+    assert rn.angle(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert x.squeeze(0).shape == (2, 2) and x[:1].squeeze(0).shape == (2,)
+    with pytest.raises(ShapeError):
+        rn.squeeze(x, 0)
+    assert x.select(1, 0).tolist() == x[:, 0].tolist() and x.mean(0, dtype="float64").dtype is rn.float64
+    assert rn.fliplr(x).tolist() == np.fliplr(x.numpy()).tolist() and x.flipud().tolist() == x.numpy()[::-1].tolist()
+    assert rn.rsub(rn.ones(2), 3, alpha=2).tolist() == [1.0, 1.0]
