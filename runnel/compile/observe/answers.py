@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from runnel.compile.observe import attributes, changes, containers, followed, methods, operators
+from runnel.compile.observe import attributes, changes, containers, followed, methods, operators, proxies
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
@@ -37,6 +37,7 @@ Answers = dict[int, Callable[..., Any]]
 
 def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     """``value[key]``."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     rec.settled_number(key)
     if kind in PLAIN:
@@ -167,6 +168,7 @@ def delete_item(rec: Recorder, target: Any, key: Any) -> None:
 
 def contains(rec: Recorder, container: Any, value: Any) -> bool:
     """``value in container``."""
+    container = proxies.shown(rec, container)
     kind = type(container)
     rec.settled_number(value)
     if kind in PLAIN:
@@ -191,6 +193,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
 
 def length(rec: Recorder, value: Any) -> int:
     """``len(value)``."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     if kind in PLAIN:
         return len(value)
@@ -209,6 +212,7 @@ def length(rec: Recorder, value: Any) -> int:
 
 def iterable(rec: Recorder, value: Any) -> Any:
     """Something that C code can iterate over: the value itself, looked into, or an iterator that calls its methods."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     if kind in PLAIN:
         return value
@@ -316,6 +320,7 @@ def _hasattr(rec: Recorder, value: Any, name: str) -> bool:
 
 
 def _len(rec: Recorder, value: Any) -> int:
+    value = proxies.shown(rec, value)
     return containers.counted(rec, value) if type(value) in CONTAINERS else length(rec, value)
 
 

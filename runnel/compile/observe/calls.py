@@ -207,7 +207,7 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         if id(function) not in rec.policy.passing_on:
             name = function.__name__
             named = {} if name in symbols.MERGES else kwargs
-            _look_at_numbers(rec, args[:-1] if name in symbols.STORES else args, named)
+            _look_at_numbers(rec, args[: len(args) - symbols.unseen(function, args)], named)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return returning(answer(rec, *args, **kwargs))

@@ -74,18 +74,19 @@ def counted(rec: Recorder, value: Any) -> int:
 
 def items(rec: Recorder, value: Any) -> Any:
     """The items of a list or tuple that the code takes apart, each with where it was found."""
-    source, kind = rec.source_of(value), type(value)
+    source, kind = rec.source_of(value), container_of(type(value))
     if source is None or id(value) in rec.effects.replaced:
         return value
     if id(value) in rec.effects.states:
         return followed.items(rec, value) or content(rec, value)
     if rec.effects.is_changed(value):
         return content(rec, value)
-    if not followed.varies(rec, source) or len(value) > followed.MOST:
+    if not followed.varies(rec, source) or kind.__len__(value) > followed.MOST:
         reach_items(rec, value)
         return value
-    _check_length(rec, source, value, kind, len(value))
-    return kind([symbols.reach(rec, x, index_source(rec, source, value, kind, i, x)) for i, x in enumerate(value)])
+    _check_length(rec, source, value, kind, kind.__len__(value))
+    parts = enumerate(kind.__iter__(value))
+    return kind([symbols.reach(rec, x, index_source(rec, source, value, kind, i, x)) for i, x in parts])
 
 
 def pairs(rec: Recorder, value: dict[Any, Any]) -> dict[Any, Any]:

@@ -83,7 +83,13 @@ def changed(rec: Recorder, container: Any, function: Any, args: tuple[Any, ...])
 def changed_by(rec: Recorder, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same of a method."""
     method = METHODS.get(type(container), {}).get(name)
-    return None if method is None or kwargs else changed(rec, container, method, args)
+    if method is None or kwargs:
+        return None
+    source = rec.source_of(container)
+    only_grows = type(container) is list and name in ("append", "extend") and id(container) not in rec.effects.states
+    if only_grows and f"{ITEMS}{source}" not in rec.session.varying:
+        return None  # what it held stays where it is, whatever its length
+    return changed(rec, container, method, args)
 
 
 def _flat(args: tuple[Any, ...]) -> list[Any]:

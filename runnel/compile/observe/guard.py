@@ -142,6 +142,7 @@ class Guard:
         }  # fmt: skip
         self._lines = [self._line(entry, _is_by_clock(entry, effects)) for entry in log.entries]
         self.read_sources = [s.index for s in sources]
+        self.computed = tuple(dict.fromkeys(s.label for s in log.reads if s.operands))  # at each call, in words
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CellType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, attributes, calls, changes, containers, followed, operators
+from runnel.compile.observe import answers, attributes, calls, changes, containers, followed, operators, proxies
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import (
     CONVERSIONS,
@@ -216,6 +216,7 @@ class Hooks(AbstractHooks):
 
     def iterate(self, value: Any) -> Any:
         """What the loop goes over: items of a list from outside are read as the loop comes to them."""
+        value = proxies.shown(self.rec, value)
         rec, kind = self.rec, type(value)
         if kind in PLAIN or (kind in DICT_VIEWS and rec.source_of(value) is None):
             return value
@@ -239,14 +240,17 @@ class Hooks(AbstractHooks):
         return value if type(value) in PLAIN else answers.iterable(self.rec, value)
 
     def spread(self, value: Any) -> Any:
-        if type(value) in (list, tuple):
-            return containers.items(self.rec, value)
+        rec, kind = self.rec, type(value)
+        if container_of(kind) in (list, tuple):
+            method = rec.class_attribute(kind, "__iter__") if is_python_class(kind) else None
+            if not is_users_method(kind, "__iter__", method):
+                return containers.items(rec, value)
         if type(value) in DICT_VIEWS and self.rec.source_of(value) is None:
             return value
         return self.unpack(value)
 
     def unpack_mapping(self, value: Any) -> Any:
-        rec = self.rec
+        rec, value = self.rec, proxies.shown(self.rec, value)
         if type(value) is dict:
             return containers.pairs(rec, value)
         if container_of(type(value)) is dict and containers.own_method(type(value), "keys") is None:
@@ -295,7 +299,10 @@ class Hooks(AbstractHooks):
         if not is_python_class(kind):
             answer = rec.policy.context_manager(kind)
             if not answer and lookup(kind, "__enter__") is not MISSING:
-                rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
+                lock = "" if not kind.__name__.lower().endswith("lock") else "a lock is taken"
+                rec.refuse(
+                    lock or f"a 'with' block of {described(manager)} cannot be observed", "put it around the call"
+                )
             return _SIMPLE.enter(manager)
         enter, leave = rec.class_attribute(kind, "__enter__"), rec.class_attribute(kind, "__exit__")
         if enter is MISSING or leave is MISSING:

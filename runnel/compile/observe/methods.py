@@ -9,7 +9,7 @@ import types
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes, changes, followed
+from runnel.compile.observe import attributes, changes, followed, proxies
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.containers import (
     content,
@@ -144,8 +144,10 @@ def call(
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
         return returning(_formatted(rec, value, args, kwargs))
     if kind in PLAIN or kind is slice or kind in VIEWS:
-        if kind is types.MappingProxyType and rec.source_of(value) is not None:
-            rec.refuse("a read-only view of a dict outside is read")
+        if kind is types.MappingProxyType:
+            call_of_view = proxies.method_of_view(rec, value, name, args, kwargs)
+            if call_of_view is not None:
+                return call_of_view
         values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and name in _ITERATES else x for x in args])
         return returning(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
     if kind in ITERATORS:

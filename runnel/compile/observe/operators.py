@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import symbols
+from runnel.compile.observe import proxies, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
@@ -20,6 +20,7 @@ from runnel.compile.observe.values import (
     PLAIN,
     SINGLETONS,
     SYMBOLIC,
+    Text,
     container_of,
     is_class,
     is_users_method,
@@ -173,6 +174,7 @@ def identity(rec: Recorder, a: Any, b: Any, inverted: bool) -> bool:
 
 def truth(rec: Recorder, value: Any) -> bool:
     """``bool(value)``."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     if kind in PLAIN:
         return symbols.truth(rec, value) if symbols.is_any(rec, (value,)) else bool(value)
@@ -216,6 +218,8 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     """``str(value)`` or ``repr(value)``."""
     kind = type(value)
     if kind in PLAIN or kind in SYMBOLIC:
+        if kind in (str, Text) and convert is str:
+            return value
         again = symbols.called(rec, convert, (value,), {})
         return convert(rec.settled_number(value)) if again is None else again[0]
     if is_python_class(kind):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import bisect
 import builtins
 import collections
-import contextvars
 import copy
 import datetime
 import fractions
@@ -32,7 +31,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, containers, followed, iteration, operators
+from runnel.compile.observe import answers, containers, contexts, followed, iteration, operators, proxies
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
@@ -82,6 +81,7 @@ _READ_AGAIN: Final = (
 )
 _NOT_REPEATED: Final = {
     "time": ("a clock is read", "pass the time as an argument"),
+    "lock": ("a lock is taken", "take it around the call of the compiled function"),
     "random": ("Python's random numbers are drawn", "use rn.rand or rn.randint, or pass the number as an argument"),
     "numpy.random": ("NumPy's random numbers are drawn", "use rn.rand or rn.randn, or pass the array as an argument"),
     "posix": ("the file system is asked", "read it outside and pass the result as an argument"),
@@ -172,6 +172,10 @@ class Policy(AbstractPolicy):
     def native(self, function: FunctionType) -> Any:
         """How a Python function that runs unobserved is called; None: it is observed."""
         module = function.__module__ or ""
+        if function.__code__ is proxies.DISPATCH:
+            return proxies.dispatched
+        if function.__code__ in proxies.GUARDED_TEXTS:
+            return proxies.unguarded
         if module == "random" or module.startswith("numpy.random"):
             return _not_repeated
         return None
@@ -182,6 +186,10 @@ class Policy(AbstractPolicy):
         owner = getattr(function, "__self__", None)
         if getattr(function, "__name__", "") in ("now", "today", "utcnow"):
             module = "time"
+        if function is os.urandom:
+            rec.refuse("random bytes of the system are drawn (urandom)", "pass them as an argument")
+        if type(owner) in _LOCKS:
+            module = "lock"
         if type(owner) is random.Random or issubclass(type(owner), random.Random):
             module = "random"
         for name, (reason, remedy) in _NOT_REPEATED.items():
@@ -215,13 +223,14 @@ class Policy(AbstractPolicy):
 
     def method(self, kind: type, name: str) -> Any:
         """How a method of an object of C code is called; None: by the rules of its kind."""
-        return _METHODS.get((kind, name))
+        return contexts.METHODS.get((kind, name))
 
     def is_pure_method(self, kind: type, name: str) -> bool:
         """Whether a method of an object of C code depends on the object and its arguments alone."""
         return kind in _VALUES or kind.__module__ == "itertools"
 
 
+_LOCKS: Final = frozenset({type(threading.Lock()), type(threading.RLock())})
 _CONSTANTS: Final = frozenset(
     {
         datetime.date,
@@ -439,17 +448,6 @@ def _is_enabled(rec: Recorder, logger: Any, level: Any) -> bool:
     return bool(is_enabled)
 
 
-def _context_get(rec: Recorder, variable: Any, function: Any, args: Any, kwargs: Any) -> Any:
-    value = variable.get(MISSING) if not args else variable.get(*args)
-    current = variable.get(MISSING)
-    at = rec.source_of(variable)
-    if at is not None:
-        rec.reach(current, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", current))
-    if current is MISSING and not args:
-        return returning(variable.get())
-    return returning(value)
-
-
 def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> Any:
     value = reference()
     at = rec.source_of(reference)
@@ -458,5 +456,4 @@ def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> An
     return returning(value)
 
 
-_METHODS: Final[dict[Any, Any]] = {(contextvars.ContextVar, "get"): _context_get}
-_CALLABLES: Final[dict[Any, Any]] = {weakref.ref: _called_weakref, weakref.ReferenceType: _called_weakref}
+_CALLABLES: Final[dict[Any, Any]] = dict.fromkeys((weakref.ref, weakref.KeyedRef), _called_weakref)

@@ -21,7 +21,7 @@ PARTS: Final = 64  # items that are computed one by one
 MOST: Final = 256  # values that are computed in one run; others are looked at
 _LONGEST: Final = 160  # characters of a label
 STORES: Final = frozenset(  # they put away their last argument unseen
-    {"append", "appendleft", "setattr", "setitem", "__setattr__", "__setitem__", "setdefault", "insert"}
+    {"append", "appendleft", "setattr", "setitem", "__setattr__", "__setitem__", "setdefault", "insert", "set"}
 )
 MERGES: Final = frozenset({"update"})  # they put away what they are given by name
 _FUNCTIONS: Final = {
@@ -188,9 +188,9 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def _described(rec: Recorder) -> Any:
     def describe(value: Any) -> str:
-        if type(value) in (list, tuple):
+        symbol = rec.symbols.get(id(value)) or rec.followed(value)
+        if symbol is None and type(value) in (list, tuple):
             return "[" + ", ".join(map(describe, value)) + "]"
-        symbol = rec.symbols.get(id(value))
         return repr(value) if symbol is None else str(symbol)
 
     return describe
@@ -203,6 +203,14 @@ def _is_method(function: Any) -> bool:
 def takes_plain_values(function: Any) -> bool:
     """Whether a guard can compute again what a function gives for numbers and texts."""
     return id(function) in _FUNCTIONS or _is_method(function)
+
+
+def unseen(function: Any, args: tuple[Any, ...]) -> int:
+    """How many of its last arguments a function of C code puts away, or gives back, without looking at them."""
+    name = function.__name__
+    if name in ("get", "pop") and type(function) is BuiltinFunctionType:
+        return int(len(args) == 2)  # what stands for something missing
+    return int(name in STORES)
 
 
 def is_among(rec: Recorder, function: Any, values: Any) -> bool:

@@ -186,11 +186,12 @@ class VaryingHooks:
     def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         *values, names = args
         first = len(values) - len(names)
+        values[:first] = self._gone_over(function, tuple(values[:first]))
         named = dict(zip(names, values[first:], strict=True))
         result = symbols.called(self.rec, function, tuple(values[:first]), named)
         if result is not None:
             return _giving(result[0])
-        return self.hooks.call_with_names(self._arguments(function, args), self._bare_method(function))
+        return self.hooks.call_with_names(self._arguments(function, (*values, names)), self._bare_method(function))
 
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         if self._passes_on(function):
@@ -212,7 +213,10 @@ class VaryingHooks:
         return getattr(self.plain(function.__self__), function.__name__)
 
     def _arguments(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return args if self._passes_on(function) else tuple(map(self.plain, args))
+        if self._passes_on(function):
+            return args
+        seen = len(args) - (symbols.unseen(function, args) if type(function) in C_FUNCTIONS else 0)
+        return (*map(self.plain, args[:seen]), *args[seen:])
 
     def _passes_on(self, function: Any) -> bool:
         """Whether what is called is observed, or puts its arguments away without looking at them."""
@@ -225,7 +229,7 @@ class VaryingHooks:
             return id(function) not in policy.answers and policy.native(function) is None
         if is_class(function):
             return self._is_made_observed(function)
-        return kind in C_FUNCTIONS and function.__name__ in symbols.STORES | symbols.MERGES
+        return kind in C_FUNCTIONS and function.__name__ in symbols.MERGES
 
     def _is_made_observed(self, kind: type) -> bool:
         """Whether objects of a class are made by Python code alone."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pytest
 
+import runnel as rn
 from tests.compile.adversarial.worlds import Case, call, tensor
 
 CALLS: Final = 9
@@ -117,6 +118,39 @@ MAPPINGS: Final = (
     "x = x * (lambda **k: k['a'])(**s.by_name); s.by_name['a'] += 1",
     "x = x * (lambda *a: a[0])(*s.pair); s.pair = (s.pair[0] + 1, 0)",
 )
+# Whatever else is done with what varies: right, however often it is traced.
+NASTY: Final = (
+    "out = []\nfor q in s.heap:\n    out.append(q)\n    if len(s.heap) < 6: s.heap.append(v)\ns.log['o'] = out; s.heap.pop(0)",
+    "out = []\nfor q in s.heap:\n    out.append(q)\n    if len(s.heap) > 2: s.heap.pop()\ns.log['o'] = out; s.heap.append(v)",
+    "try:\n    for q in s.queue: s.queue.append(q)\nexcept RuntimeError as e: s.text = str(e)\ns.queue.append(v)",
+    "try:\n    for k, w in s.log.items(): s.log[k + 'x'] = w\nexcept RuntimeError as e: s.text = str(e)\n"
+    "s.log = {'v': s.n}",
+    "view = s.by_name.values(); s.by_name['a'] = s.n; s.log['o'] = list(view), sum(view), s.n in view",
+    "view = s.by_name.items(); s.by_name.pop('a'); s.by_name['a'] = v; s.log['o'] = list(view)",
+    "view = s.by_name.items(); s.by_name.clear(); s.by_name['a'] = v; s.log['o'] = list(view), dict(view); s.by_name['b'] = 0",
+    "view = s.by_name.keys(); s.by_name.setdefault('k', s.n); s.log['o'] = list(view); del s.by_name['k']",
+    "alias = s.heap; s.rates = alias; alias.append(v); s.log['o'] = sum(s.rates), s.rates is s.heap; alias.pop(0)",
+    "s.heap.append(v); s.log['o'] = s.heap[s.n % 2], s.heap[-s.n % 3], s.heap[s.n % 3 :], s.heap[::-1]; s.heap.pop(0)",
+    "try: s.log['o'] = s.heap[s.n]\nexcept IndexError as e: s.text = str(e)",
+    "try: s.log['o'] = s.by_epoch[s.n]\nexcept KeyError as e: s.text = str(e)",
+    "try: s.log['o'] = s.queue.popleft()\nexcept IndexError as e: s.text = str(e)",
+    "try: s.heap.remove(s.n + 0.5)\nexcept ValueError: s.text = 'missing'",
+    "s.heap[1:2] = [v, s.n]; s.log['o'] = s.heap[1]; del s.heap[s.n % 2]",
+    "s.log['o'] = s.rates[:2] * 2, [s.n] * 2, [v] + s.heap, s.pair + (v,); s.heap[0] += v; s.rates[0] += 1",
+    "first, *rest = s.heap; s.log['o'] = first, rest, sum(rest); s.heap = [*rest, v]",
+    "s.heap[0], s.heap[1] = s.heap[1], s.heap[0]; s.heap[2] = s.heap[0] + v",
+    "s.log['o'] = [a * b for a, b in zip(s.heap, s.queue)], list(enumerate(s.heap)); s.heap[0] += v; s.queue.append(v)",
+    "s.log['o'] = sorted(s.heap, key=lambda q: -q), min(s.by_name, key=s.by_name.get); s.heap[1] += v; s.by_name['a'] += 2",
+    "s.log['o'] = any(q > 6 for q in s.heap), v in s.heap, s.n in s.seen, s.heap == [1.5, 2.5, 7.5]; s.heap[1] += v",
+    "s.log['o'] = ','.join(map(str, s.heap)), math.fsum(s.heap), math.hypot(*s.pair); s.heap[1] += v; s.pair = (v, s.n)",
+    "t = f'{s.n}:{v}'; s.log['o'] = t.split(':'), t[0], len(t), t * 2, t == '1:0.5', ':' in t, sorted(t), t.encode()",
+    "k = f'k{s.n % 3}'; s.by_name[k] = s.by_name.get(k, 0) + 1; s.log['o'] = k in s.by_name, s.by_name[k], len(s.by_name)",
+    "setattr(s, f'a{s.n % 3}', v); s.log['o'] = getattr(s, f'a{s.n % 3}')",
+    "s.log['o'] = s.n ** 2, 2 ** (s.n - 4), s.n.bit_length(), [0] * s.n, 'a' * s.n, max(s.n, 3.5), hash(s.n), type(s.n)",
+    "s.log['o'] = int(str(s.n) + '0'), float(f'{v:.2f}'), chr(65 + s.n), '%5.2f|%s|%r' % (v, s.n, str(s.n)), b'%d' % s.n",
+    "class A:\n    def __str__(self): return f'A{s.n}'\n    def __index__(self): return s.n\n"
+    "s.log['o'] = str(A()), '%s' % A(), f'{A()}', '%d' % A(), f'{[str(A())]}'",
+)
 NAMES: Final = {"heapq": heapq, "logging": logging, "math": math, "warnings": warnings, "__name__": __name__}
 
 
@@ -136,21 +170,32 @@ def changes(s: Any) -> dict[int, Callable[[], None]]:
         s.n += 10
         s.meter.sum = -3.0
         s.by_name["a"] = 7
-        s.rates[1], s.rates[12], s.rates[-1] = 0.25, -7.0, -8.0
-        s.queue[1], s.heap[1] = 9.5, 4.5
+        s.rates[:1], s.rates[-1:] = [0.25], [-8.0]
+        s.queue.append(9.5)
+        s.heap[-1:] = [4.5]
         s.log["v"], s.counts["a"], s.pair = 3.5, 40, (5, 7)
         s.by_epoch[2] = -1.0
         s.tensors[1] = tensor(8.0, 9.0)
 
     def kinds() -> None:
-        s.best, s.pair, s.queue[0], s.heap[2], s.by_name["b"] = 3, (1.5, 2), 4, 8, 2.5
+        s.best, s.pair, s.heap[:1], s.by_name["b"] = 3, (1.5, 2), [8], 2.5
+        s.queue.append(4)
         s.text = "new"
 
     return {4: numbers, 7: kinds}
 
 
+@pytest.mark.parametrize("body", NASTY)
+def test_whatever_is_done(body: str) -> None:
+    step_of(body, None).run()
+
+
 @pytest.mark.parametrize("body", TEXTS + NUMBERS + MAPPINGS)
 def test_values_that_change(body: str) -> None:
+    step_of(body, MOST).run()
+
+
+def step_of(body: str, traces: int | None) -> Case:
     def make() -> Any:
         s = state()
         space: dict[str, Any] = {**NAMES, "s": s}
@@ -163,4 +208,21 @@ def test_values_that_change(body: str) -> None:
             steps.append(call(tensor(1.0, 2.0), (0.5, 3.25, 1.75)[i % 3] * (i + 1)))
         return space["step"], steps, lambda: s
 
-    Case(make, None, MOST, None).run()
+    return Case(make, None, traces, None)
+
+
+def test_what_is_computed_is_explained() -> None:
+    s = state()
+
+    def step(x: Any) -> Any:
+        s.n += 1
+        s.queue.append(float(s.n))
+        s.names.append(f"{s.n} {sum(s.queue)}")
+        return x
+
+    compiled = rn.compile(step)
+    for _ in range(3):
+        compiled(tensor(1.0))
+    computed = compiled.explain(tensor(1.0)).computed
+    assert "(s.n + 1)" in computed
+    assert "sum(s.queue after append())" in computed
