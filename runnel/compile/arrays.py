@@ -80,13 +80,21 @@ def check_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
 
 
 def looked_at(rec: Recorder, value: np.generic, source: Source | None) -> None:
-    """A scalar that was computed from arrays matters to the trace."""
-    if source is not None and source.operands:
+    """The value of a scalar matters to the trace."""
+    if source is not None:
+        check_scalar(rec, value, source)
+
+
+def check_kind_of_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
+    """What NumPy computes of a number is computed again; others of its scalars count by value."""
+    if isinstance(value, (np.integer, np.floating)):
+        rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (type(value),))
+    else:
         check_scalar(rec, value, source)
 
 
 def check_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
-    """NumPy's scalars count by value."""
+    """A later call must find the same bits."""
     bits = rec.memo.setdefault(("bits", id(value)), value.tobytes())
     rec.keep(value)
     rec.log.check(source, "type({v}) is not {0} or {v}.tobytes() != {1}", f"{source}", (type(value), bits))

@@ -20,8 +20,7 @@ from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.exposure import settle_parts, stands_for_values
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.symbols import Whole
-from runnel.compile.observe.values import PLAIN, container_of, is_class
+from runnel.compile.observe.values import PLAIN, SYMBOLIC, container_of, is_class
 from runnel.compile.owned import PACKAGE, is_own, structure, ticks
 from runnel.compile.patched import all_stay, are_intact
 from runnel.core.errors import TracedValueError
@@ -93,7 +92,7 @@ class _Arguments:
     def concrete(self, value: Any) -> Any:
         """The same, where its value may be looked at."""
         rec, kind = self.rec, type(value)
-        if kind in PLAIN or kind is Whole:
+        if kind in PLAIN or kind in SYMBOLIC:
             return rec.settled_number(value)
         if arrays.is_traceable(kind) or isinstance(value, ArrayMethods):
             return value

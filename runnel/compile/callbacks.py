@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from runnel.compile import boundary
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.symbols import Whole
-from runnel.compile.observe.values import PLAIN
+from runnel.compile.observe.values import PLAIN, SYMBOLIC
 from runnel.compile.wrappers import Uncompiled
 from runnel.core.errors import CaptureError
 from runnel.tensor import callbacks
@@ -79,7 +78,7 @@ def _pinned(rec: Recorder, value: Any) -> None:
 
 def _original(rec: Recorder, value: Any) -> Any:
     """What a function that was made inside holds on to, as it finds it later."""
-    if type(value) in PLAIN or type(value) is Whole:
+    if type(value) in PLAIN or type(value) in SYMBOLIC:
         return rec.settled_number(value)
     if isinstance(value, ArrayMethods) and getattr(value, "is_traced", False):
         raise CaptureError(

@@ -16,6 +16,7 @@ class Explanation:
     runs: str  # how
     checked: tuple[str, ...]  # at each call
     checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set
+    computed: tuple[str, ...]  # from what it reads, at each call
     changes: tuple[str, ...]  # what each call changes outside
     traced_again: tuple[str, ...]
 
@@ -23,6 +24,7 @@ class Explanation:
         parts = (
             ("checks at each call", self.checked),
             ("checks when a Module or an optimizer was changed", self.checked_by_clock),
+            ("computes at each call", self.computed),
             ("changes", self.changes),
             ("was traced again because", self.traced_again),
         )
@@ -43,4 +45,4 @@ def explained(name: str, retraces: Sequence[str], executable: Executable) -> Exp
     effects = () if executable.observation is None else executable.observation.effects
     changes = tuple(effect.label for effect in effects)
     again = tuple(line.partition(": ")[2] for line in retraces)
-    return Explanation(name, how, always, by_clock, changes, again)
+    return Explanation(name, how, always, by_clock, executable.guard.computed, changes, again)

@@ -14,52 +14,31 @@ import numpy as np
 from runnel.compile.arrays import LARGEST, check_scalar
 from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.expressions import Expression, NotWritten
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.symbols import Whole
-from runnel.compile.observe.values import PLAIN
+from runnel.compile.observe.symbols import bare
+from runnel.compile.observe.values import PLAIN, SYMBOLIC
 from runnel.tensor import tracing
 
 MOST: Final = 64  # arrays and scalars that a guard computes
 _NOT_BY_ARGUMENTS: Final = frozenset({"empty", "empty_like", "shares_memory", "may_share_memory", "array2string"})
 
 
-class _NotWritten(Exception):
-    """An argument that a guard cannot be given."""
-
-
-class _Expression:
-    """A call as a text over the values of sources and constants."""
-
-    def __init__(self, rec: Recorder) -> None:
-        self.rec = rec
-        self.operands: list[Source] = []
-        self.constants: list[Any] = []
+class _Expression(Expression):
+    """The same with arrays, and scalars of NumPy's."""
 
     def of(self, value: Any) -> str:
-        rec, kind = self.rec, type(value)
+        kind = type(value)
         if kind is np.ndarray or issubclass(kind, np.generic):
-            at = rec.source_of(value)
-            return self._constant(_copied(value)) if at is None else self._operand(at)
-        if kind in PLAIN or kind is Whole:
-            symbol = rec.symbols.get(id(value))
-            return self._constant(value) if symbol is None else self._operand(symbol)
-        if kind is slice:
-            return f"slice({self.of(value.start)}, {self.of(value.stop)}, {self.of(value.step)})"
-        if kind in (tuple, list):
-            inner = "".join(f"{self.of(x)}, " for x in value)
-            return f"({inner})" if kind is tuple else f"[{inner}]"
+            at = self.rec.source_of(value)
+            return self.constant(_copied(value)) if at is None else self.operand(at)
         if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, (np.generic, *PLAIN))):
-            return self._constant(value)
-        raise _NotWritten
+            return self.constant(value)
+        return super().of(value)
 
-    def _operand(self, at: Source) -> str:
-        self.operands.append(at)
-        return f"{{a{len(self.operands) - 1}}}"
-
-    def _constant(self, value: Any) -> str:
-        self.constants.append(value)
-        return f"{{{len(self.constants) - 1}}}"
+    def is_written_out(self, container: Any) -> bool:
+        return True
 
 
 def _copied(value: Any) -> Any:
@@ -67,7 +46,7 @@ def _copied(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value
     if value.dtype.hasobject or value.nbytes > LARGEST:
-        raise _NotWritten
+        raise NotWritten
     return value.copy()
 
 
@@ -81,9 +60,9 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
         return None
     expression = _Expression(rec)
     try:
-        head = "" if method else expression._constant(function)
+        head = "" if method else expression.constant(function)
         written = [expression.of(x) for x in args] + [f"{key}={expression.of(x)}" for key, x in kwargs.items()]
-    except _NotWritten:
+    except NotWritten:
         return None
     arrays = [at for at in expression.operands if isinstance(at.value, (np.ndarray, np.generic))]
     if not arrays:
@@ -108,8 +87,8 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def _to_read(rec: Recorder, value: Any, views: dict[int, Any]) -> Any:
     """An argument for NumPy, which must not write into arrays from outside; ``views`` says what stands for which."""
-    if type(value) is Whole:
-        return int(value)
+    if type(value) in SYMBOLIC:
+        return bare(value)
     seen = read_only(rec, value)
     if seen is not value:
         views[id(seen)] = value
@@ -182,11 +161,11 @@ def number(rec: Recorder, convert: Any, value: Any) -> Any:
 
 
 def as_number(rec: Recorder, value: Any) -> Any:
-    """An operand beside a tensor, where NumPy's floating scalars count as Python's floats."""
-    if not isinstance(value, np.floating):
+    """An operand beside a tensor, where NumPy's scalars count as Python's numbers."""
+    if not isinstance(value, (np.floating, np.integer)):
         return value
-    as_float = number(rec, float, value)
-    return value if as_float is MISSING else as_float
+    as_pythons = number(rec, float if isinstance(value, np.floating) else int, value)
+    return value if as_pythons is MISSING else as_pythons
 
 
 def items(rec: Recorder, array: np.ndarray) -> Any:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from runnel.backends.context import default_device
-from runnel.compile import arrays, boundary, callbacks, operations, recipes as results, recomputed, schedules
+from runnel.compile import arrays, boundary, callbacks, numpys, operations, recipes as results, recomputed, schedules
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
-from runnel.compile.observe.classes import MISSING, is_python_class
+from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
-from runnel.compile.observe.exposure import stands_for_values
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.policy import Policy
@@ -39,15 +38,9 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 from runnel.transforms.custom import custom_vjp
 
-_NUMPY: Final = "numpy"
 _FLOATING: Final = frozenset({"+", "-", "*", "/"})  # operators that make whole numbers beside floating tensors floats
 _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
 _OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cython has a class of this name
-_CHANGE_ARRAYS: Final = frozenset(
-    {"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "byteswap"}
-)
-_FILES: Final = frozenset({"dump", "tofile", "load", "save", "savez", "savetxt", "loadtxt", "fromfile", "memmap"})
-_CHANGE_FIRST: Final = frozenset({"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"})
 
 
 EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
@@ -65,7 +58,7 @@ class Rules(Policy):
             id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
             id(public(manual_seed)): _seeded,
         }
-        self.answers |= {id(f): _number_of(f, self.answers[id(f)]) for f in (float, int)}
+        self.answers |= {id(f): numpys.number_of(f, self.answers[id(f)]) for f in (float, int)}
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -77,7 +70,7 @@ class Rules(Policy):
         if issubclass(kind, np.ndarray):
             return arrays.check_array
         if issubclass(kind, np.generic):
-            return arrays.check_scalar
+            return arrays.check_kind_of_scalar
         if issubclass(kind, DType):
             return _check_constant
         return _check_ticking if ticks(kind) else None
@@ -87,12 +80,15 @@ class Rules(Policy):
 
     def is_fixed_class(self, kind: type) -> bool:
         return (is_own(kind) and not is_patched(kind)) or str(kind.__module__).partition(".")[0] in (
-            _NUMPY,
+            numpys.NAME,
             "ml_dtypes",
         )
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
         return type(value) is Tensor and value.dtype in (float32, float64) and symbol.removesuffix("=") in _FLOATING
+
+    def as_number(self, rec: Recorder, value: Any) -> Any:
+        return recomputed.as_number(rec, value)
 
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, WatchedDict)
@@ -127,7 +123,7 @@ class Rules(Policy):
         return True
 
     def kind_of(self, value: Any) -> Any:
-        return float if type(value) is TracedFloat else type(value)
+        return float if type(value) is TracedFloat else super().kind_of(value)
 
     def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
         kind = type(value)
@@ -157,25 +153,25 @@ class Rules(Policy):
     # Code -------------------------------------------------------------------------------------------------------------
 
     def is_library(self, module: str) -> bool:
-        return module.partition(".")[0] in ("runnel", _NUMPY) or super().is_library(module)
+        return module.partition(".")[0] in ("runnel", numpys.NAME) or super().is_library(module)
 
     def counts_by_identity(self, function: FunctionType) -> bool:
-        return boundary.is_ours(function) or _is_numpys(function)
+        return boundary.is_ours(function) or numpys.is_numpys(function)
 
     def is_unobserved(self, module: str) -> bool:
-        return module.partition(".")[0] in (*boundary.OURS, _NUMPY)
+        return module.partition(".")[0] in (*boundary.OURS, numpys.NAME)
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):
             return _called_back if callbacks.takes_one(function) else _ours
-        if _is_numpys(function):
-            return _numpys
+        if numpys.is_numpys(function):
+            return numpys.called
         return super().native(function)
 
     def native_class(self, kind: type) -> Any:
         if is_own(kind):
             return _constructed
-        return _numpys if str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes") else None
+        return numpys.called if str(kind.__module__).partition(".")[0] in (numpys.NAME, "ml_dtypes") else None
 
     def callable(self, kind: type) -> Any:
         if issubclass(kind, Wrapper):
@@ -185,28 +181,28 @@ class Rules(Policy):
         if issubclass(kind, custom_vjp):
             return _called_custom
         if kind in (np.ufunc, _DISPATCHER, np.vectorize):
-            return _numpys
+            return numpys.called
         if kind.__name__ == _OF_CYTHON:
-            return _compiled_by_cython
+            return numpys.compiled_by_cython
         return super().callable(kind)
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (
-            _numpys(rec, function, args, kwargs)
-            if _is_numpys(function)
+            numpys.called(rec, function, args, kwargs)
+            if numpys.is_numpys(function)
             else super().c_function(rec, function, args, kwargs)
         )
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes"):
-            return _numpys(rec, kind, args, kwargs)
+        if str(kind.__module__).partition(".")[0] in (numpys.NAME, "ml_dtypes"):
+            return numpys.called(rec, kind, args, kwargs)
         return super().c_class(rec, kind, args, kwargs)
 
     def method(self, kind: type, name: str) -> Any:
         if issubclass(kind, (np.ndarray, np.generic, np.dtype, np.ufunc)):
-            return _method_of_array
+            return numpys.method
         if str(kind.__module__).startswith("numpy.random"):
-            return _random_method
+            return numpys.random_method
         return super().method(kind, name)
 
     def context_manager(self, kind: type) -> bool:
@@ -505,94 +501,3 @@ def _observed_custom(rec: Recorder, function: Any) -> Any:
             setattr(known, name, part if part is None else rec.callback(part))
         rec.keep(function)
     return known
-
-
-# NumPy's code ---------------------------------------------------------------------------------------------------------
-
-
-def _is_numpys(function: Any) -> bool:
-    module = str(getattr(function, "__module__", None) or "")
-    return module.partition(".")[0] in (_NUMPY, "ml_dtypes") and not module.startswith("numpy.random")
-
-
-def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of NumPy's depends on its arguments alone, and changes none of them but those it is named for."""
-    name = getattr(function, "__name__", "")
-    if name in _FILES:
-        rec.refuse(f"numpy.{name}() reads or writes a file", "do it outside of the compiled function")
-    changed = [x for x in _changed_by(function, name, args, kwargs) if isinstance(x, np.ndarray)]
-    for array in changed:
-        if _is_from_outside(rec, array):
-            rec.refuse(f"numpy.{name}() changes an array from outside", "do it outside of the compiled function")
-    again = None if changed else recomputed.called(rec, function, args, kwargs)
-    if again is not None:
-        return returning(again[0])
-    if any(arrays.is_traceable(type(x)) for x in args):
-        return returning(boundary.run(rec, function, args, kwargs))
-    return returning(operations.protected(rec, _calls_numpy(rec, function, args, kwargs), args))
-
-
-def _changed_by(function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Those of the arguments that a function of NumPy's writes into."""
-    out = kwargs.get("out")
-    changed = [*(out if type(out) is tuple else (out,)), *args[: name in _CHANGE_FIRST]]
-    return [*changed, *args[function.nin :]] if type(function) is np.ufunc else changed
-
-
-def _calls_numpy(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """NumPy looks into its arguments, and calls functions of the user's among them."""
-    for value in (*args, *kwargs.values()):
-        content(rec, value)
-    values = tuple([_called_observed(rec, recomputed.read_only(rec, x)) for x in args])
-    return rec.calls_c(function, values, {name: _called_observed(rec, x) for name, x in kwargs.items()})
-
-
-def _called_observed(rec: Recorder, value: Any) -> Any:
-    kind = type(value)
-    if kind in (FunctionType, MethodType, functools.partial):
-        return value if _is_numpys(value) else rec.callback(value)
-    is_object = is_python_class(kind) and not is_class(value) and not stands_for_values(kind)
-    return rec.callback(value) if is_object and callable(value) else value
-
-
-def _is_from_outside(rec: Recorder, array: np.ndarray) -> bool:
-    """Whether the memory of an array may belong to one from outside."""
-    if rec.source_of(array) is not None:
-        return not recomputed.made_own(rec, array)
-    return array.base is not None
-
-
-def _number_of(convert: Any, otherwise: Any) -> Any:
-    """``float()`` and ``int()``, also of what NumPy computes of arrays from outside."""
-
-    def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
-        number = recomputed.number(rec, convert, args[0]) if len(args) == 1 and not kwargs else MISSING
-        return otherwise(rec, *args, **kwargs) if number is MISSING else number
-
-    return answer
-
-
-def _compiled_by_cython(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
-    rec.policy.refuse_c(rec, function)
-
-
-def _method_of_array(rec: Recorder, value: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    name = function.__name__
-    if name in _FILES:
-        rec.refuse(f"{name}() writes a file", "do it outside of the compiled function")
-    if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray) and _is_from_outside(rec, value):
-        rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
-    if name not in _CHANGE_ARRAYS:
-        again = recomputed.called(rec, function, (value, *args), kwargs, method=name)
-        if again is not None:
-            return returning(again[0])
-    content(rec, value)
-    seen = recomputed.read_only(rec, value)
-    bound = function if getattr(function, "__self__", None) is seen else getattr(seen, name)
-    return returning(operations.protected(rec, _calls_numpy(rec, bound, args, kwargs), (value,)))
-
-
-def _random_method(rec: Recorder, value: Any, function: Any, args: Any, kwargs: Any) -> Any:
-    rec.refuse(
-        f"NumPy's random numbers are drawn ({function.__name__})", "use runnel's, or pass the array as an argument"
-    )

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from runnel.compile.observe import attributes, changes, containers, methods, operators
+from runnel.compile.observe import attributes, changes, containers, followed, methods, operators, proxies
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     CONTAINERS,
+    DICT_VIEWS,
     ITERATORS,
     PLAIN,
     VIEWS,
@@ -36,6 +37,7 @@ Answers = dict[int, Callable[..., Any]]
 
 def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     """``value[key]``."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     rec.settled_number(key)
     if kind in PLAIN:
@@ -103,6 +105,8 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
         if is_users_method(kind, "__setitem__", own):
             rec.invoke_special(own, target, (key, value))
             return
+    if followed.changed(rec, target, operator.setitem, (key, value)) is not None:
+        return
     base = container_of(kind)
     if rec.source_of(target) is None or base is None:
         if rec.source_of(target) is not None:
@@ -148,6 +152,8 @@ def delete_item(rec: Recorder, target: Any, key: Any) -> None:
         if is_users_method(kind, "__delitem__", own):
             rec.invoke_special(own, target, (key,))
             return
+    if followed.changed(rec, target, operator.delitem, (key,)) is not None:
+        return
     base = container_of(kind)
     if rec.source_of(target) is None:
         del target[key]
@@ -162,6 +168,7 @@ def delete_item(rec: Recorder, target: Any, key: Any) -> None:
 
 def contains(rec: Recorder, container: Any, value: Any) -> bool:
     """``value in container``."""
+    container = proxies.shown(rec, container)
     kind = type(container)
     rec.settled_number(value)
     if kind in PLAIN:
@@ -186,6 +193,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
 
 def length(rec: Recorder, value: Any) -> int:
     """``len(value)``."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     if kind in PLAIN:
         return len(value)
@@ -204,6 +212,7 @@ def length(rec: Recorder, value: Any) -> int:
 
 def iterable(rec: Recorder, value: Any) -> Any:
     """Something that C code can iterate over: the value itself, looked into, or an iterator that calls its methods."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     if kind in PLAIN:
         return value
@@ -311,7 +320,8 @@ def _hasattr(rec: Recorder, value: Any, name: str) -> bool:
 
 
 def _len(rec: Recorder, value: Any) -> int:
-    return containers.counted(rec, value) if type(value) is list else length(rec, value)
+    value = proxies.shown(rec, value)
+    return containers.counted(rec, value) if type(value) in CONTAINERS else length(rec, value)
 
 
 def _setattr(rec: Recorder, value: Any, name: str, new: Any) -> None:
@@ -440,6 +450,18 @@ def _over(function: Any, key: bool = False) -> Any:
     return answer
 
 
+def _listed(kind: Any) -> Any:
+    """``list(values)`` and ``tuple(values)``, whose items are where they were found."""
+    otherwise = _over(kind)
+
+    def answer(rec: Recorder, *values: Any) -> Any:
+        if len(values) == 1 and type(values[0]) in (list, tuple, *DICT_VIEWS, *ITERATORS):
+            return kind(rec.hooks.spread(values[0]))
+        return otherwise(rec, *values)
+
+    return answer
+
+
 def _is_iterable(value: Any) -> bool:
     kind = type(value)
     is_c_class = is_class(value) and not is_python_class(type(value))
@@ -458,8 +480,9 @@ def _calling(function: Any) -> Any:
     """A function whose first argument is called with items of the others."""
 
     def answer(rec: Recorder, called: Any, *args: Any, **kwargs: Any) -> Any:
-        values = [iterable(rec, x) for x in args]
-        return function(called if called is None else rec.callback(called), *values, **kwargs)
+        values = [rec.hooks.spread(x) for x in args]
+        observed = called if called is None else lambda *items: rec.passed(called, items)
+        return function(observed, *values, **kwargs)
 
     return answer
 
@@ -551,7 +574,8 @@ def table() -> Answers:
         (_abc._abc_instancecheck, lambda rec, kind, value: _by_registry(rec, rec.policy.kind_of(value), kind)),
         (_abc._abc_subclasscheck, lambda rec, kind, other: _by_registry(rec, other, kind)),
     ]  # fmt: skip
-    rows += [(f, _over(f)) for f in (list, tuple, set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
+    rows += [(f, _over(f)) for f in (set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
+    rows += [(list, _listed(list)), (tuple, _listed(tuple))]
     rows += [(f, _over(f, True)) for f in (min, max, sorted)]
     rows += [(f, _looks_at_frame(f.__name__)) for f in (locals, eval, exec, dir, compile, __import__, breakpoint)]
     rows += [(f, _reads_file) for f in (open, input)]

@@ -17,7 +17,6 @@ from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, 
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LRU: Final = type(functools.lru_cache(lambda: None))
-_ASK_FOR_KINDS: Final = (isinstance, callable, hasattr)  # and not for values
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 
 
@@ -78,7 +77,8 @@ def reach_parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
 def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     answer = rec.policy.answers.get(id(function))
     if answer is not None:
-        _look_at_numbers(rec, args, kwargs)
+        if id(function) not in rec.policy.passing_on:
+            _look_at_numbers(rec, args, kwargs)
         return returning(answer(rec, *args, **kwargs))
     answer = rec.policy.answers_by_code.get(id(function.__code__))
     if answer is not None:
@@ -138,7 +138,7 @@ def constructed(
         number = symbols.called(rec, kind, args, kwargs)
         if number is not None:
             return returning(number[0])
-        if kind is not type:
+        if kind is not type and id(kind) not in rec.policy.passing_on:
             _look_at_numbers(rec, args, kwargs)
     if kind is type and len(args) == 3:
         return returning(rec.makes_class(type, args, kwargs))
@@ -204,10 +204,10 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         number = symbols.called(rec, function, args, kwargs)
         if number is not None:
             return returning(number[0])
-        if function not in _ASK_FOR_KINDS:
+        if id(function) not in rec.policy.passing_on:
             name = function.__name__
             named = {} if name in symbols.MERGES else kwargs
-            _look_at_numbers(rec, args[:-1] if name in symbols.STORES else args, named)
+            _look_at_numbers(rec, args[: len(args) - symbols.unseen(function, args)], named)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return returning(answer(rec, *args, **kwargs))

@@ -11,18 +11,20 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import symbols
+from runnel.compile.observe import followed, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.guard import keys_of, plain_part
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import (
+    CONTAINERS,
+    DICT_VIEWS,
     FIXED,
     ITERATORS,
     PLAIN,
     SEQUENCES,
     SETS,
+    SYMBOLIC,
     container_of,
     described,
     is_class,
@@ -58,7 +60,9 @@ def length(rec: Recorder, value: Any) -> int:
 def counted(rec: Recorder, value: Any) -> int:
     """The same where only the observed code gets the number: of a list that grows it may be another at later calls."""
     source, effects = rec.source_of(value), rec.effects
-    if type(value) is not list or source is None or id(value) in effects.replaced:
+    if id(value) in effects.states:
+        return followed.length(rec, value)
+    if type(value) not in CONTAINERS or source is None or id(value) in effects.replaced:
         return length(rec, value)
     grown = effects.appended.get(id(value), 0)
     if effects.is_changed(value) and not grown:
@@ -68,10 +72,55 @@ def counted(rec: Recorder, value: Any) -> int:
     return number if not grown else symbols.grown(rec, number, grown)
 
 
+def items(rec: Recorder, value: Any) -> Any:
+    """The items of a list or tuple that the code takes apart, each with where it was found."""
+    source, kind = rec.source_of(value), container_of(type(value))
+    if source is None or id(value) in rec.effects.replaced:
+        return value
+    if id(value) in rec.effects.states:
+        return followed.items(rec, value) or content(rec, value)
+    if rec.effects.is_changed(value):
+        return content(rec, value)
+    if not followed.varies(rec, source) or kind.__len__(value) > followed.MOST:
+        reach_items(rec, value)
+        return value
+    _check_length(rec, source, value, kind, kind.__len__(value))
+    parts = enumerate(kind.__iter__(value))
+    return kind([symbols.reach(rec, x, index_source(rec, source, value, kind, i, x)) for i, x in parts])
+
+
+def pairs(rec: Recorder, value: dict[Any, Any]) -> dict[Any, Any]:
+    """The items of a dict that goes into another one, each with where it was found."""
+    source = rec.source_of(value)
+    if source is None or id(value) in rec.effects.replaced:
+        return value
+    if not all(map(is_simple, value)):
+        return content(rec, value)
+    keys(rec, value, source)
+    known: dict[Any, Any] = {}
+    for key, item in value.items():
+        is_own = (id(value), key if is_simple(key) else id(key)) in rec.effects.written
+        known[key] = item if is_own else rec.reach_symbolic(item, item_source(rec, source, key, item))
+    return known
+
+
+def view(rec: Recorder, value: dict[Any, Any], name: str) -> Any:
+    """``value.items()`` and its kin, over items with where they were found. Code that goes over the view may change the
+    dict meanwhile."""
+    if rec.source_of(value) is None or id(value) in rec.effects.replaced:
+        return getattr(value, name)()
+    if type(value) is not dict or not all(map(is_simple, value)):
+        return getattr(content(rec, value), name)()
+    mirror = dict(pairs(rec, value))
+    rec.effects.mirrors.setdefault(id(value), []).append(mirror)
+    rec.keep(mirror)
+    return getattr(mirror, name)()
+
+
 def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     """Everything that a value holds is read, as C code does that is given it; gives the value."""
     kind = type(value)
-    if kind in PLAIN or kind is Whole:
+    if kind in PLAIN or kind in SYMBOLIC:
         return rec.settled_number(value)
     if kind in FIXED or is_class(value):
         return value
@@ -80,6 +129,10 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
             content(rec, part, depth + 1)
         return value
     source = rec.source_of(value)
+    if kind in DICT_VIEWS and source is None:
+        for part in value:
+            content(rec, part, depth + 1)
+        return value
     if kind in ITERATORS:
         if source is not None:
             rec.refuse(
@@ -127,6 +180,8 @@ def _items(value: Any, base: Any) -> list[Any]:
 def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     """Check all that a container from outside held when the run began."""
     log, before = rec.log, rec.effects.before(value)
+    for part in rec.effects.inputs.get(id(value), ()):
+        rec.settled_number(part)
     size = base.__len__(before)
     listed = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
     if size > LARGEST:
@@ -201,7 +256,7 @@ def _stays_as_it_is(rec: Recorder, value: Any) -> bool:
 
 def _check_length(rec: Recorder, source: Source, value: Any, base: Any, size: int) -> None:
     if _stays_as_it_is(rec, value):
-        rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+        rec.log.check(source, f"len({{v}}) != {size}", f"len({source})", (rec.constant(size),))
     else:
         rec.log.check(source, f"{{0}}.__len__({{v}}) != {size}", f"len({source})", (base,))
 
@@ -324,6 +379,10 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
     size = base.__len__(before)
     if id(value) in effects.replaced:
         return base.__getitem__(value, key)
+    if id(value) in effects.states:
+        item = followed.item(rec, value, key)
+        if item is not None:
+            return item[0]
     set_by_run = effects.items_set.get(id(value))
     if set_by_run is not None:
         if not -size <= key < size or key % size in set_by_run:
@@ -356,7 +415,9 @@ def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:
     while i < base.__len__(value):
         yield get_item(rec, value, i)
         i += 1
-    if not rec.effects.is_changed(value):
+    if id(value) in rec.effects.states:
+        rec.settled_number(followed.length(rec, value))
+    elif not rec.effects.is_changed(value):
         rec.log.check(source, f"len({{v}}) != {i}", f"len({source})")
 
 

@@ -30,6 +30,9 @@ class Effects:
         self.written: set[tuple[int, Any]] = set()  # (id of a container or object, key): holds the run's own value
         self.replaced: set[int] = set()  # containers whose whole content is the run's own
         self.appended: dict[int, int] = {}  # lists that only grew: by how much
+        self.states: dict[int, Source] = {}  # of containers that are followed: what the guard finds in them
+        self.inputs: dict[int, list[Any]] = {}  # of such containers: what their changes depend on
+        self.mirrors: dict[int, list[dict[Any, Any]]] = {}  # copies of dicts that the run goes over
         self.items_set: dict[int, set[int]] = {}  # sequences of which only items were set: which ones
 
     def record(self, apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any, label: str) -> None:
@@ -84,11 +87,19 @@ class Effects:
     def will_change(self, container: Any, base: Any) -> None:
         """Keep what a container holds before it is changed for the first time."""
         self.items_set.pop(id(container), None)
+        self.states.pop(id(container), None)
         if id(container) in self._before:
             return
         copy = _copied(container, base)
         self._before[id(container)] = (container, copy)
         self._undo.append(lambda: _restore(container, base, copy))
+
+    def mirror(self, container: dict[Any, Any], *set_keys: Any) -> None:
+        """Copies of a dict are changed as it was: some keys were set, or keys were deleted."""
+        for copy in self.mirrors.get(id(container), ()):
+            copy.update({key: container[key] for key in set_keys})
+            for key in [key for key in copy if key not in container]:
+                del copy[key]
 
     def undo(self) -> None:
         """Take everything back, the last change first."""

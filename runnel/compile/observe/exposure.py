@@ -30,12 +30,12 @@ from runnel.compile.observe.methods import CHANGES
 from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import (
     CONTAINERS,
     ITERATORS,
     PLAIN,
     SEQUENCES,
+    SYMBOLIC,
     container_of,
     described,
     is_class,
@@ -301,7 +301,7 @@ def settle_parts(rec: Recorder, values: Iterable[Any]) -> None:
         for value in values:
             space = instance_dict(value) if is_python_class(type(value)) and rec.source_of(value) is None else None
             for part in list(space.values()) if space is not None else ():
-                if type(part) in PLAIN or type(part) is Whole or container_of(type(part)) is not None:
+                if type(part) in PLAIN or type(part) in SYMBOLIC or container_of(type(part)) is not None:
                     content(rec, part)
 
 

@@ -14,12 +14,12 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, code_of, is_data_descriptor, lookup, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
-from runnel.compile.observe.values import described, is_plain
+from runnel.compile.observe.values import PLAIN, SINGLETONS, described, is_plain
 from runnel.core.lazy import lazy
 
 
@@ -77,6 +77,17 @@ def by_id(values: Any, address: int) -> Any:
     return next(item for item in values if id(item) == address)
 
 
+def changed(function: Any, values: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+    """What a function that changes a container gives, and what that holds then."""
+    copy = values.copy()
+    return function(copy, *args), copy
+
+
+def holds_values(values: Any) -> bool:
+    """Whether a container holds numbers and texts alone: C code that compares them runs no code of the user's."""
+    return _VALUES.issuperset(map(type, values))
+
+
 def is_filled(value: Any, name: str) -> bool:
     """Whether a slot of an object holds something."""
     try:
@@ -86,6 +97,9 @@ def is_filled(value: Any, name: str) -> bool:
     return True
 
 
+ITEMS: Final = "items of "  # how labels of checks begin that compare numbers and texts in a sequence
+_VALUES: Final = PLAIN - SINGLETONS
+LENGTH: Final = "len("
 DESCRIBED: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
@@ -124,10 +138,11 @@ class Guard:
             "code_of": code_of, "is_filled": is_filled, "items_differ": items_differ, "namespace": namespace,
             "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
             "retired": self.is_retired, "is_data_descriptor": is_data_descriptor,
-            "modules": sys.modules, "environ": os.environ,
+            "modules": sys.modules, "changed": changed, "holds_values": holds_values, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry, _is_by_clock(entry, effects)) for entry in log.entries]
         self.read_sources = [s.index for s in sources]
+        self.computed = tuple(dict.fromkeys(s.label for s in log.reads if s.operands))  # at each call, in words
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
 
@@ -180,7 +195,8 @@ class Guard:
                 if line.number >= 0:
                     exec(line.code, space)
                 elif eval(line.code, space):
-                    if type(line.was) not in (int, float):
+                    is_value = type(line.was) in (int, float, str) and "differs(" in line.code
+                    if not is_value and not line.label.startswith((ITEMS, LENGTH)):
                         break
                     labels.append(line.label)
             except Exception:

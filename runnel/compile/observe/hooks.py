@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from types import CellType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, attributes, calls, changes, containers, operators
+from runnel.compile.observe import answers, attributes, calls, changes, containers, followed, operators, proxies
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import (
     CONVERSIONS,
@@ -20,7 +21,15 @@ from runnel.compile.observe.plain import (
 )  # fmt: skip
 from runnel.compile.observe.recorder import AbstractHooks, Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, described, is_class, is_users_method
+from runnel.compile.observe.values import (
+    DICT_VIEWS,
+    ITERATORS,
+    PLAIN,
+    container_of,
+    described,
+    is_class,
+    is_users_method,
+)
 
 _SIMPLE = Plain()
 
@@ -175,6 +184,9 @@ class Hooks(AbstractHooks):
     def format(self, how: int, value: Any, spec: Any = "") -> str:
         return operators.formatted(self.rec, how, value, spec)
 
+    def build_string(self, parts: tuple[str, ...]) -> str:
+        return "".join(parts)
+
     # Sets, dicts and exceptions -------------------------------------------------------------------------------------
 
     def build_set(self, members: tuple[Any, ...]) -> set[Any]:
@@ -204,16 +216,19 @@ class Hooks(AbstractHooks):
 
     def iterate(self, value: Any) -> Any:
         """What the loop goes over: items of a list from outside are read as the loop comes to them."""
+        value = proxies.shown(self.rec, value)
         rec, kind = self.rec, type(value)
-        if kind in PLAIN:
+        if kind in PLAIN or (kind in DICT_VIEWS and rec.source_of(value) is None):
             return value
         if kind in (list, tuple):
             source = rec.source_of(value)
             if source is None or id(value) in rec.effects.replaced:
                 return value
-            if rec.effects.is_changed(value):
+            if rec.effects.is_changed(value) and id(value) not in rec.effects.states:
                 return containers.content(rec, value)
             return containers.each(rec, value, source, kind)
+        if kind is deque and rec.followed(value) is not None and len(value) <= followed.MOST:
+            return followed.each(rec, value)
         return answers.iterable(rec, value)
 
     def delegate(self, value: Any) -> Any:
@@ -224,16 +239,30 @@ class Hooks(AbstractHooks):
     def unpack(self, value: Any) -> Any:
         return value if type(value) in PLAIN else answers.iterable(self.rec, value)
 
-    def unpack_mapping(self, value: Any) -> Any:
-        rec = self.rec
-        if type(value) is dict and rec.source_of(value) is None:
+    def spread(self, value: Any) -> Any:
+        rec, kind = self.rec, type(value)
+        if container_of(kind) in (list, tuple):
+            method = rec.class_attribute(kind, "__iter__") if is_python_class(kind) else None
+            if not is_users_method(kind, "__iter__", method):
+                return containers.items(rec, value)
+        if type(value) in DICT_VIEWS and self.rec.source_of(value) is None:
             return value
+        return self.unpack(value)
+
+    def unpack_mapping(self, value: Any) -> Any:
+        rec, value = self.rec, proxies.shown(self.rec, value)
+        if type(value) is dict:
+            return containers.pairs(rec, value)
         if container_of(type(value)) is dict and containers.own_method(type(value), "keys") is None:
             return containers.content(rec, value)
         if is_python_class(type(value)):
             keys = rec.invoke(attributes.read(rec, value, "keys"), ())
             return {key: answers.get_item(rec, value, key) for key in answers.iterable(rec, keys)}
         return containers.content(rec, value)
+
+    def returned(self, value: Any) -> Any:
+        """What a function gives, which C code looks at while it is called."""
+        return value if self.rec.net is None else self.rec.settled_number(value)
 
     def asynchronous(self, value: Any) -> Any:
         self.rec.refuse("asynchronous code cannot be observed")
@@ -270,7 +299,10 @@ class Hooks(AbstractHooks):
         if not is_python_class(kind):
             answer = rec.policy.context_manager(kind)
             if not answer and lookup(kind, "__enter__") is not MISSING:
-                rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
+                lock = "" if not kind.__name__.lower().endswith("lock") else "a lock is taken"
+                rec.refuse(
+                    lock or f"a 'with' block of {described(manager)} cannot be observed", "put it around the call"
+                )
             return _SIMPLE.enter(manager)
         enter, leave = rec.class_attribute(kind, "__enter__"), rec.class_attribute(kind, "__exit__")
         if enter is MISSING or leave is MISSING:
@@ -299,7 +331,7 @@ class Hooks(AbstractHooks):
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         values = args[0]
         if type(values) is not tuple or self.rec.source_of(values) is not None:
-            values = tuple(self.unpack(values))
+            values = tuple(self.spread(values))
         kwargs = dict(args[1]) if len(args) > 1 else {}
         function, values, kwargs = calls.prepared(self.rec, function, values, kwargs)
         return to_call(function, values, kwargs)

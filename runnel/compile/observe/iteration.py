@@ -38,12 +38,19 @@ def iterator_call(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict
         values[1] = _truths(rec, values[1])
     if kind is itertools.accumulate and len(values) < 2 and named.get("func") is None:
         named["func"] = rec.callback(operator.add)
+    if kind is itertools.groupby and len(values) < 2 and named.get("key") is None:
+        values = [_looked_at(rec, x) for x in values]  # they are compared
+        named = {name: _looked_at(rec, x) if name == "iterable" else x for name, x in named.items()}
     arguments = [x for i, x in enumerate(args) if i not in iterated and i not in called] + list(kwargs.values())
     classes = rec.classes_in(arguments)
     if not classes:
         return kind, tuple(values), named
     with rec.exposed(classes):  # C code asks them for numbers now
         return returning(kind(*values, **named))
+
+
+def _looked_at(rec: Recorder, values: Any) -> Iterator[Any]:
+    return (containers.content(rec, value) for value in values)
 
 
 def _truths(rec: Recorder, values: Any) -> Iterator[bool]:

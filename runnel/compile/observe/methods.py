@@ -9,9 +9,20 @@ import types
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes, changes
+from runnel.compile.observe import attributes, changes, followed, proxies
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
-from runnel.compile.observe.containers import content, get_item, has_key, is_member, is_simple, length, own_method
+from runnel.compile.observe.containers import (
+    content,
+    get_item,
+    has_key,
+    is_member,
+    is_simple,
+    items,
+    length,
+    own_method,
+    pairs,
+    view,
+)
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
@@ -133,8 +144,10 @@ def call(
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
         return returning(_formatted(rec, value, args, kwargs))
     if kind in PLAIN or kind is slice or kind in VIEWS:
-        if kind is types.MappingProxyType and rec.source_of(value) is not None:
-            rec.refuse("a read-only view of a dict outside is read")
+        if kind is types.MappingProxyType:
+            call_of_view = proxies.method_of_view(rec, value, name, args, kwargs)
+            if call_of_view is not None:
+                return call_of_view
         values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and name in _ITERATES else x for x in args])
         return returning(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
     if kind in ITERATORS:
@@ -336,7 +349,8 @@ def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str
         how = {None: 0, "s": 1, "r": 2, "a": 3}[conversion]
         inner = _formatted(rec, spec, args, kwargs) if spec and "{" in spec else spec
         out.append(rec.hooks.format(how, field(name), inner or ""))
-    return "".join(out)
+    whole: str = rec.actor.build_string(tuple(out))
+    return whole
 
 
 def _split(name: str) -> tuple[Any, Any]:
@@ -391,8 +405,29 @@ def _missing_aware(rec: Recorder, value: Any, key: Any) -> Any:
     return get_item(rec, value, key)
 
 
+def _copy_of_dict(rec: Recorder, value: Any) -> Any:
+    return dict(pairs(rec, value)) if type(value) is dict else rec.calls_c(_method(rec, value, dict, "copy"), (value,))
+
+
+def _copy_of_list(rec: Recorder, value: Any) -> Any:
+    return list(items(rec, value)) if type(value) is list else rec.calls_c(_method(rec, value, list, "copy"), (value,))
+
+
+def _view(name: str) -> Any:
+    def read(rec: Recorder, value: Any) -> Any:
+        if type(value) is dict:
+            return view(rec, value, name)
+        content(rec, value)
+        return rec.calls_c(_method(rec, value, dict, name), (value,))
+
+    return read
+
+
 _READS: Final[dict[Any, tuple[Any, tuple[int, ...]]]] = {  # and how many arguments they take; others raise
     (dict, "get"): (_get, (1, 2)),
+    (dict, "copy"): (_copy_of_dict, (0,)),
+    (list, "copy"): (_copy_of_list, (0,)),
+    **{(dict, name): (_view(name), (0,)) for name in ("keys", "values", "items")},
     (None, "__getitem__"): (_missing_aware, (1,)),
     (None, "__contains__"): (is_member, (1,)),
     (None, "__len__"): (length, (0,)),
@@ -402,6 +437,9 @@ _READS: Final[dict[Any, tuple[Any, tuple[int, ...]]]] = {  # and how many argume
 def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method that changes its container."""
     args = tuple([_items_of(rec, x, name) if name in TAKES_ITEMS else x for x in args])
+    again = followed.changed_by(rec, value, name, args, kwargs)
+    if again is not None:
+        return again[0]
     source = rec.source_of(value)
     if source is None:
         for x in args[: 1 if base is dict else None]:  # the key, or what is merged
@@ -443,6 +481,8 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
             rec.refuse(f"{name}() of '{source}' fails, perhaps after some of its changes")
         content(rec, value)  # and so it will at later calls
         raise
+    if base is dict:
+        effects.mirror(value)
     method = _method(rec, value, base, name)
     label = f"{source}.{name}(...)"
     effects.record(changes.CallingMethod(method), value, None, (list(args), dict(kwargs)), label)
@@ -468,16 +508,20 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
 
 def _items_of(rec: Recorder, value: Any, name: str) -> Any:
     """What is added to a container, as it is now."""
+    if name == "__ior__" and type(value) is dict:
+        return dict(pairs(rec, value))
     if name in ("__ior__", "__iand__", "__isub__", "__ixor__"):
         base = container_of(type(value))
         content(rec, value)
         return value if base is None else base(value)
+    if type(value) is dict:
+        return dict(pairs(rec, value))
     if container_of(type(value)) is dict and own_method(type(value), "keys") is None:
         content(rec, value)
         return dict(dict.items(value))
     if is_python_class(type(value)) and lookup(type(value), "keys") is not MISSING:
         return rec.hooks.unpack_mapping(value)
-    items = rec.hooks.unpack(value)
+    items = rec.hooks.spread(value)
     return items if type(items) in CONTAINERS and rec.source_of(items) is None else list(items)
 
 
@@ -526,6 +570,7 @@ def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
     store(value, key, item)
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
     rec.keep(key)
+    rec.effects.mirror(value, key)
     rec.effects.record(changes.Setting(store), value, key, item, f"{rec.source_of(value)}[...] = ...")
 
 
@@ -537,4 +582,5 @@ def delete_key(rec: Recorder, value: Any, key: Any) -> None:
     drop = _method(rec, value, dict, "__delitem__")
     drop(value, key)
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
+    rec.effects.mirror(value)
     rec.effects.record(changes.Deleting(drop), value, key, None, f"del {rec.source_of(value)}[...]")

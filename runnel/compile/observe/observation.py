@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import collections
+import functools
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from types import FunctionType, MethodType
+from types import CellType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
+from runnel.compile.observe import closures
 from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
 from runnel.compile.observe.guard import Guard, NotGuarded
@@ -257,18 +259,20 @@ class Recipes:
         if value is None:
             return _constant(None)
         rec = self.rec
-        cell = rec.cell_targets.get(id(value))
-        if cell is not None:
-            whole = rec.cells[id(value)]
-            owner = whole.parent
-            text = whole.text.removesuffix(".cell_contents")
-            return self._read(rec.log.source(owner, text, f"the variable {whole}", value))
+        if id(value) in rec.cell_targets:
+            return self.cell(value)
         source = rec.source_of(value)
         if source is None and is_class(value) and is_immortal(value):
             return _constant(value)
         if source is None:
             rec.refuse(f"{described(value)} is changed, and cannot be found again")
         return self._read(source)
+
+    def cell(self, value: CellType) -> Recipe:
+        """A cell from outside."""
+        whole = self.rec.cells[id(value)]
+        text = whole.text.removesuffix(".cell_contents")
+        return self._read(self.rec.log.source(whole.parent, text, f"the variable {whole}", value))
 
     def place(self, source: Source) -> int:
         """The number of a source among the values that the guard gives."""
@@ -280,6 +284,14 @@ class Recipes:
 
     def _read(self, source: Source) -> Recipe:
         return GuardValue(self.place(source))
+
+    def part(self, value: Any) -> Recipe:
+        """What something that leaves the run holds; it may hold that in turn."""
+        return part_of(self, value)
+
+    def once(self, key: int, make: Any, fill: Any) -> Recipe:
+        """One object a call, which is made empty, and filled."""
+        return once(key, make, fill, True)
 
     def result(self, value: Any) -> Recipe:
         """What the function returns, however deep it is nested."""
@@ -315,8 +327,12 @@ class Recipes:
             return _constant(value)
         if kind is MethodType and not rec.is_own(value.__func__):
             return self._call(MethodType, (value.__func__, value.__self__))
-        if kind is FunctionType or (kind is MethodType and rec.is_own(value.__func__)):
-            rec.refuse("a function made in the function leaves it", "define it outside")
+        if kind is functools.partial:
+            return self._call(functools.partial, (value.func, *value.args), value.keywords)
+        if kind is FunctionType:
+            return closures.recipe_of(self, value)
+        if kind is MethodType:
+            rec.refuse("a method of a class made in the function leaves it", "define it outside")
         if is_class(value):
             rec.refuse(f"{described(value)}, made in the function, leaves it", "define it outside")
         if is_python_class(kind) and not issubclass(kind, BaseException):
@@ -325,9 +341,12 @@ class Recipes:
             return _constant(value)
         rec.refuse(f"{described(value)} made in the function leaves it")
 
-    def _call(self, function: Any, args: tuple[Any, ...]) -> Recipe:
-        parts = [self.of(x) for x in args]
-        return lambda values, objects: function(*[part(values, objects) for part in parts])
+    def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Recipe:
+        parts, named = [self.of(x) for x in args], {name: self.of(x) for name, x in (kwargs or {}).items()}
+        return lambda values, objects: function(
+            *[part(values, objects) for part in parts],
+            **{name: part(values, objects) for name, part in named.items()},
+        )
 
     def _container(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
         self._depth += 1
@@ -340,15 +359,15 @@ class Recipes:
 
     def _container_of_parts(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
         if kind in (dict, collections.OrderedDict):
-            items = [(self.of(k), _later(self, v)) for k, v in value.items()]
-            return _once(
+            items = [(self.of(k), part_of(self, v)) for k, v in value.items()]
+            return once(
                 key,
                 kind,
                 lambda d, values, objects: d.update({k(values, objects): v(values, objects) for k, v in items}),
             )
         if kind is collections.defaultdict:
-            factory, items = self.of(value.default_factory), [(self.of(k), _later(self, v)) for k, v in value.items()]
-            return _once(
+            factory, items = self.of(value.default_factory), [(self.of(k), part_of(self, v)) for k, v in value.items()]
+            return once(
                 key,
                 lambda values, objects: collections.defaultdict(factory(values, objects)),
                 lambda d, values, objects: d.update({k(values, objects): v(values, objects) for k, v in items}),
@@ -356,13 +375,13 @@ class Recipes:
             )
         if kind is bytearray:
             content = bytes(value)
-            return _once(key, bytearray, lambda b, values, objects: b.extend(content))
-        parts = [_later(self, x) for x in base.__iter__(value)]
+            return once(key, bytearray, lambda b, values, objects: b.extend(content))
+        parts = [part_of(self, x) for x in base.__iter__(value)]
         if kind is list:
-            return _once(key, list, lambda x, values, objects: x.extend([part(values, objects) for part in parts]))
+            return once(key, list, lambda x, values, objects: x.extend([part(values, objects) for part in parts]))
         if kind is collections.deque:
             limit = value.maxlen
-            return _once(
+            return once(
                 key,
                 lambda values, objects: collections.deque(maxlen=limit),
                 lambda x, values, objects: x.extend([part(values, objects) for part in parts]),
@@ -381,7 +400,7 @@ class Recipes:
             rec.refuse(f"{described(value)}, whose class was made in the function, leaves it")
         if base is tuple:
             whole = self.of(kind)
-            parts = [_later(self, x) for x in tuple.__iter__(value)]
+            parts = [part_of(self, x) for x in tuple.__iter__(value)]
             return _built_whole(
                 key, None, parts, lambda items, values, objects: tuple.__new__(whole(values, objects), items)
             )
@@ -389,7 +408,7 @@ class Recipes:
             rec.refuse(f"{described(value)} made in the function leaves it")
         whole = self.of(kind)
         space = instance_dict(value)
-        fields = [(name, _later(self, x)) for name, x in (space or {}).items()]
+        fields = [(name, part_of(self, x)) for name, x in (space or {}).items()]
         slots: list[tuple[Any, Recipe]] = []
         for owner in mro(kind):
             for attribute in namespace(owner).values():
@@ -398,7 +417,7 @@ class Recipes:
                         content = attribute.__get__(value, kind)
                     except AttributeError:
                         continue
-                    slots.append((attribute, _later(self, content)))
+                    slots.append((attribute, part_of(self, content)))
 
         def fill(instance: Any, values: Values, objects: dict[int, Any]) -> None:
             if fields:
@@ -406,7 +425,7 @@ class Recipes:
             for place, part in slots:
                 place.__set__(instance, part(values, objects))
 
-        return _once(key, lambda values, objects: object.__new__(whole(values, objects)), fill, True)
+        return once(key, lambda values, objects: object.__new__(whole(values, objects)), fill, True)
 
 
 def _has_c_state(kind: type) -> bool:
@@ -417,7 +436,7 @@ def _constant(value: Any) -> Recipe:
     return Constant(value)
 
 
-def _later(recipes: Recipes, value: Any) -> Recipe:
+def part_of(recipes: Recipes, value: Any) -> Recipe:
     """A part of a container: written down when first asked for would be too late, and at once may never end."""
     known = recipes.rec.memo.get(("recipe", id(value)))
     if known is not None:
@@ -429,7 +448,7 @@ def _later(recipes: Recipes, value: Any) -> Recipe:
     return place[0]
 
 
-def _once(key: int, make: Any, fill: Any, takes_values: bool = False) -> Recipe:
+def once(key: int, make: Any, fill: Any, takes_values: bool = False) -> Recipe:
     """One object a replay, however often it is referred to; it may hold itself."""
 
     def recipe(values: Values, objects: dict[int, Any]) -> Any:

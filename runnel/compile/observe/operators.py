@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import symbols
+from runnel.compile.observe import proxies, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
@@ -19,6 +19,8 @@ from runnel.compile.observe.values import (
     CONTAINERS,
     PLAIN,
     SINGLETONS,
+    SYMBOLIC,
+    Text,
     container_of,
     is_class,
     is_users_method,
@@ -46,6 +48,8 @@ def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     answer = rec.policy.operator(type(a), type(b))
     if answer is not None:
         return answer(rec, OPERATORS[symbol], a, b)
+    if symbol == "+" and type(a) is type(b) and type(a) in (list, tuple):
+        return rec.hooks.spread(a) + rec.hooks.spread(b)
     if plain == "[]":
         return rec.hooks.get_item(a, b)
     if is_python_class(type(a)) or is_python_class(type(b)):
@@ -170,6 +174,7 @@ def identity(rec: Recorder, a: Any, b: Any, inverted: bool) -> bool:
 
 def truth(rec: Recorder, value: Any) -> bool:
     """``bool(value)``."""
+    value = proxies.shown(rec, value)
     kind = type(value)
     if kind in PLAIN:
         return symbols.truth(rec, value) if symbols.is_any(rec, (value,)) else bool(value)
@@ -194,6 +199,11 @@ def truth(rec: Recorder, value: Any) -> bool:
                 break
     if kind in (FunctionType, MethodType) or is_class(value):
         return bool(value)
+    base, source = container_of(kind), rec.source_of(value)
+    if base is not None and source is not None and not rec.effects.is_changed(value):
+        fails = "not {0}.__len__({v})" if base.__len__(value) else "{0}.__len__({v})"
+        rec.log.check(source, fails, f"truth of {source}", (base,))
+        return base.__len__(value) > 0
     content(rec, value)
     return bool(value)
 
@@ -207,13 +217,16 @@ def giving(name: str, result: Any) -> Any:
 def text(rec: Recorder, convert: Any, value: Any) -> str:
     """``str(value)`` or ``repr(value)``."""
     kind = type(value)
-    if kind in PLAIN:
-        return convert(rec.settled_number(value))
+    if kind in PLAIN or kind in SYMBOLIC:
+        if kind in (str, Text) and convert is str:
+            return value
+        again = symbols.called(rec, convert, (value,), {})
+        return convert(rec.settled_number(value)) if again is None else again[0]
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             method = rec.class_attribute(kind, name)
             if is_users_method(kind, name, method):
-                result = rec.invoke_special(method, value, ())
+                result = _passed(rec, method, value)
                 if issubclass(type(result), str):
                     return result
                 raise TypeError(f"{name} returned non-string (type {type(result).__name__})")
@@ -224,17 +237,26 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     return rec.calls_c(convert, (value,))
 
 
+def _passed(rec: Recorder, method: Any, value: Any, *args: Any) -> Any:
+    """What a special method gives to the observed code."""
+    if type(method) is FunctionType:
+        return rec.passed(method, (value, *args))
+    return rec.invoke_special(method, value, args)
+
+
 def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
     """``f"{value!r:spec}"``."""
     if how:
         value = text(rec, CONVERSIONS[how], value)
     kind = type(value)
-    if kind in PLAIN:
-        return format(rec.settled_number(value), spec)
+    if kind in PLAIN or kind in SYMBOLIC:
+        again = symbols.called(rec, format, (value, spec), {})
+        return format(rec.settled_number(value), rec.settled_number(spec)) if again is None else again[0]
+    spec = rec.settled_number(spec)
     if is_python_class(kind):
         method = rec.class_attribute(kind, "__format__")
         if is_users_method(kind, "__format__", method):
-            return rec.invoke_special(method, value, (spec,))
+            return _passed(rec, method, value, spec)
         if method is object.__format__ and spec == "":
             return text(rec, str, value)
     if kind in CONTAINERS and spec == "":

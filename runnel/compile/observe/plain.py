@@ -148,6 +148,9 @@ class Plain:
     def format(self, how: int, value: Any, spec: Any = "") -> str:
         return format(CONVERSIONS[how](value), spec)
 
+    def build_string(self, parts: tuple[str, ...]) -> str:
+        return "".join(parts)
+
     # Sets, dicts and exceptions -------------------------------------------------------------------------------------
 
     def build_set(self, members: tuple[Any, ...]) -> set[Any]:
@@ -170,7 +173,7 @@ class Plain:
     def iterate(self, value: Any) -> Any:
         return value
 
-    delegate = unpack = unpack_mapping = asynchronous = iterate
+    delegate = unpack = spread = unpack_mapping = asynchronous = returned = iterate
 
     def matched(self, value: Any) -> None:
         """The pattern asks whether the value is a sequence or a mapping."""

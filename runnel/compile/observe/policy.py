@@ -6,7 +6,6 @@ from __future__ import annotations
 import bisect
 import builtins
 import collections
-import contextvars
 import copy
 import datetime
 import fractions
@@ -32,12 +31,12 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, containers, iteration, operators
+from runnel.compile.observe import answers, containers, contexts, followed, iteration, operators, proxies
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import CONTAINERS, PLAIN, VIEWS, container_of, described, is_class
+from runnel.compile.observe.values import CONTAINERS, PLAIN, SYMBOLIC, VIEWS, container_of, described, is_class
 
 Answer = Callable[..., Any]
 
@@ -82,6 +81,7 @@ _READ_AGAIN: Final = (
 )
 _NOT_REPEATED: Final = {
     "time": ("a clock is read", "pass the time as an argument"),
+    "lock": ("a lock is taken", "take it around the call of the compiled function"),
     "random": ("Python's random numbers are drawn", "use rn.rand or rn.randint, or pass the number as an argument"),
     "numpy.random": ("NumPy's random numbers are drawn", "use rn.rand or rn.randn, or pass the array as an argument"),
     "posix": ("the file system is asked", "read it outside and pass the result as an argument"),
@@ -115,6 +115,9 @@ class Policy(AbstractPolicy):
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
         self.answers |= logging_answers() | {id(filter): iteration.filtered}
+        self.answers |= {id(logging.getLogger): _logger, id(logging.Logger.isEnabledFor): _is_enabled}
+        told = (print, __import__("_warnings").warn, isinstance, callable, hasattr, dict)
+        self.passing_on = frozenset(map(id, told)) | logging_answers().keys() | set(map(id, _CHANGE_FIRST))
 
     # Kinds of values ------------------------------------------------------------------------------------------------
 
@@ -169,6 +172,10 @@ class Policy(AbstractPolicy):
     def native(self, function: FunctionType) -> Any:
         """How a Python function that runs unobserved is called; None: it is observed."""
         module = function.__module__ or ""
+        if function.__code__ is proxies.DISPATCH:
+            return proxies.dispatched
+        if function.__code__ in proxies.GUARDED_TEXTS:
+            return proxies.unguarded
         if module == "random" or module.startswith("numpy.random"):
             return _not_repeated
         return None
@@ -179,6 +186,10 @@ class Policy(AbstractPolicy):
         owner = getattr(function, "__self__", None)
         if getattr(function, "__name__", "") in ("now", "today", "utcnow"):
             module = "time"
+        if function is os.urandom:
+            rec.refuse("random bytes of the system are drawn (urandom)", "pass them as an argument")
+        if type(owner) in _LOCKS:
+            module = "lock"
         if type(owner) is random.Random or issubclass(type(owner), random.Random):
             module = "random"
         for name, (reason, remedy) in _NOT_REPEATED.items():
@@ -212,13 +223,14 @@ class Policy(AbstractPolicy):
 
     def method(self, kind: type, name: str) -> Any:
         """How a method of an object of C code is called; None: by the rules of its kind."""
-        return _METHODS.get((kind, name))
+        return contexts.METHODS.get((kind, name))
 
     def is_pure_method(self, kind: type, name: str) -> bool:
         """Whether a method of an object of C code depends on the object and its arguments alone."""
         return kind in _VALUES or kind.__module__ == "itertools"
 
 
+_LOCKS: Final = frozenset({type(threading.Lock()), type(threading.RLock())})
 _CONSTANTS: Final = frozenset(
     {
         datetime.date,
@@ -254,6 +266,10 @@ def _not_repeated(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
 
 def _changing_first(function: Any) -> Answer:
     def answer(rec: Recorder, target: Any, *args: Any, **kwargs: Any) -> Any:
+        again = None if kwargs else followed.changed(rec, target, function, args)
+        if again is not None:
+            return again[0]
+        args = tuple(map(rec.settled_number, args))
         containers.content(rec, target)
         if rec.source_of(target) is not None:
             rec.effects.will_change(target, container_of(type(target)) or list)
@@ -293,8 +309,8 @@ def _reduce(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
 def _count_elements(rec: Recorder, counts: Any, values: Any) -> None:
     """What a ``Counter`` does with an iterable."""
     for value in rec.hooks.iterate(values):
-        before = rec.invoke(rec.hooks.load_attr("get", counts), (value, 0))
-        rec.hooks.set_item(rec.hooks.binary("+", before, 1), counts, value)
+        before = rec.passed(rec.hooks.load_attr("get", counts), (rec.settled_number(value), 0))
+        rec.hooks.set_item(rec.actor.binary("+", before, 1), counts, rec.settled_number(value))
 
 
 def _fspath(rec: Recorder, path: Any) -> Any:
@@ -392,46 +408,44 @@ def _warn(
 def logging_answers() -> answers.Answers:
     """Log records are made at each call."""
 
-    def deferred(function: Any) -> Answer:
+    def deferred(function: Any, is_method: bool) -> Answer:
         def answer(rec: Recorder, *args: Any, **kwargs: Any) -> None:
-            values = [
-                x
-                if type(x) in PLAIN
-                or (
-                    i == 0 and is_python_class(type(x)) and issubclass(type(x), (logging.Logger, logging.LoggerAdapter))
-                )
-                else operators.text(rec, str, x)
-                for i, x in enumerate(args)
-            ]
-            target = args[0] if args and type(args[0]) not in PLAIN else None
-            rest = values[1:] if target is not None else values
+            target, rest = (args[0], args[1:]) if is_method else (None, args)
+            values = [x if type(x) in PLAIN or type(x) in SYMBOLIC else operators.text(rec, str, x) for x in rest]
             for x in kwargs.values():
-                if type(x) not in PLAIN:
+                if type(x) not in PLAIN and type(x) not in SYMBOLIC:
                     rec.refuse("a log record is made with objects")
             rec.effects.record(
                 lambda t, _, parts: function(*([t] if t is not None else []), *parts[0], **parts[1]),
                 target,
                 None,
-                (rest, dict(kwargs)),
+                (values, dict(kwargs)),
                 "logging",
             )
 
         return answer
 
     names = ("debug", "info", "warning", "error", "critical", "log")
-    functions = [getattr(logging.Logger, n) for n in names] + [getattr(logging, n) for n in names]
-    return {id(f): deferred(f) for f in functions}
+    functions = [(getattr(owner, n), owner is logging.Logger) for owner in (logging.Logger, logging) for n in names]
+    return {id(f): deferred(f, is_method) for f, is_method in functions}
 
 
-def _context_get(rec: Recorder, variable: Any, function: Any, args: Any, kwargs: Any) -> Any:
-    value = variable.get(MISSING) if not args else variable.get(*args)
-    current = variable.get(MISSING)
-    at = rec.source_of(variable)
+def _logger(rec: Recorder, name: Any = None) -> Any:
+    """``logging.getLogger(name)`` gives the same object for the same name."""
+    name = rec.settled_number(name)
+    logger = logging.getLogger(name)
+    label = f"logging.getLogger({name!r})"
+    return rec.reach(logger, rec.log.source(None, "{0}({1})", label, logger, (logging.getLogger, rec.constant(name))))
+
+
+def _is_enabled(rec: Recorder, logger: Any, level: Any) -> bool:
+    """``logger.isEnabledFor(level)``, which depends on all loggers above."""
+    level, at = rec.settled_number(level), rec.source_of(logger)
+    is_enabled = logger.isEnabledFor(level)
     if at is not None:
-        rec.reach(current, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", current))
-    if current is MISSING and not args:
-        return returning(variable.get())
-    return returning(value)
+        label = f"{at}.isEnabledFor({level!r})"
+        rec.reach(is_enabled, rec.log.source(at, "{p}.isEnabledFor({0})", label, is_enabled, (rec.constant(level),)))
+    return bool(is_enabled)
 
 
 def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> Any:
@@ -442,5 +456,4 @@ def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> An
     return returning(value)
 
 
-_METHODS: Final[dict[Any, Any]] = {(contextvars.ContextVar, "get"): _context_get}
-_CALLABLES: Final[dict[Any, Any]] = {weakref.ref: _called_weakref, weakref.ReferenceType: _called_weakref}
+_CALLABLES: Final[dict[Any, Any]] = dict.fromkeys((weakref.ref, weakref.KeyedRef), _called_weakref)

@@ -9,6 +9,7 @@ from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.plain import Call
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Log, Source
+from runnel.compile.observe.values import SYMBOLIC
 
 
 class AbstractPolicy:
@@ -17,6 +18,7 @@ class AbstractPolicy:
     answers: dict[int, Any]
     answers_by_key: dict[Any, Any]
     answers_by_code: dict[int, Any]  # of functions that are made again and again of one code
+    passing_on: frozenset[int]  # functions whose answers do not look at numbers and texts they are given
 
     def leaf(self, kind: type) -> Any:
         """How a value of this kind is checked where it is first found; None: by its type."""
@@ -37,6 +39,10 @@ class AbstractPolicy:
     def takes_floats(self, symbol: str, value: Any) -> bool:
         """Whether an operator does with ``value`` and a whole number what it does with the float of that number."""
         return False
+
+    def as_number(self, rec: Recorder, value: Any) -> Any:
+        """A number of another package's as Python's; other values as they are."""
+        return value
 
     def is_transparent(self, kind: type) -> bool:
         """Whether objects of this class do what its bases do, as far as a run is concerned."""
@@ -63,7 +69,7 @@ class AbstractPolicy:
 
     def kind_of(self, value: Any) -> Any:
         """What ``type(value)`` says."""
-        return type(value)
+        return SYMBOLIC.get(type(value), type(value))
 
     def operator(self, kind: type, other: type) -> Any:
         """How operators on such values are applied; None: by the rules for Python's objects."""
@@ -212,6 +218,10 @@ class AbstractHooks:
     def unpack(self, value: Any) -> Any:
         raise NotImplementedError
 
+    def spread(self, value: Any) -> Any:
+        """The items that the code takes apart, or puts into a list."""
+        raise NotImplementedError
+
     def unpack_mapping(self, value: Any) -> Any:
         raise NotImplementedError
 
@@ -277,6 +287,10 @@ class Recorder:
 
     def class_attribute(self, kind: type, name: str) -> Any:
         """What a class holds under ``name``, remembered with its source."""
+        raise NotImplementedError
+
+    def followed(self, container: Any) -> Source | None:
+        """Where the guard finds what a list of plain values holds now; None where it does not compute that."""
         raise NotImplementedError
 
     def pinned(self, value: Any) -> None:

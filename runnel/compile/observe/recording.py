@@ -14,7 +14,7 @@ import sys
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-from runnel.compile.observe import calls, containers, exposure, methods, symbols, whole
+from runnel.compile.observe import calls, containers, exposure, followed, methods, symbols, varying
 from runnel.compile.observe.classes import MISSING, code_of, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
@@ -51,7 +51,7 @@ class Recording(Recorder):
         self.cell_targets: dict[int, CellType] = {}
         self.memo: dict[Any, Any] = {}
         self.hooks = Hooks(self)
-        self.actor = whole.hooks_for(self.hooks, bool(session.varying))
+        self.actor = varying.hooks_for(self.hooks, bool(session.varying))
         self.net: Any = None  # that hears of code that runs unobserved, while C code is called
         self.settled = ""  # else: what the run did that a later one will find done
         self._alive: list[Any] = []
@@ -104,8 +104,8 @@ class Recording(Recorder):
     def reach_symbolic(self, value: Any, source: Source) -> Any:
         """The same for a value that the run gets from here alone: a number may be another one at later calls."""
         kind = type(value)
-        is_number = (kind is float or kind is int) and self.net is None  # else C code may be given it
-        if is_number and self.policy.is_symbolic(self, kind, source):
+        may_vary = (kind is float or kind is int or kind is str) and self.net is None  # else C code may be given it
+        if may_vary and self.policy.is_symbolic(self, kind, source):
             return symbols.begin(self, value, source)
         return self.reach(value, source)
 
@@ -121,8 +121,7 @@ class Recording(Recorder):
         source = self.symbols.get(id(value))
         if source is None:
             return value
-        if type(value) is symbols.Whole:
-            value = int(value)
+        value = symbols.bare(value)
         self.is_plain(value, source)
         return value
 
@@ -200,6 +199,10 @@ class Recording(Recorder):
         if source is not None:
             self.reach(attribute, source)
         return attribute
+
+    def followed(self, container: Any) -> Source | None:
+        """Where the guard finds what a list of plain values holds now; None where it does not compute that."""
+        return followed.state(self, container)
 
     def pinned(self, value: Any) -> None:
         """Which object this is matters: a later call must find the same one."""

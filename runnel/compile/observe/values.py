@@ -13,6 +13,24 @@ from runnel.compile.observe.classes import MISSING, is_python_class, mro, namesp
 PLAIN: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, types.CodeType}
 )
+
+
+class Whole(int):
+    """A whole number that may be another at later calls. See ``varying.py``."""
+
+    __slots__ = ()
+
+
+class Text(str):
+    """A text that may be another at later calls. See ``varying.py``."""
+
+    __slots__ = ()
+
+
+SYMBOLIC: Final[dict[type, type]] = {
+    Whole: int,
+    Text: str,
+}  # what hooks alone see, and what all others see in its place
 SINGLETONS: Final = frozenset({type(None), bool, type(...), type(NotImplemented)})
 # Parts of programs that live as long as their module: known by which object they are.
 FIXED: Final = frozenset(
@@ -26,7 +44,8 @@ MAPPINGS: Final = (dict,)
 SETS: Final = (set, frozenset)
 CONTAINERS: Final = (*SEQUENCES, *MAPPINGS, *SETS, bytearray)
 _EMPTY: Final[dict[None, None]] = {}
-VIEWS: Final = frozenset({type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()), types.MappingProxyType})
+DICT_VIEWS: Final = frozenset({type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())})
+VIEWS: Final = DICT_VIEWS | {types.MappingProxyType}
 ITERATORS: Final = frozenset(
     {
         type(iter([])), type(iter(())), type(iter(set())), type(iter("")), type(iter(b"")), type(iter(range(0))),

@@ -153,7 +153,7 @@ def a_namespace():
     ]
 
 
-@case(eager="is a view of something outside")
+@case
 def a_proxy_of_a_mapping():
     table = {"gain": 2.0}
     proxy = MappingProxyType(table)

@@ -872,7 +872,7 @@ def weakkeydict():
     return story(f, lambda: w.__setitem__(o, 4))
 
 
-@refused("a KeyedRef is called, and nobody knows what that reads")
+@case
 def weakvaluedict():
     class O:
         def __init__(s):
