@@ -11,6 +11,7 @@ import numpy as np
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
+from runnel.backends.host.layout import LATER
 from runnel.backends.host.memory import Storage
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
@@ -62,16 +63,14 @@ class Running:
     """The plan of an op that runs a program of one node."""
 
     __slots__ = (
-        "_allocate", "_first_output", "_frames", "_lent", "_nbytes", "_positions", "program", "result", "strides",
+        "_allocate", "_frames", "_lent", "_nbytes", "program", "result", "strides",
     )  # fmt: skip
 
-    def __init__(self, result: Aval, strides: Shape, program: Program, positions: tuple[int, ...]) -> None:
+    def __init__(self, result: Aval, strides: Shape, program: Program) -> None:
         self.result = result
         self.strides = strides
         self.program = program
-        self._positions = positions
         self._allocate = program.backend.allocate
-        self._first_output = program.first_output
         self._frames = program.pool.frames
         self._lent = not program.has_own_arena
         self._nbytes = result.nbytes
@@ -82,18 +81,14 @@ class Running:
             frame = frames.pop()
         except IndexError:
             frame = self.program.pool.make()
-        bases = frame.bases
+        if self._lent:
+            arena = self.program.lent_arena()
+            frame.bases[0] = arena.address  # type: ignore[union-attr]
         storage = self._allocate(self._nbytes)
-        arena = self.program.lent_arena() if self._lent else None
-        if arena is not None:
-            bases[0] = arena.address
-        slot = 2
-        for i in self._positions:
-            x = tensors[i]
-            bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
-            slot += 1
-        bases[self._first_output] = storage.address
-        status = frame.run()
+        addresses = [x._storage.address + x._layout[0] * x._aval.dtype.itemsize for x in tensors]  # type: ignore[union-attr]
+        status = frame.start(*addresses, storage.address)
+        if status == LATER:
+            status = frame.run()
         if frames:
             self.program.pool.give(frame)
         else:
@@ -205,7 +200,7 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
     compiled = compile_graph(graph, Bindings(strides), context, options)
     (steps,) = compiled.strides
     result_strides = tuple(steps[order.index(a)] for a in range(result.ndim))
-    return Running(result.on(device), result_strides, compiled.program, tuple(range(len(nodes))))
+    return Running(result.on(device), result_strides, compiled.program)
 
 
 def _prepare_several(
