@@ -143,8 +143,9 @@ class CallWriter:
                 if self.taping is not None and i in self.taping.residual_inputs:
                     lines.append(f"d{i} = {tensor}")
                 lines += [
-                    f"if {tensor}._layout[1] == {row_major(value.shape)} and {tensor}._storage is not None: "
-                    f"a{i} = {tensor}._storage.address + {tensor}._layout[0] * {value.dtype.itemsize}",
+                    f"m, (o, strides) = {tensor}._storage, {tensor}._layout",  # reading these is not cheap
+                    f"if strides == {row_major(value.shape)} and m is not None: "
+                    f"a{i} = m.address + o * {value.dtype.itemsize}",
                     f"else: d{i} = dense({tensor}); a{i} = d{i}.address",
                 ]
                 self.addresses[slot] = f"a{i}"
