@@ -18,8 +18,9 @@ from runnel.backends.host.state import VERSION, WRITES, StateLock
 from runnel.compiler.executable.frame import Frame, Pool
 from runnel.compiler.executable.program import Program
 from runnel.tensor.holding import HOLDS, protect
+from runnel.tensor.pin import Pin
 from runnel.tensor.turns import MARKS, TURN
-from runnel.tensor.variable import Pin, Variable, locks_of
+from runnel.tensor.variable import Variable, locks_of
 
 _PATIENCE: Final = 3  # refusals after which the others are asked to wait
 

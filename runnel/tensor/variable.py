@@ -28,6 +28,7 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
 from runnel.tensor.active import Readings
 from runnel.tensor.grad_mode import RECORDING, run_recording
+from runnel.tensor.pin import Pin
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import MARKS, TURN
@@ -47,22 +48,6 @@ class StateClock:
 
 
 CLOCK = StateClock()
-
-
-class Pin:
-    """Keeps a Variable's memory alive for the programs that are bound to it. They hold the pin and not the tensor, so
-    that whoever holds the tensor is somebody who reads its value."""
-
-    __slots__ = ("address", "offset", "storage")
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.storage: Final = tensor._storage
-        self.offset: Final = tensor._layout[0]
-        self.address: Final = tensor.address
-
-    def holds(self, tensor: Tensor) -> bool:
-        """Whether this is the memory of ``tensor``: values can be parts of one block."""
-        return tensor._storage is self.storage and tensor._layout[0] == self.offset
 
 
 class ConsumedGradient:

@@ -20,8 +20,9 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import tensor as tensors
 from runnel.tensor.handle import Record, passed_on, version
 from runnel.tensor.holding import Hold
+from runnel.tensor.pin import Pin
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Pin, Variable
+from runnel.tensor.variable import Variable
 
 _NOBODY: Final = aval((), float32)
 _FIRST: Final = End(Kind.PART, 0)
