@@ -31,6 +31,10 @@ class Launch(Protocol):
     def lock(self, entries: Sequence[LockEntry]) -> None:
         """Take these state locks for each later run, in the order of their addresses."""
 
+    def starter(self, slots: Sequence[int]) -> Callable[..., int]:
+        """``start(*addresses)`` writes them to these ``slots`` of the table of base addresses, and runs the program;
+        its status is that of ``run``, or LATER where ``run`` is still to be called. There is one at a time."""
+
     def run(self) -> int:
         """Run the program; its status is 0, a kernel's fault, the request that stopped it, or STALE: it did not run,
         because a state lock has another version, or other writes, than ``lock`` expects."""

@@ -18,8 +18,9 @@ from runnel.backends.host.state import VERSION, WRITES, StateLock
 from runnel.compiler.executable.frame import Frame, Pool
 from runnel.compiler.executable.program import Program
 from runnel.tensor.holding import HOLDS, protect
+from runnel.tensor.pin import Pin
 from runnel.tensor.turns import MARKS, TURN
-from runnel.tensor.variable import Pin, Variable, locks_of
+from runnel.tensor.variable import Variable, locks_of
 
 _PATIENCE: Final = 3  # refusals after which the others are asked to wait
 
@@ -29,9 +30,10 @@ class BoundFrame(Frame):
 
     __slots__ = ("_numbers", "floats", "pins", "prepared", "prepared_at", "versions")
 
-    def __init__(self, program: Program, numbers: int) -> None:
-        super().__init__(program)
-        self._numbers = (ctypes.c_double * max(numbers, 1))()
+    def __init__(self, program: Program, inputs: int, numbers: Collection[int]) -> None:
+        """``numbers`` are the places of run-time numbers among the first ``inputs`` inputs, which a call gives."""
+        super().__init__(program, {*numbers, *range(inputs, program.inputs)})
+        self._numbers = (ctypes.c_double * max(inputs, 1))()
         self.floats: Final = memoryview(self._numbers).cast("B").cast("d")
         self.pins: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
         self.versions: list[int] = []  # of the locks, when it was bound
@@ -77,7 +79,7 @@ class Binding:
 
     def frame(self) -> BoundFrame:
         """A frame more; its first launch will find it unbound."""
-        frame = BoundFrame(self.program, self._inputs)
+        frame = BoundFrame(self.program, self._inputs, self._places)
         for i in self._places:
             frame.bases[2 + i] = frame.number_address(i)
         frame.launch.lock([(address, owned, -1, layout.ANY) for address, owned in self._modes])

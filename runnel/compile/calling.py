@@ -81,6 +81,7 @@ class CallWriter:
             "calls_later": observation.calls_later, "each": partial(starmap, operator.call),
             "do": deque(maxlen=0).extend,
         }  # fmt: skip
+        self.addresses: dict[int, str] = {}  # of inputs and outputs, by slot: expressions
         self.taping = None if self.captured.derivative is None else Taping(native, observation)
         if self.taping is not None:
             self.namespace |= self.taping.names
@@ -123,8 +124,8 @@ class CallWriter:
         before, when_over = ([], []) if self.taping is None else (self.taping.before, self.taping.after)
         return [
             *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(fast), *before, *self._effects(),
-            *launch(bool(self.captured.variables), after, when_over), *self._results(), *self._effects_done(),
-            f"return {self._value()}",
+            *launch(self.addresses, bool(self.captured.variables), after, when_over), *self._results(),
+            *self._effects_done(), f"return {self._value()}",
         ]  # fmt: skip
 
     def _frame(self) -> list[str]:
@@ -142,12 +143,15 @@ class CallWriter:
                 if self.taping is not None and i in self.taping.residual_inputs:
                     lines.append(f"d{i} = {tensor}")
                 lines += [
-                    f"if {tensor}._layout[1] == {row_major(value.shape)} and {tensor}._storage is not None: "
-                    f"B[{slot}] = {tensor}._storage.address + {tensor}._layout[0] * {value.dtype.itemsize}",
-                    f"else: d{i} = dense({tensor}); B[{slot}] = d{i}.address",
+                    f"m, (o, strides) = {tensor}._storage, {tensor}._layout",  # reading these is not cheap
+                    f"if strides == {row_major(value.shape)} and m is not None: "
+                    f"a{i} = m.address + o * {value.dtype.itemsize}",
+                    f"else: d{i} = dense({tensor}); a{i} = d{i}.address",
                 ]
+                self.addresses[slot] = f"a{i}"
             elif origin is InputOrigin.ARRAY:
-                lines += [f"d{i} = dense(v{self.guard.read_sources[what]})", f"B[{slot}] = d{i}.address"]
+                lines.append(f"d{i} = dense(v{self.guard.read_sources[what]})")
+                self.addresses[slot] = f"d{i}.address"
             elif origin is InputOrigin.NUMBER:
                 lines.append(f"F[{i}] = v{self.guard.read_sources[what]}")
             elif origin is InputOrigin.GRADIENT:
@@ -156,8 +160,8 @@ class CallWriter:
                     f"d{i} = variable{i}()._grad",
                     f"if d{i}.__class__ is not Tensor: give(frame); return MISS",
                     f"d{i} = dense(d{i})",
-                    f"B[{slot}] = d{i}.address",
                 ]
+                self.addresses[slot] = f"d{i}.address"
             else:
                 self.namespace[f"getter{i}"] = what
                 lines.append(f"F[{i}] = getter{i}()")
@@ -172,16 +176,17 @@ class CallWriter:
             lines += [f"residuals = allocate({self.taping.residual_bytes})", "R = residuals.address"]
         for i, nbytes in enumerate(self.native.program.outputs):
             if i in joint:
-                lines.append(f"B[{first + i}] = R + {joint[i]}")
+                self.addresses[first + i] = f"R + {joint[i]}"
             elif nbytes <= CELL:
                 lines += [
                     f"if not S.room: S.slab = allocate_slab({CELL * CELLS}); S.room = {CELLS}",
                     f"S.room = n{i} = S.room - 1",
                     f"s{i} = S.slab",
-                    f"B[{first + i}] = s{i}.address + n{i} * {CELL}",
                 ]
+                self.addresses[first + i] = f"s{i}.address + n{i} * {CELL}"
             else:
-                lines += [f"s{i} = allocate({nbytes})", f"B[{first + i}] = s{i}.address"]
+                lines.append(f"s{i} = allocate({nbytes})")
+                self.addresses[first + i] = f"s{i}.address"
         return lines
 
     def _gradients(self, fast: bool) -> list[str]:

@@ -94,6 +94,7 @@ class GraphFunction:
         }  # fmt: skip
         checks: list[str] = []
         fill: list[str] = []
+        addresses: dict[int, str] = {}
         for i, (x, value) in enumerate(zip(arguments, avals, strict=True)):
             space[f"aval{i}"] = value
             checks += [
@@ -101,23 +102,23 @@ class GraphFunction:
                 f"if x{i}._aval is not aval{i}: raise refused([{', '.join(f'x{k}' for k in range(len(avals)))}])",
                 f"if x{i}._layout[1] != {row_major(value.shape)} or x{i}._storage is None: x{i} = dense(x{i})",
             ]
-            address = f"x{i}._storage.address + x{i}._layout[0] * {value.dtype.itemsize}"
-            fill.append(f"B[{2 + places[x]}] = {address}")
+            addresses[2 + places[x]] = f"x{i}._storage.address + x{i}._layout[0] * {value.dtype.itemsize}"
         for i, (x, tensor) in enumerate(captures.items()):
             space[f"capture{i}"] = dense(tensor)
-            fill.append(f"B[{2 + places[x]}] = capture{i}.address")
+            addresses[2 + places[x]] = f"capture{i}.address"
         if numbers:
             fill.append("F = frame.floats")
         for i, (x, number) in enumerate(numbers.items()):
             space[f"number{i}"] = number
             fill.append(f"F[{places[x]}] = number{i}()")
         for i, nbytes in enumerate(program.outputs):
-            fill += [f"s{i} = allocate({nbytes})", f"B[{program.first_output + i}] = s{i}.address"]
+            fill.append(f"s{i} = allocate({nbytes})")
+            addresses[program.first_output + i] = f"s{i}.address"
         results: list[str] = []
         for i, (x, place) in enumerate(zip(self.graph.outputs, program.output_of, strict=True)):
             space[f"result{i}"] = x.aval.on(device)
             results.append(f"placed(result{i}, s{place}, 0, {row_major(x.aval.shape)}),")
-        run = launch(bool(self.variables), [WRITES] if writes else [])
+        run = launch(addresses, bool(self.variables), [WRITES] if writes else [])
         head = f"call({', '.join(f'x{i}' for i in range(len(avals)))})"
         lines = [*checks, *TAKE, *fill, *run, f"return ({' '.join(results)})"]
         call: Callable[..., tuple[Tensor, ...]] = function(head, lines, space, "call of a graph")

@@ -5,17 +5,17 @@ The lines are the same wherever code is generated for a call. They read the name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from runnel.backends.host.layout import COMPLETED, STALE
+from runnel.backends.host.layout import COMPLETED, LATER, STALE
 from runnel.compile.binding import Binding
 from runnel.compiler.executable.frame import Pool
 from runnel.compiler.executable.program import Program
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.variable import CLOCK
 
-TAKE: Final = ("try: frame = frames.pop()", "except IndexError: frame = make()", "B = frame.bases")
+TAKE: Final = ("try: frame = frames.pop()", "except IndexError: frame = make()")
 WRITES: Final = "CLOCK.writes += 1"  # to count once too often does no harm
 
 _BEGIN: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
@@ -38,17 +38,21 @@ def names(program: Program, pool: Pool, binding: Binding | None = None) -> dict[
     )
 
 
-def launch(is_bound: bool, after: Sequence[str] = (), when_over: Sequence[str] = ()) -> list[str]:
-    """Run ``frame`` and give it back; raises what went wrong.
+def launch(
+    addresses: Mapping[int, str], is_bound: bool, after: Sequence[str] = (), when_over: Sequence[str] = ()
+) -> list[str]:
+    """Run ``frame`` and give it back; raises what went wrong. ``addresses`` are expressions for the base pointers that
+    a start of the frame takes, by slot.
 
     ``after`` are the changes besides memory that belong to a completed run, ``WRITES`` the first of them if it writes
     Variables. They call nothing, and follow the run at once: Python lets signal handlers in only at calls (and loops),
     so that none sees Variables changed and the rest not, and one that raises does so right before the run or right
     after all of it. ``when_over`` comes while the frame is still the call's own.
     """
-    run = ["status = frame.run()"]
+    arguments = ", ".join(addresses[slot] for slot in sorted(addresses))
+    run = [f"status = frame.start({arguments})", "if status:", f"    if status == {LATER}: status = frame.run()"]
     if is_bound:
-        run.append(f"if status == {STALE}: status = resume(frame)")
+        run.append(f"    if status == {STALE}: status = resume(frame)")
     over = [*when_over, "if status: raise error(status)", *after, *_GIVE]
     if not after:
         return [*run, *over]

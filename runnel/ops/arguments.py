@@ -58,7 +58,7 @@ def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
     """A shape given as one int or as any iterable of ints."""
     sizes = as_tuple(shape)
     try:
-        return tuple(operator.index(n) for n in sizes)
+        return tuple(map(operator.index, sizes))
     except TypeError:
         raise ShapeError(f"[{name}] a shape is made of integers; got {sizes}.") from None
 

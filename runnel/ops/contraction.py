@@ -14,7 +14,7 @@ import numpy as np
 
 from runnel.core.avals import Aval, aval
 from runnel.core.axes import batching
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.surface import offered
@@ -158,6 +158,9 @@ def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
 def matmul(x: Operand, y: Operand) -> Array:
     """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on the
     right. Half precision is multiplied and added up in float32 and rounded once."""
+    if isinstance(x, TensorLike) and isinstance(y, TensorLike) and _are_multiplied_as_they_are(x, y):
+        _require_matching(x.shape, y.shape)
+        return apply(matmul_p, x, y)
     like = anchor(matmul_p, (x, y))
     dtype = common_dtype(matmul_p, (x, y))
     a, b = lifted(like, x, dtype, 0), lifted(like, y, dtype, 0)
@@ -175,6 +178,12 @@ def matmul(x: Operand, y: Operand) -> Array:
     # exact in the integers: a contraction in floats would not be
     terms = multiply(expand_dims(a, -1), expand_dims(b, -3))
     return cast(sum(terms, axis=-2), dtype)
+
+
+def _are_multiplied_as_they_are(x: TensorLike, y: TensorLike) -> bool:
+    """Whether these are matrices of one dtype that the machine multiplies: the usual case, without conversions."""
+    dtype = x.dtype
+    return x.ndim == y.ndim == 2 and y.dtype is dtype and dtype.is_inexact and operand_dtype(dtype) is dtype
 
 
 def _product(a: Array, b: Array) -> Array:

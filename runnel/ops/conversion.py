@@ -56,6 +56,8 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
 def cast(x: Array, dtype: Any) -> Array:
     """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already. DTypeError for complex numbers that
     would become real ones: take real(x) or abs(x)."""
+    if x.dtype is dtype:
+        return x
     target = as_dtype(dtype)
     if x.dtype is target:
         return x

@@ -110,7 +110,7 @@ def finished(reduced: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
     """A reduction's result with its reduced axes kept or dropped."""
     if keepdims:
         return reduced
-    return reshape(reduced, tuple(n for i, n in enumerate(reduced.shape) if i not in axes))
+    return reshape(reduced, tuple([n for i, n in enumerate(reduced.shape) if i not in axes]))
 
 
 def accumulated(dtype: DType) -> DType:

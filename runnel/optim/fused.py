@@ -64,24 +64,26 @@ class StepProgram:
         }  # fmt: skip
         checks = ["if structure is not STRUCTURE and structure != STRUCTURE: return False"]
         checks.append("if context() is not CONTEXT: return False")
-        reads: list[str] = []
+        addresses: dict[int, str] = {}
+        numbers: list[str] = []
         for i, p in enumerate(parameters):
             space[f"p{i}"] = p
             g = gradients.get(p)
             if g is None:
                 checks.append(f"if p{i}._grad is not None: return False")
                 continue
-            space[f"aval{i}"], slot = g.aval, 2 + len(reads)
+            space[f"aval{i}"], slot = g.aval, 2 + len(addresses)
             checks += [
                 f"g{i} = p{i}._grad",
                 f"if g{i}.__class__ is not Tensor or g{i}._aval is not aval{i}: return False",
                 f"if g{i}._layout[1] != {row_major(g.shape)}: g{i} = g{i}.contiguous()",
             ]
-            reads.append(f"B[{slot}] = g{i}._storage.address + g{i}._layout[0] * {g.dtype.itemsize}")
+            addresses[slot] = f"g{i}._storage.address + g{i}._layout[0] * {g.dtype.itemsize}"
         for i, getter in enumerate(getters):
             space[f"number{i}"] = getter
-            reads.append(f"F[{len(gradients) + i}] = number{i}()")
-        lines = [*checks, *TAKE, "F = frame.floats", *reads, *launch(True, [WRITES]), "return True"]
+            numbers.append(f"F[{len(gradients) + i}] = number{i}()")
+        run_it = launch(addresses, True, [WRITES])
+        lines = [*checks, *TAKE, "F = frame.floats", *numbers, *run_it, "return True"]
         run: Callable[[Hashable], bool] = function("run(structure)", lines, space, "step of an optimizer")
         return run
 

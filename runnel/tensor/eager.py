@@ -5,12 +5,13 @@ so a new shape compiles nothing.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
+from runnel.backends.host.layout import LATER
 from runnel.backends.host.memory import Storage
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
@@ -36,6 +37,8 @@ from runnel.tensor.handle import Handle
 Operand: TypeAlias = Handle[Any]
 
 PLANS_PER_GENERATION = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
+CELL: Final = 64  # bytes: results up to this size share slabs
+CELLS: Final = 16  # in a slab
 OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
 
 _ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op that has loops
@@ -59,48 +62,68 @@ class Viewing:
 
 
 class Running:
-    """The plan of an op that runs a program of one node."""
+    """The plan of an op that runs a program of one node. Small results of one plan share slabs, since an allocation for
+    each would cost a third of the call; one that is kept keeps its slab."""
 
     __slots__ = (
-        "_allocate", "_first_output", "_frames", "_lent", "_nbytes", "_positions", "program", "result", "strides",
+        "_allocate", "_allocate_slab", "_elements", "_frames", "_free", "_is_small", "_lent", "_nbytes", "_sizes",
+        "_slab", "program", "result", "strides",
     )  # fmt: skip
 
-    def __init__(self, result: Aval, strides: Shape, program: Program, positions: tuple[int, ...]) -> None:
+    def __init__(self, result: Aval, strides: Shape, program: Program, sizes: tuple[int, ...]) -> None:
+        """``sizes`` are those of the operands' elements, in bytes."""
         self.result = result
         self.strides = strides
         self.program = program
-        self._positions = positions
-        self._allocate = program.backend.allocate
-        self._first_output = program.first_output
+        self._sizes = sizes
+        self._allocate, self._allocate_slab = program.backend.allocate, program.backend.allocate_slab
         self._frames = program.pool.frames
         self._lent = not program.has_own_arena
         self._nbytes = result.nbytes
+        self._is_small = result.nbytes <= CELL
+        self._elements = CELL // result.dtype.itemsize  # in a cell
+        self._slab: Any = None
+        self._free = 0  # cells of the slab
 
     def run(self, tensors: tuple[Operand, ...]) -> Placed:
+        if self._is_small:
+            if not self._free:
+                self._slab = self._allocate_slab(CELL * CELLS)
+                self._free = CELLS
+            self._free = cell = self._free - 1  # nothing is called up to the next line, so no other thread has it
+            storage = self._slab
+            offset = cell * self._elements
+            target = storage.address + cell * CELL
+        else:
+            storage = self._allocate(self._nbytes)
+            offset = 0
+            target = storage.address
         frames = self._frames
         try:
             frame = frames.pop()
         except IndexError:
             frame = self.program.pool.make()
-        bases = frame.bases
-        storage = self._allocate(self._nbytes)
-        arena = self.program.lent_arena() if self._lent else None
-        if arena is not None:
-            bases[0] = arena.address
-        slot = 2
-        for i in self._positions:
-            x = tensors[i]
-            bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
-            slot += 1
-        bases[self._first_output] = storage.address
-        status = frame.run()
+        if self._lent:
+            arena: Any = self.program.lent_arena()
+            frame.bases[0] = arena.address
+        if len(tensors) == 2:  # the most frequent cases by themselves, without a list
+            x, y = tensors
+            i, k = self._sizes
+            status = frame.start(x._storage.address + x._layout[0] * i, y._storage.address + y._layout[0] * k, target)  # type: ignore[union-attr]
+        elif len(tensors) == 1:
+            (x,) = tensors
+            status = frame.start(x._storage.address + x._layout[0] * self._sizes[0], target)  # type: ignore[union-attr]
+        else:
+            status = frame.start(*[x.address for x in tensors], target)
+        if status == LATER:
+            status = frame.run()
         if frames:
             self.program.pool.give(frame)
         else:
             frames.append(frame)
         if status:
             raise _fault(self.program, status, tensors)
-        return self.result, storage, 0, self.strides
+        return self.result, storage, offset, self.strides
 
 
 class OnHost:
@@ -205,7 +228,8 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
     compiled = compile_graph(graph, Bindings(strides), context, options)
     (steps,) = compiled.strides
     result_strides = tuple(steps[order.index(a)] for a in range(result.ndim))
-    return Running(result.on(device), result_strides, compiled.program, tuple(range(len(nodes))))
+    sizes = tuple([x.dtype.itemsize for x in avals])
+    return Running(result.on(device), result_strides, compiled.program, sizes)
 
 
 def _prepare_several(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -40,6 +41,11 @@ class GradientOwner(Protocol):
     def grad(self, value: Any) -> None: ...
 
 
+def _read_only(path: str) -> Any:
+    """A property without a frame of Python."""
+    return property(attrgetter(path))
+
+
 class Handle(ArrayMethods[T]):
     """What a tensor has: bytes in memory or a node of the graph being traced, and its place on the tape."""
 
@@ -66,17 +72,10 @@ class Handle(ArrayMethods[T]):
     _parts: Any = None
     requires_grad: bool = False
 
-    @property
-    def aval(self) -> Aval:
-        return self._aval
-
-    @property
-    def shape(self) -> Shape:
-        return self._aval.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._aval.dtype
+    aval: Aval = _read_only("_aval")
+    shape: Shape = _read_only("_aval.shape")
+    dtype: DType = _read_only("_aval.dtype")
+    ndim: int = _read_only("_aval.ndim")
 
     @property
     def is_weak(self) -> bool:

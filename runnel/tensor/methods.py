@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -51,6 +52,50 @@ def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | No
     return None if device is None else as_device(device), dtype
 
 
+_T = TypeVar("_T", bound=TensorLike)
+
+
+def _left(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
+    """The operator with self on the left. A declared tensor on the right, which has no value yet, is asked to do it."""
+
+    def operator(self: ArrayMethods[_T], other: Any) -> _T:
+        try:
+            result: _T = function(self, other)
+        except PendingError:
+            return NotImplemented
+        return result
+
+    return operator
+
+
+def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
+    """The same for ``==`` and ``!=``, which leave what is no operand to Python: it compares identities then, so that
+    ``x == None`` is False, as in PyTorch."""
+
+    def operator(self: ArrayMethods[_T], other: Any) -> _T:
+        try:
+            result: _T = function(self, other)
+        except PendingError:
+            return NotImplemented
+        except TypeError:
+            if is_operand(other):
+                raise
+            return NotImplemented
+        return result
+
+    return operator
+
+
+def _right(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
+    """The operator with self on the right."""
+
+    def operator(self: ArrayMethods[_T], other: Any) -> _T:
+        result: _T = function(other, self)
+        return result
+
+    return operator
+
+
 @public.methods
 class ArrayMethods(FunctionMethods[ResultT]):
     """Arithmetic, comparison, reductions and views as operators and methods."""
@@ -81,77 +126,22 @@ class ArrayMethods(FunctionMethods[ResultT]):
 
     # Arithmetic -------------------------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> ResultT:
-        try:
-            return ops.add(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __radd__(self, other: Any) -> ResultT:
-        return ops.add(other, self)
-
-    def __sub__(self, other: Any) -> ResultT:
-        try:
-            return ops.subtract(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rsub__(self, other: Any) -> ResultT:
-        return ops.subtract(other, self)
-
-    def __mul__(self, other: Any) -> ResultT:
-        try:
-            return ops.multiply(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rmul__(self, other: Any) -> ResultT:
-        return ops.multiply(other, self)
-
-    def __truediv__(self, other: Any) -> ResultT:
-        try:
-            return ops.divide(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rtruediv__(self, other: Any) -> ResultT:
-        return ops.divide(other, self)
-
-    def __floordiv__(self, other: Any) -> ResultT:
-        try:
-            return ops.floor_divide(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rfloordiv__(self, other: Any) -> ResultT:
-        return ops.floor_divide(other, self)
-
-    def __mod__(self, other: Any) -> ResultT:
-        try:
-            return ops.remainder(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rmod__(self, other: Any) -> ResultT:
-        return ops.remainder(other, self)
-
-    def __pow__(self, other: Any) -> ResultT:
-        try:
-            return ops.pow(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rpow__(self, other: Any) -> ResultT:
-        return ops.pow(other, self)
-
-    def __matmul__(self, other: Any) -> ResultT:
-        try:
-            return ops.matmul(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rmatmul__(self, other: Any) -> ResultT:
-        return ops.matmul(other, self)
+    __add__ = _left(ops.add)
+    __radd__ = _right(ops.add)
+    __sub__ = _left(ops.subtract)
+    __rsub__ = _right(ops.subtract)
+    __mul__ = _left(ops.multiply)
+    __rmul__ = _right(ops.multiply)
+    __truediv__ = _left(ops.divide)
+    __rtruediv__ = _right(ops.divide)
+    __floordiv__ = _left(ops.floor_divide)
+    __rfloordiv__ = _right(ops.floor_divide)
+    __mod__ = _left(ops.remainder)
+    __rmod__ = _right(ops.remainder)
+    __pow__ = _left(ops.pow)
+    __rpow__ = _right(ops.pow)
+    __matmul__ = _left(ops.matmul)
+    __rmatmul__ = _right(ops.matmul)
 
     def __neg__(self) -> ResultT:
         return ops.negative(self)
@@ -164,97 +154,26 @@ class ArrayMethods(FunctionMethods[ResultT]):
 
     # Bits and comparison ----------------------------------------------------------------------------------------------
 
-    def __and__(self, other: Any) -> ResultT:
-        try:
-            return ops.bitwise_and(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rand__(self, other: Any) -> ResultT:
-        return ops.bitwise_and(other, self)
-
-    def __or__(self, other: Any) -> ResultT:
-        try:
-            return ops.bitwise_or(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __ror__(self, other: Any) -> ResultT:
-        return ops.bitwise_or(other, self)
-
-    def __xor__(self, other: Any) -> ResultT:
-        try:
-            return ops.bitwise_xor(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rxor__(self, other: Any) -> ResultT:
-        return ops.bitwise_xor(other, self)
+    __and__ = _left(ops.bitwise_and)
+    __rand__ = _right(ops.bitwise_and)
+    __or__ = _left(ops.bitwise_or)
+    __ror__ = _right(ops.bitwise_or)
+    __xor__ = _left(ops.bitwise_xor)
+    __rxor__ = _right(ops.bitwise_xor)
 
     def __invert__(self) -> ResultT:
         return ops.bitwise_invert(self)
 
-    def __lshift__(self, other: Any) -> ResultT:
-        try:
-            return ops.bitwise_left_shift(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rlshift__(self, other: Any) -> ResultT:
-        return ops.bitwise_left_shift(other, self)
-
-    def __rshift__(self, other: Any) -> ResultT:
-        try:
-            return ops.bitwise_right_shift(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __rrshift__(self, other: Any) -> ResultT:
-        return ops.bitwise_right_shift(other, self)
-
-    def __lt__(self, other: Any) -> ResultT:
-        try:
-            return ops.less(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __le__(self, other: Any) -> ResultT:
-        try:
-            return ops.less_equal(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __gt__(self, other: Any) -> ResultT:
-        try:
-            return ops.greater(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __ge__(self, other: Any) -> ResultT:
-        try:
-            return ops.greater_equal(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-
-    def __eq__(self, other: Any) -> ResultT:  # type: ignore[override]
-        try:
-            return ops.equal(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-        except TypeError:
-            if is_operand(other):
-                raise
-            return NotImplemented  # Python compares identities then: ``x == None`` is False, as in PyTorch
-
-    def __ne__(self, other: Any) -> ResultT:  # type: ignore[override]
-        try:
-            return ops.not_equal(self, other)
-        except PendingError:  # of a declared tensor, which knows what to do
-            return NotImplemented
-        except TypeError:
-            if is_operand(other):
-                raise
-            return NotImplemented
+    __lshift__ = _left(ops.bitwise_left_shift)
+    __rlshift__ = _right(ops.bitwise_left_shift)
+    __rshift__ = _left(ops.bitwise_right_shift)
+    __rrshift__ = _right(ops.bitwise_right_shift)
+    __lt__ = _left(ops.less)
+    __le__ = _left(ops.less_equal)
+    __gt__ = _left(ops.greater)
+    __ge__ = _left(ops.greater_equal)
+    __eq__ = _comparison(ops.equal)  # type: ignore[assignment]
+    __ne__ = _comparison(ops.not_equal)  # type: ignore[assignment]
 
     __hash__ = object.__hash__
 

@@ -378,7 +378,8 @@ def symbolic(node: Value) -> Tensor:
     return tensor
 
 
-_LIFTED: Recent[tuple[int, Device], tuple[np.ndarray, Tensor]] = Recent(1024)  # by id of the array, kept alive
+# By id of the array, which is kept alive, with the bytes that it had.
+_LIFTED: Recent[tuple[int, Device], tuple[np.ndarray, bytes, Tensor]] = Recent(1024)
 _SCALARS: Recent[tuple[Any, type, DType, Device], Tensor] = Recent(1024)
 CONSTANT_CACHES = (_LIFTED, _SCALARS)
 
@@ -392,11 +393,11 @@ def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1 and value.base is None:
         place = id(value), device
         known = _LIFTED.young.get(place) or _LIFTED.get(place)
-        if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not
-            known = (value, from_numpy(value, dtype, copy=True, device=device))
-            known[1]._serial = CONSTANT_SERIAL
+        if known is None or known[1] != value.tobytes():  # an array can be read-only, and a view of it not
+            known = (value, value.tobytes(), from_numpy(value, dtype, copy=True, device=device))
+            known[2]._serial = CONSTANT_SERIAL
             _LIFTED[place] = known
-        return known[1]
+        return known[2]
     if isinstance(value, (bool, int, float)):
         key = (value if value == value and value != 0 else repr(value), type(value), dtype, device)
         scalar = _SCALARS.get(key)

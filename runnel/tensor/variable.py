@@ -28,6 +28,7 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
 from runnel.tensor.active import Readings
 from runnel.tensor.grad_mode import RECORDING, run_recording
+from runnel.tensor.pin import Pin
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import MARKS, TURN
@@ -47,17 +48,6 @@ class StateClock:
 
 
 CLOCK = StateClock()
-
-
-class Pin:
-    """Keeps a Variable's memory alive for the programs that are bound to it. They hold the pin and not the tensor, so
-    that whoever holds the tensor is somebody who reads its value."""
-
-    __slots__ = ("address", "storage")
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.storage: Final = tensor._storage
-        self.address: Final = tensor.address
 
 
 class ConsumedGradient:
@@ -330,7 +320,8 @@ class Variable(StandIn[Tensor]):
         fresh = tensors.from_storage(self._aval, value._storage, value._layout[0])
         before = self._tensor, self._shared, self._settled, self._pin  # kept until all is done
         # Atomic from here to the last tick.
-        if expected is not None and self._tensor._storage is not expected._storage:
+        now = self._tensor
+        if expected is not None and (now._storage is not expected._storage or now._layout[0] != expected._layout[0]):
             return False
         self._tensor = self._shared = fresh  # whoever made the value may still hold it
         self._settled = self._pin = None
@@ -416,7 +407,7 @@ class Variable(StandIn[Tensor]):
 
     def is_stored_in(self, pin: Pin) -> bool:
         """Whether its value lies in the memory that ``pin`` keeps."""
-        return self._tensor._storage is pin.storage
+        return pin.holds(self._tensor)
 
     def node(self) -> Tensor:
         """What the tape calls the present value. It is not for reading: programs may write into its memory."""
@@ -438,7 +429,8 @@ class Variable(StandIn[Tensor]):
 
     def still_is(self, value: Tensor) -> bool:
         """Whether it has the value that was read as ``value``."""
-        return self._tensor._storage is value._storage
+        now = self._tensor
+        return now._storage is value._storage and now._layout[0] == value._layout[0]
 
     @property
     def is_shared(self) -> bool:
@@ -465,7 +457,7 @@ class Variable(StandIn[Tensor]):
         """What a program holds while it is bound to the current memory."""
         while True:
             pin, tensor = self._pin, self._tensor
-            if pin is not None and pin.storage is tensor._storage:
+            if pin is not None and pin.holds(tensor):
                 return pin
             pin = Pin(tensor)
             if self._tensor is tensor:  # atomic with the next line

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from runnel.backends.commands import COMMAND_WORDS
-from runnel.backends.cpu import driver, locking, team
+from runnel.backends.cpu import driver, locking, starting, team
 from runnel.backends.host import calls as host, layout, memory, threads
 from runnel.backends.host.interrupts import Interruptible
 from runnel.backends.host.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED, STALE as STALE
@@ -51,6 +51,7 @@ class Launch:
     __slots__ = (
         "_block",
         "_call",
+        "_is_at_once",
         "_is_long",
         "_keep",
         "_owner",
@@ -89,6 +90,7 @@ class Launch:
         self._words[layout.THREADS] = self.threads
         self._words[layout.CONTROL] = self._team.address
         workers = [self._team.scratch(slot, scratch_bytes) for slot in range(1, self.threads)]
+        self._is_at_once: Final = short and self.threads == 1
         self._is_long: Final = long
         self._keep: list[Any] = [
             keep,
@@ -96,7 +98,8 @@ class Launch:
             *workers,
             None,
             None,
-        ]  # the last: lock entries, the caller's scratch
+            None,
+        ]  # the last: start table, lock entries, the caller's scratch
         for number, records in enumerate(records_per_thread):
             words = self._thread_block(number)
             words[layout.BASES] = bases
@@ -110,14 +113,14 @@ class Launch:
             words[layout.RANDOM] = (number + 1) * 0x9E3779B97F4A7  # xorshift starts anywhere but at 0
             if number:
                 self._give_scratch(number, workers[number - 1])
-        self._owner = -1
+        self._disown()
         entry = driver.entry_points()
         argument = ctypes.c_void_p(self.address)
         self._patient: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_solo), argument)
         if self.threads > 1:
             self._call: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_launch), argument)
             self._patient = partial(_WITHOUT_GIL(entry.rn_alone), argument)
-        elif short:
+        elif self._is_at_once:
             self._call = partial(_WITH_GIL(entry.rn_solo_at_once), argument)
         else:
             self._call = self._patient
@@ -129,6 +132,14 @@ class Launch:
         self._keep[-2] = table
         self._words[layout.LOCKS] = table.__array_interface__["data"][0]
         self._words[layout.LOCK_COUNT] = len(table)
+
+    def starter(self, slots: Sequence[int]) -> Callable[..., int]:
+        """``start(*addresses)`` writes them to these ``slots`` of the table of base pointers, and runs the program;
+        its status is that of ``run``, or LATER where ``run`` is still to be called. There is one at a time."""
+        table = starting.table(slots, self._is_at_once)
+        self._words[layout.START] = table.__array_interface__["data"][0]
+        self._keep[-3] = table
+        return starting.start(self.address)
 
     def run(self) -> int:
         """Run the program; its status is 0, a kernel's fault, the request that stopped it, or STALE: it did not run,
@@ -171,11 +182,15 @@ class Launch:
 
     def _adopt(self) -> None:
         """Use the calling thread's scratch: another program may be using that of the thread of the last run."""
-        self._owner = -1  # if this is interrupted, the next run adopts again
+        self._disown()  # if this is interrupted, the next run adopts again
         scratch = _CALLER.at_least(self._scratch_bytes)
         self._give_scratch(0, scratch)
         self._keep[-1] = scratch
         self._owner = get_ident()
+        self._words[layout.OWNER] = np.uint64(self._owner).astype(np.int64)
+
+    def _disown(self) -> None:
+        self._words[layout.OWNER] = self._owner = -1
 
     def _give_scratch(self, number: int, scratch: memory.Storage) -> None:
         block = self._thread_block(number)

@@ -4,8 +4,10 @@ control block   lines of 128 bytes, each written by few: LOCK; BARRIER (generati
                 PENDING workers of the launch; FINISHED launches and their sleepers; SPINS, the pauses before
                 yielding, and SIZE, the number of threads; then from MAILBOXES on one line for each thread
 mailbox         ticket (an int32), its sleepers, thread block to run (0 asks the worker to end)
-launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT; then the thread
-                blocks, one line each, from the second line
+launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT, OWNER (the Python
+                thread whose scratch it uses, or -1), START; then the thread blocks, one line each, from the second line
+start table     what START points to: words INSIDE (the list of that name in ``host.calls``), AT_ONCE (the function that
+                runs the program with the GIL held, or 0), SLOT_COUNT, then from SLOTS the slots that a start writes
 thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH,
                 POSITION
 state lock      int32 GATE, HOLDERS (-1: a writer, else the number of readers), EPOCH (odd while there is a writer),
@@ -28,7 +30,10 @@ SIZE: Final = SPINS + 8
 MAIL_THREAD: Final = 8
 
 # words of a launch block
-THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT = range(9)
+THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT, OWNER, START = range(11)
+
+# words of a start table
+INSIDE, AT_ONCE, SLOT_COUNT, SLOTS = range(4)
 
 # words of a thread block
 BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH, POSITION = range(13)
@@ -51,4 +56,5 @@ STALE: Final = -3  # a state lock has another version, or other writes, than the
 BUSY: Final = -4  # a state lock is held, and the launch was not to wait
 TOO_FEW: Final = -5  # the team has fewer threads than the program
 
+LATER: Final = -7  # what a start returns that has not run the program: ``run`` is to be called
 HOST: Final = -6  # the status of a run in which a function of the host raised an error

@@ -15,7 +15,7 @@ import numpy as np
 
 from runnel.backends.commands import BARRIER, JUMP, SEAL, CommandBuffer, Words
 from runnel.backends.host import calls as host, layout, memory
-from runnel.backends.host.layout import CANCELLED, INTERRUPTED
+from runnel.backends.host.layout import CANCELLED, INTERRUPTED, LATER
 from runnel.backends.interpreter import kernels as interpreter
 from runnel.backends.interpreter.attended import attended
 from runnel.backends.interpreter.locking import KEEPER
@@ -62,6 +62,16 @@ class Launch:
         self.words[layout.LOCK_COUNT] = 0
         self.words[layout.LOCKS] = self._table.__array_interface__["data"][0]
         self.words[layout.LOCK_COUNT] = len(self._entries)
+
+    def starter(self, slots: Sequence[int]) -> Callable[..., int]:
+        table = (ctypes.c_int64 * (1 + max(slots, default=0))).from_address(self._bases)
+
+        def start(*addresses: int) -> int:
+            for slot, address in zip(slots, addresses, strict=True):
+                table[slot] = address
+            return LATER
+
+        return start
 
     @property
     def run_watched(self) -> Callable[[], int]:

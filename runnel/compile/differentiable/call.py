@@ -21,8 +21,9 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import tensor as tensors
 from runnel.tensor.handle import Record, passed_on, version
 from runnel.tensor.holding import Hold
+from runnel.tensor.pin import Pin
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Pin, Variable
+from runnel.tensor.variable import Variable
 
 _NOBODY: Final = aval((), float32)
 _FIRST: Final = End(Kind.PART, 0)
@@ -128,7 +129,7 @@ class Call:
         variable = self.tapes.variables[number]()
         if variable is not None:
             node: Tensor = variable.node()
-            if node.requires_grad and node._storage is self.pins[number].storage:
+            if node.requires_grad and self.pins[number].holds(node):
                 return node
         return self._leaf_of(variable)
 
@@ -180,9 +181,9 @@ class Call:
             return self.hold.handles[number]
         if variable is not None and variable.is_stored_in(pin):
             current: Tensor = variable.read()  # from now on, nobody writes there
-            if current._storage is pin.storage:
+            if pin.holds(current):
                 return current
-        return tensors.from_storage(node.aval, pin.storage)
+        return tensors.from_storage(node.aval, pin.storage, pin.offset)
 
 
 def _another_handle(result: Tensor, of: Tensor) -> None:

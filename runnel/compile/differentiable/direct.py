@@ -41,15 +41,17 @@ class Direct:
         compiled = self._backward.program_for(frozenset(number for _, number in self._owners))
         program, reads = compiled.program, self._backward.reads
         space: dict[str, Any] = {**names(program, program.pool), "from_storage": from_storage}
-        lines = [*TAKE, *(f"B[{slot}] = A[{place}]" for slot, place in enumerate(reads, 2))]
-        lines.append(f"B[{2 + len(reads)}] = g.address")
+        lines = list(TAKE)
+        addresses = {slot: f"A[{place}]" for slot, place in enumerate(reads, 2)}
+        addresses[2 + len(reads)] = "g.address"
         offsets, total = _side_by_side(program.outputs)
         if total:
             lines.append(f"slab = allocate_slab({total})")
         for i, nbytes in enumerate(program.outputs):
             memory = f"allocate({nbytes})" if offsets[i] is None else "slab"
-            lines += [f"s{i} = {memory}", f"B[{program.first_output + i}] = s{i}.address + {offsets[i] or 0}"]
-        lines += launch(is_bound=False)
+            lines.append(f"s{i} = {memory}")
+            addresses[program.first_output + i] = f"s{i}.address + {offsets[i] or 0}"
+        lines += launch(addresses, is_bound=False)
         results = {number: (place, value, strides) for number, place, value, strides in compiled.results}
         for i, (variable, number) in enumerate(self._owners):
             place, value, strides = results[number]

@@ -71,7 +71,7 @@ class Taping:
             tapes = Tapes(derivative, captured.variables, variables, graph.name, native.recipe.options)
         self.names: dict[str, Any] = {"attach": tapes.attach, "Call": Call, "Hold": Hold, "TAPES": tapes}
         self.before = [f"inputs = ({_row(inputs)})", "hold = None"]
-        self.after = [f"addresses = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
+        self.after = ["B = frame.bases", f"addresses = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
         if variables_read:
             self.names |= {"HELD": ReadVariables(variables_read), "LOCKS": native.binding.locks}
             self.before[-1] = "hold = Hold(HELD, LOCKS)"

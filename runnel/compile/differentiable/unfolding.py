@@ -124,7 +124,7 @@ class _Unfolding:
             tensor.requires_grad = True
         elif tensor._storage is None:
             _take_value(tensor, value)
-        elif leaf.end.kind in OF_VARIABLES and leaf.value in self.read and tensor._storage is not value._storage:
+        elif leaf.end.kind in OF_VARIABLES and leaf.value in self.read and not _is_same_memory(tensor, value):
             return linked(value, tensor)  # a node whose memory is no longer that of the time
         return tensor
 
@@ -186,6 +186,10 @@ def _unread(value: Value) -> Tensor:
 
 def _take_value(tensor: Tensor, value: Tensor) -> None:
     tensor._storage, tensor._layout = value._storage, value._layout
+
+
+def _is_same_memory(x: Tensor, y: Tensor) -> bool:
+    return x._storage is y._storage and x._layout[0] == y._layout[0]
 
 
 def _joint(step: Joint) -> Tensor:

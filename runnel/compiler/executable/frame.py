@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Protocol
 
 from runnel.backends import base
@@ -50,6 +50,8 @@ class Framed(Protocol):
     @property
     def variable_addresses(self) -> Sequence[int]: ...
     @property
+    def inputs(self) -> int: ...
+    @property
     def first_variable(self) -> int: ...
     @property
     def first_output(self) -> int: ...
@@ -62,12 +64,14 @@ class Framed(Protocol):
 class Frame:
     """The arena, the table of base pointers and the launch block of a run.
 
-    ``bases`` is the table in words, ``run()`` runs the program and returns its status.
+    ``bases`` is the table in words. ``start(*addresses)`` writes the addresses of inputs and outputs into it and runs
+    the program; its result is the status, or LATER: then ``run()`` runs it and returns the status. ``numbers`` are the
+    places of inputs whose addresses are not given, since they stay as they are.
     """
 
-    __slots__ = ("__weakref__", "_keep", "arena", "bases", "launch", "run")
+    __slots__ = ("__weakref__", "_keep", "arena", "bases", "launch", "run", "start")
 
-    def __init__(self, program: Framed) -> None:
+    def __init__(self, program: Framed, numbers: Collection[int] = ()) -> None:
         # Not the program, which refers to this. A daemon thread may be in machine code after the interpreter has ended:
         # then this object, which its Python frame refers to, keeps the memory alive.
         self._keep: Any = (program.constants, program.hosts)
@@ -79,6 +83,9 @@ class Frame:
         for slot, address in enumerate(program.variable_addresses, program.first_variable):
             self.bases[slot] = address
         self.launch: Final[Launch] = program.loaded.launch(ctypes.addressof(table))
+        inputs = [2 + i for i in range(program.inputs) if i not in numbers]
+        outputs = range(program.first_output, program.first_output + len(program.outputs))
+        self.start: Final[Callable[..., int]] = self.launch.starter([*inputs, *outputs])
         self.run: Final[Callable[[], int]] = self.launch.run_watched
 
 

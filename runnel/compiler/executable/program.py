@@ -55,6 +55,7 @@ class Program:
         if buffer.constants.nbytes:
             self.constants.ndarray(buffer.constants.shape, np.uint8, writeable=True)[:] = buffer.constants
         self.outputs, self.output_of = buffer.outputs, buffer.output_of
+        self.inputs = buffer.inputs
         self.first_variable = 2 + buffer.inputs
         self.first_output = self.first_variable + buffer.variables
         self.variable_addresses = variable_addresses
@@ -77,15 +78,12 @@ class Program:
     def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Run with the addresses of dense inputs and outputs."""
         frame = self.pool.take()
-        bases = frame.bases
         arena = self.lent_arena()
         if arena is not None:
-            bases[0] = arena.address
-        for slot, address in enumerate(inputs, 2):
-            bases[slot] = address
-        for slot, address in enumerate(outputs, self.first_output):
-            bases[slot] = address
-        status = frame.run()
+            frame.bases[0] = arena.address
+        status = frame.start(*inputs, *outputs)
+        if status == layout.LATER:
+            status = frame.run()
         self.pool.give(frame)
         if status:
             raise self.error(status)

@@ -90,9 +90,15 @@ def tensors_in(thing: Any, visited: set[int] | None = None) -> Iterator[rn.Tenso
 
 
 def memory_of(thing: Any) -> list[tuple[int, int]]:
-    """The address and the end of each block that tensors in ``thing`` stand in; of those that have one."""
-    blocks = [tensor._storage for tensor in tensors_in(thing) if tensor.size]
-    return sorted({(b.address - b.below, b.address + b.nbytes) for b in blocks if b is not None})
+    """The address and the end of each block that tensors in ``thing`` stand in; of those that have one. Of a slab,
+    which unrelated values share, that is each value's part."""
+    return sorted({_extent(tensor, tensor._storage) for tensor in tensors_in(thing) if tensor.size and tensor._storage})
+
+
+def _extent(tensor: Any, block: Any) -> tuple[int, int]:
+    if block.is_ours and not block.is_whole:
+        return tensor.address, tensor.address + tensor.nbytes
+    return block.address - block.below, block.address + block.nbytes
 
 
 def overlap(one: Any, other: Any) -> bool:
