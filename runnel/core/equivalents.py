@@ -1,4 +1,4 @@
-"""Equivalents of names in PyTorch, NumPy and JAX: the table behind messages about missing names.
+"""Equivalents of names in PyTorch, NumPy, JAX and TensorFlow: the table behind messages about missing names.
 
 A test evaluates every expression's names: each exists.
 """
@@ -7,22 +7,53 @@ from __future__ import annotations
 
 from typing import Final
 
+_KEY: Final = "runnel.Generator(seed).next_key()"
+_TREE: Final = "runnel.grad and its kin take nested containers as they are"
+
 _FUNCTIONS: Final = {
+    "GradientTape": "runnel.value_and_grad(fn), or x.requires_grad_(True) and loss.backward()",
+    "Session": "runnel.declarative.Session()",
     "Size": "a tuple; shapes are tuples of ints",
+    "config": "runnel.switches",
     "cuda": "nothing: programs run on CPUs",
+    "device_put": "runnel.asarray(x)",
+    "eval_shape": "runnel.compile(fn).program(x), which compiles without running",
     "expand": "runnel.broadcast_to(x, shape)",
+    "fori_loop": "runnel.while_loop or runnel.scan",
+    "function": "runnel.compile(fn)",
     "jit": "runnel.compile(fn)",
     "jnp": "runnel itself",
+    "keras": "runnel.compat.keras",
     "lax": "runnel.scan, runnel.cond and runnel.while_loop",
+    "loadtxt": "runnel.asarray(numpy.loadtxt(path))",
+    "make_jaxpr": "print(runnel.compile(fn).program(x))",
     "mod": "runnel.remainder(x, y)",
+    "np": "runnel itself",
+    "numpy": "runnel itself",
+    "placeholder": "runnel.declarative.placeholder(shape)",
+    "reduce_max": "runnel.max(x, axis)",
     "reduce_mean": "runnel.mean(x, axis)",
     "reduce_sum": "runnel.sum(x, axis)",
+    "savez": "runnel.save({'name': x}, path)",
     "size": "x.shape",
+    "testing": "numpy.testing.assert_allclose(x.numpy(), y.numpy())",
+    "tree": _TREE,
+    "tree_map": _TREE,
+    "tree_util": _TREE,
     "view": "runnel.reshape(x, shape)",
 }
 
+_RANDOM: Final = {
+    "PRNGKey": _KEY,
+    "default_rng": "runnel.Generator(seed)",
+    "key": _KEY,
+    "split": "runnel.split_key(key, n)",
+}
+
 _METHODS: Final = {
+    "at": "x = x.clone(), then x[i] = value",
     "block_until_ready": "nothing: results are ready when a call returns",
+    "copy": "x.clone()",
     "cuda": "nothing: programs run on CPUs",
 }
 
@@ -31,18 +62,9 @@ _LAYERS: Final = {
     "BatchNormalization": "runnel.nn.BatchNorm1d, BatchNorm2d or BatchNorm3d",
     "Conv": "runnel.nn.Conv1d, Conv2d or Conv3d",
     "Dense": "runnel.nn.Linear(in_features, out_features)",
-    "KLDivLoss": "runnel.nn.functional.kl_div(x, target)",
-    "LazyLinear": "runnel.nn.Linear(in_features, out_features)",
-    "Mish": "runnel.nn.functional.mish(x)",
-    "ReLU6": "runnel.nn.functional.relu6(x)",
-    "SELU": "runnel.nn.functional.selu(x)",
-    "GLU": "runnel.nn.functional.glu(x)",
-    "Hardsigmoid": "runnel.nn.functional.hardsigmoid(x)",
-    "Hardswish": "runnel.nn.functional.hardswish(x)",
-    "Hardtanh": "runnel.nn.functional.hardtanh(x)",
-    "LogSigmoid": "runnel.nn.functional.logsigmoid(x)",
-    "SyncBatchNorm": "runnel.nn.BatchNorm1d, BatchNorm2d or BatchNorm3d",
-    "Unflatten": "runnel.reshape(x, shape)",
+    "one_hot": "runnel.nn.functional.one_hot(x, num_classes)",
+    "relu": "runnel.nn.functional.relu(x)",
+    "softmax": "runnel.nn.functional.softmax(x, dim)",
 }
 
 _FUNCTIONAL: Final = {
@@ -50,19 +72,14 @@ _FUNCTIONAL: Final = {
     "conv": "runnel.nn.functional.conv1d, conv2d or conv3d",
     "log_sigmoid": "runnel.nn.functional.logsigmoid(x)",
     "max_pool": "runnel.nn.functional.max_pool1d, max_pool2d or max_pool3d",
-    "softmin": "runnel.nn.functional.softmax(-x, dim)",
     "swish": "runnel.nn.functional.silu(x)",
 }
 
 _OPTIMIZERS: Final = {
-    "adam": "runnel.optim.Adam(parameters, lr)",
     "adamw": "runnel.optim.AdamW(parameters, lr)",
-    "sgd": "runnel.optim.SGD(parameters, lr)",
 }
 
 _TORCH: Final = {
-    "complex64": "nothing: there are no complex tensors",
-    "complex128": "nothing: there are no complex tensors",
     "quantization": "nothing: tensors are floats, integers and bools",
     "sparse_coo_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
 }
@@ -75,6 +92,7 @@ _DISTRIBUTED: Final = dict.fromkeys(("all_reduce", "init_process_group", "get_ra
 
 EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel": _FUNCTIONS,
+    "runnel.random": _RANDOM,
     "Tensor": _METHODS,
     "runnel.nn": _LAYERS,
     "runnel.nn.functional": _FUNCTIONAL,

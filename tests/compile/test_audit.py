@@ -114,7 +114,7 @@ def test_what_cannot_be_known_runs_eagerly_and_says_so_once(hidden: Any, why: st
     assert f.statistics["traces"] == 1
 
 
-def test_audits_are_at_powers_of_two() -> None:
+def test_audits_become_rare() -> None:
     traces = []
 
     def f(x):
@@ -122,9 +122,9 @@ def test_audits_are_at_powers_of_two() -> None:
         return x + 1
 
     compiled = compile(f)
-    for _ in range(40):
+    for _ in range(130):
         compiled(tensor(1))
-    assert compiled.statistics["audits"] == 5  # calls 2, 4, 8, 16, 32
+    assert compiled.statistics["audits"] == 3  # calls 2, 16, 128
     assert compiled.statistics["traces"] == 1
 
 

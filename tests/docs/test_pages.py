@@ -34,6 +34,8 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
                 "from_scratch",
                 "debugging",
                 "declarative",
+                "from_jax",
+                "from_numpy",
                 "internals/graphs",
                 "optimizers",
                 "passes",
