@@ -127,13 +127,14 @@ class _Method(ctypes.Structure):
 
 @functools.cache
 def _method() -> _Method:
-    """What all starts share. Never freed, since they refer to it."""
+    """What starts share. Several threads that come first may each make one."""
     (code,) = driver.host_compiler().addresses([(_SYMBOL, text())])
-    _CODE.append(code)
-    return _Method(b"start", code, _METH_FASTCALL, None)
+    method = _Method(b"start", code, _METH_FASTCALL, None)
+    _NEVER_FREED.append((method, code))
+    return method
 
 
-_CODE: Final[list[Function]] = []
+_NEVER_FREED: Final[list[tuple[_Method, Function]]] = []  # starts refer to them, and do not keep them alive
 _NEW: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
