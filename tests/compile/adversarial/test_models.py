@@ -1128,7 +1128,7 @@ def weak_reference_to_a_model():
     ]
 
 
-@case(eager="view of something")
+@case
 def proxy_of_config():
     m = Scaled()
     m.view = types.MappingProxyType(m.config)
@@ -1142,7 +1142,7 @@ def proxy_of_config():
     ]
 
 
-@case(eager="dispatch_cache")
+@case
 def single_dispatch_over_layers():
     @functools.singledispatch
     def gain(layer):
