@@ -89,7 +89,7 @@ class Adafactor(Optimizer):
 
 def _bound(p: Variable, group: Mapping[str, Any]) -> float:
     chosen: float | None = group["eps"][0]
-    return float(ml_dtypes.finfo(p.dtype.numpy).eps) if chosen is None else chosen  # type: ignore[no-untyped-call]
+    return float(ml_dtypes.finfo(p.dtype.numpy).eps) if chosen is None else chosen
 
 
 def _rms(x: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def finfo(type: Any = dtypes.float32) -> FloatInfo:
     dtype = dtypes.real_of(_dtype_of("finfo", type))
     if not dtype.is_float:
         raise DTypeError(f"[finfo] takes a float dtype; received {dtype.name}, whose limits iinfo() gives.")
-    info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    info: Any = ml_dtypes.finfo(dtype.numpy)
     names = ("eps", "max", "min", "smallest_normal", "tiny", "resolution")
     limits = {name: builtins.float(getattr(info, name)) for name in names}
     return FloatInfo(bits=builtins.int(info.bits), dtype=dtype, **limits)
