@@ -15,13 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.backends.cpu.target import SWITCH, TARGETS, in_force as target_in_force
 from runnel.backends.host import objects, threads
 from runnel.backends.host.own_folder import open_own_folder
 from runnel.compile.compiled import compile
 from runnel.core import switches
 from runnel.core.records import record
-from runnel.inspection import machine, tables
+from runnel.inspection import machine, tables, targets
 from runnel.inspection.peak import Peak
 from runnel.tensor.creation import asarray
 
@@ -69,12 +68,12 @@ def processor() -> Iterator[Finding]:
     figures = {"processor": model_name(), "cores": physical, "cpus": logical, "architecture": platform.machine()}
     text = f"{model_name()}, {physical} cores, {logical} CPUs for this process, {platform.machine()}"
     yield Finding("machine", FINE, text, "", figures)
-    target = target_in_force()
-    best = next((row.name for row in TARGETS if row.runs_here), "")
+    target = targets.in_force()
+    best = next(iter(targets.runnable()), "")
     chosen = {"target": target.name, "best": best}
     if not best:
         yield Finding(
-            "target", PROBLEM, f"{target.name}: this processor runs none of {', '.join(row.name for row in TARGETS)}",
+            "target", PROBLEM, f"{target.name}: this processor runs none of {', '.join(targets.NAMES)}",
             "Use rn.device('interpreter'), or a processor with AVX2 or NEON.", chosen,
         )  # fmt: skip
     elif target.name != best:
@@ -82,7 +81,7 @@ def processor() -> Iterator[Finding]:
             "target",
             WARNING,
             f"{target.name}, though {best} runs here",
-            f"Unset {SWITCH.variable} to use {best}.",
+            f"Unset {targets.VARIABLE} to use {best}.",
             chosen,
         )
     else:
@@ -176,7 +175,7 @@ def programs() -> Iterator[Finding]:
 
 def rates() -> Iterator[Finding]:
     """Arithmetic and memory, as measured now, beside what is expected."""
-    target, count = target_in_force(), threads.count()
+    target, count = targets.in_force(), threads.count()
     hertz = clock()
     lanes = target.vector_bytes // 4
     physical = min(count, cores()[0])

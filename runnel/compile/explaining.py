@@ -16,7 +16,7 @@ class Explanation:
     runs: str  # how
     checked: tuple[str, ...]  # at each call
     checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set
-    computed: tuple[str, ...]  # from what it reads, at each call
+    computed: tuple[str, ...]  # from what it reads, at each call; without what is only checked
     changes: tuple[str, ...]  # what each call changes outside
     traced_again: tuple[str, ...]
 
@@ -45,4 +45,5 @@ def explained(name: str, retraces: Sequence[str], executable: Executable) -> Exp
     effects = () if executable.observation is None else executable.observation.effects
     changes = tuple(effect.label for effect in effects)
     again = tuple(line.partition(": ")[2] for line in retraces)
-    return Explanation(name, how, always, by_clock, executable.guard.computed, changes, again)
+    computed = tuple(label for label in executable.guard.computed if label not in {*always, *by_clock})
+    return Explanation(name, how, always, by_clock, computed, changes, again)

@@ -344,7 +344,7 @@ class Nest:
         return [*declared, *work, *stores]
 
     def _acc(self, name: str) -> Acc:
-        return Acc(name, self.aggregation, self.dtype, short=True)
+        return Acc(name, self.aggregation, self.dtype, "chain")
 
     def _chains(self, loops: Sequence[Loop], state: State, points: list[State], totals: list[str]) -> list[Stmt]:
         """One chain for each point, added to its total."""

@@ -7,7 +7,8 @@ Grammar (``verifier.py`` checks it, ``backends.interpreter`` runs it in NumPy, `
              | "tile" | "scratch"      the thread's own: a block of a Contract's product; memory that begins undefined
     Stmt    := For(var, begin: Bound, end: Bound, kind: "seq" | "vec", body: Stmt*)
              | Let(name, Expr)                            a value, visible to the statements after it in its block
-             | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype, short)    an accumulator, at its identity
+             | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype, order)    an accumulator, at its identity
+                   order: "blocks" | "short" | "chain"    of its updates, see below
              | Update(name, Expr)                         acc := op(acc, value)
              | Store(buffer, Index, Expr)
              | Check(Expr, code: int | Param)             outside vec loops: if false, sets the thread's fault to code
@@ -32,8 +33,9 @@ Semantics of every backend, so that results depend on op, shapes and dtypes alon
 * an accumulator declared inside a vec loop is separate in each lane;
 * sums and products of floats take their updates (inside a vec loop that is inside the accumulator's scope: 16
   positions are one update) in blocks of CHAIN. A block is one chain in loop order, from the identity. Blocks are
-  combined pairwise: of n blocks the first h, where h is the largest power of two below n, with the rest. A "short"
-  accumulator is one chain. All other accumulations are exact, and one chain;
+  combined pairwise: of n blocks the first h, where h is the largest power of two below n, with the rest. An
+  accumulator of order "short" has one block at most; one of order "chain" is one chain of any length. All other
+  accumulations are exact, and one chain;
 * vec loops do not nest.
 """
 
@@ -157,7 +159,7 @@ class Acc:
     name: str
     op: str
     dtype: DType
-    short: bool = False
+    order: str = "blocks"  # "blocks" | "short" | "chain"
 
 
 @record

@@ -129,7 +129,7 @@ def _apply(expr: Apply) -> str:
 _STATEMENTS: Final[dict[type, Callable[[Any], str]]] = {
     For: _for,
     Let: lambda s: f"{s.name} = {expression(s.value)}",
-    Acc: lambda s: f"{s.name} = {'short ' * s.short}{s.op} {s.dtype.name}",
+    Acc: lambda s: f"{s.name} = {'' if s.order == 'blocks' else s.order + ' '}{s.op} {s.dtype.name}",
     Update: lambda s: f"{s.name} <- {expression(s.value)}",
     Store: lambda s: f"{s.buffer}[{index(s.index)}] = {expression(s.value)}",
     Check: lambda s: f"check {expression(s.value)} else {_stride(s.code)}",

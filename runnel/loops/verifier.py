@@ -220,6 +220,8 @@ def _acc(c: _Checker, stmt: Acc) -> None:
         c.fail(f"no accumulation is called '{stmt.op}'; there are {', '.join(REDUCERS)}")
     if stmt.dtype.kind not in reducer.kinds:
         c.fail(f"'{stmt.op}' is not defined on {stmt.dtype.name}")
+    if stmt.order not in ("blocks", "short", "chain"):
+        c.fail(f"an accumulator's order is blocks, short or chain, not '{stmt.order}'")
     c.define(stmt.name, _Accumulator(stmt.dtype, len(c.loops)))
 
 

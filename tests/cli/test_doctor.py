@@ -11,6 +11,7 @@ import pytest
 from runnel.cli import checks
 from runnel.cli.main import main
 from runnel.core import switches
+from runnel.inspection import targets
 
 
 def found(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -72,7 +73,7 @@ def test_a_cache_that_is_off_or_no_folder(
 
 def test_a_target_below_the_best(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     only(monkeypatch, checks.processor)
-    runnable = [row.name for row in checks.TARGETS if row.runs_here]
+    runnable = targets.runnable()
     with switches.override(target=runnable[-1]):
         finding = found(capsys)[1]["target"]
     assert finding["state"] == (checks.WARNING if len(runnable) > 1 else checks.FINE)

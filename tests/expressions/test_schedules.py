@@ -56,7 +56,7 @@ def test_the_nest_is_printed() -> None:
         kernel tensor_expression(in A: float32, in B: float32, out C: float32):
             for i in 0..4:
                 for j in 0..32:
-                    r.0 = short sum float32
+                    r.0 = chain sum float32
                     for k in 0..3:
                         r.0 <- mul(A[i*3 + k], B[j + k*32])
                     C[i*32 + j] = r.0
@@ -75,8 +75,8 @@ def test_the_nest_is_printed() -> None:
         kernel tensor_expression(in A: float32, in B: float32, out C: float32):
             for i_0 in 0..2:
                 for j in 0..32 vec:
-                    r.0 = short sum float32
-                    r.1 = short sum float32
+                    r.0 = chain sum float32
+                    r.1 = chain sum float32
                     for k in 0..3:
                         r.0 <- mul(A[i_0*6 + k], B[j + k*32])
                         r.1 <- mul(A[i_0*6 + k + 3], B[j + k*32])

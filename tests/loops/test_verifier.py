@@ -137,6 +137,7 @@ BAD = {
     ),
     "accumulation": (kernel(Acc("s", "mean", float32)), "no accumulation is called 'mean'"),
     "accumulation dtype": (kernel(Acc("s", "any", float32)), "'any' is not defined on float32"),
+    "accumulation order": (kernel(Acc("s", "sum", float32, "long")), "order is blocks, short or chain, not 'long'"),
     "update of nothing": (kernel(rows(Update("s", ZERO))), "'s' is not an accumulator in scope"),
     "update of a let": (kernel(rows(Let("s", ZERO), Update("s", ZERO))), "'s' is not an accumulator in scope"),
     "update dtype": (

@@ -136,7 +136,7 @@ class _Accumulated:
     def __init__(self, acc: Acc, lanes: int) -> None:
         self.op = acc.op
         self.dtype = acc.dtype
-        self.short = acc.short
+        self.order = acc.order
         self.has_blocks = REDUCERS[acc.op].has_blocks(acc.dtype)
         self.spread = False
         self.updates = 0
@@ -162,7 +162,9 @@ class _Accumulated:
         self.updates += 1
         if not self.has_blocks:
             return
-        if self.updates % CHAIN == 0 and not self.short:
+        if self.order == "short" and self.updates > CHAIN:
+            raise VerifierError(f"A short {self.op} has more than {CHAIN} updates.")
+        if self.updates % CHAIN == 0 and self.order == "blocks":
             block, others = self.lanes, self.updates // CHAIN - 1
             while others & 1:
                 block, others = self.combine(self.waiting.pop(), block), others >> 1

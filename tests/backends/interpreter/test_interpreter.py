@@ -156,7 +156,7 @@ def test_long_columns_are_summed_in_blocks() -> None:
 
 @pytest.mark.parametrize("op", ["max", "sum"])
 def test_only_short_sums_may_say_so(op: str) -> None:
-    body = (Acc("s", op, float32, short=True), along("n", Update("s", load("x", R, "n", C, 1)), kind="seq"))
+    body = (Acc("s", op, float32, "short"), along("n", Update("s", load("x", R, "n", C, 1)), kind="seq"))
     kernel = Kernel(
         "short", buffers(x="in", y="out"), (Param("n"),), (rows(*body, Store("y", at(R, 1), Ref("s", float32))),)
     )
@@ -168,6 +168,17 @@ def test_only_short_sums_may_say_so(op: str) -> None:
     else:
         run(kernel, {"x": x.ravel(), "y": y}, {"n": CHAIN + 1}, 0, 1)
         assert y[0] == x.max()
+
+
+def test_a_chain_is_one_of_any_length() -> None:
+    body = (Acc("s", "sum", float32, "chain"), along("n", Update("s", load("x", R, "n", C, 1)), kind="seq"))
+    kernel = Kernel(
+        "chain", buffers(x="in", y="out"), (Param("n"),), (rows(*body, Store("y", at(R, 1), Ref("s", float32))),)
+    )
+    n = 3 * CHAIN + 5
+    x, y = normal(5, 1, n) + np.float32(100), np.zeros(1, np.float32)
+    run(kernel, {"x": x.ravel(), "y": y}, {"n": n}, 0, 1)
+    assert y[0] == np.cumsum(x[0], dtype=np.float32)[-1] != in_blocks(x[0])
 
 
 def test_update_in_a_seq_loop_inside_a_vec_loop() -> None:

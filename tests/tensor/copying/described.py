@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel import optim
+from runnel import data, optim
 from runnel.compile.compiled import BoundCompiled, Compiled
+from runnel.compiler.passes.pipeline import Pipeline
 from runnel.tensor.variable import Variable
 
 CACHES = ("_programs", "_structure", "_known_ids")  # of an optimizer: what follows from the rest
@@ -26,7 +27,8 @@ def described(thing: Any, visited: dict[int, int] | None = None) -> Any:
     visited[id(thing)] = len(visited)
     kind = type(thing).__name__
     if isinstance(thing, (np.ndarray, np.generic)):
-        return kind, str(thing.dtype), thing.shape, thing.tobytes()
+        elements = described(thing.tolist(), visited) if thing.dtype.hasobject else thing.tobytes()
+        return kind, str(thing.dtype), thing.shape, elements
     parts = dict(_parts(thing))
     KEPT.append(parts)
     return kind, tuple((described(key, visited), described(value, visited)) for key, value in parts.items())
@@ -56,6 +58,10 @@ def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
         yield from (("function", thing._compiled), ("instance", thing.__self__))
     elif isinstance(thing, Compiled):
         yield from (("function", thing.function), ("options", thing._options), ("name", thing.name))
+    elif isinstance(thing, data.TextLines):  # whose files are mapped
+        yield from (("paths", thing.paths), ("lines", list(thing)))
+    elif isinstance(thing, Pipeline):  # its hash is another in each process
+        yield "passes", thing.passes
     elif isinstance(thing, (type, types.FunctionType, types.BuiltinFunctionType, rn.custom_vjp)):
         yield "name", f"{thing.__module__}.{thing.__qualname__}"
     elif isinstance(thing, BaseException):

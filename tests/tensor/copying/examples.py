@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import tempfile
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from runnel.core import errors
 from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
 from runnel.data import Characters, Classification, Tree
+from runnel.data.workers.info import WorkerInfo
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from runnel.optim import lr_scheduler as schedules, swa_utils
 from runnel.tensor.variable import Variable
@@ -137,6 +140,30 @@ def _tied() -> nn.Module:
 
 def _encoder_layer() -> nn.TransformerEncoderLayer:
     return nn.TransformerEncoderLayer(4, 2, 8)
+
+
+FOLDER = tempfile.TemporaryDirectory()  # files of data sets, until the process ends
+
+
+def _image_folder() -> data.ImageFolder:
+    for path in (Path(FOLDER.name) / "images" / kind / "0.png" for kind in ("cat", "dog")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()  # images are read when a sample is asked for
+    return data.ImageFolder(Path(FOLDER.name) / "images", target_transform=math.exp2)
+
+
+def _lines() -> data.TextLines:
+    path = Path(FOLDER.name) / "lines.txt"
+    path.write_text("one\n\nthree", encoding="utf-8")
+    return data.TextLines(path)
+
+
+def _table() -> data.TableDataset:
+    """As it is when a file has been read, which needs pyarrow."""
+    table = data.TableDataset.__new__(data.TableDataset)
+    table.columns = {"price": floats(3), "name": np.array(["a", "b", "c"], object)}
+    table._length = 3
+    return table
 
 
 def _packed() -> PackedSequence:
@@ -307,6 +334,13 @@ EXAMPLES: dict[type, Example] = {
         for kind in (data.TensorDataset, data.StackDataset, data.SequentialSampler, data.RandomSampler)
     },
     **{kind: Example(lambda kind=kind: kind([dataset()])) for kind in (data.ConcatDataset, data.ChainDataset)},
+    data.ArrayDataset: Example(lambda: data.ArrayDataset(floats(4, 3), np.arange(4), target_transform=math.exp2)),
+    data.ImageFolder: Example(_image_folder),
+    data.TextLines: Example(_lines),
+    data.TableDataset: Example(_table),
+    data.Packed: Example(lambda: data.Packed(floats(6, 3), np.array([0, 2, 6], np.int32))),
+    data.DistributedSampler: Example(lambda: data.DistributedSampler(dataset(), 2, 1, seed=4)),
+    WorkerInfo: Example(lambda: WorkerInfo(1, 2, 7, dataset())),
     data.Subset: Example(lambda: data.Subset(dataset(), [2, 0])),
     data.DataLoader: Example(lambda: data.DataLoader(dataset(), 2, generator=rn.Generator(5))),
     data.SubsetRandomSampler: Example(lambda: data.SubsetRandomSampler([3, 1], rn.Generator(5))),

@@ -113,7 +113,7 @@ class Loops:
         is_partial = scope.vec is None and acc.name in uses.updated_in_lanes(rest)
         lanes = LANES if is_partial else 1 if scope.vec is None else scope.vec.active.width
         scope.accumulators[acc.name] = accumulators.begin(self.em, acc, lanes, is_partial=is_partial)
-        if not acc.short and REDUCERS[acc.op].has_blocks(acc.dtype):
+        if acc.order == "blocks" and REDUCERS[acc.op].has_blocks(acc.dtype):
             self.uncounted.append(acc.name)
 
     def _count(self, rest: tuple[Stmt, ...]) -> None:

@@ -107,7 +107,7 @@ class Rows(AttentionKernel):
 
     def sum_of_row(self, name: str) -> Acc:
         """A sum over the keys in scratch."""
-        return Acc(name, "sum", self.dtype, self.row <= CHAIN * LANES)
+        return Acc(name, "sum", self.dtype, "short" if self.row <= CHAIN * LANES else "blocks")
 
     def drawn_row(self, before: Expr | None, body: tuple[Stmt, ...]) -> list[Stmt]:
         """``body`` for each key that row I attends to, with ``dropped``, whether its weight is dropped. ``before`` is

@@ -142,4 +142,5 @@ class _Nest:
         for axis, (extent, reduced) in enumerate(axes):
             if reduced:
                 updates *= -(-extent // LANES) if axis == len(axes) - 1 else extent
-        return Acc(name, lowering_of(node).reduction or "", node.aval.dtype, updates <= CHAIN)
+        order = "short" if updates <= CHAIN else "blocks"
+        return Acc(name, lowering_of(node).reduction or "", node.aval.dtype, order)
