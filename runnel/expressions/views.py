@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import batching
 from runnel.core.dispatch import apply
-from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.core.tables import Op, cost, infer, jvp, lower, reference
+from runnel.core.tangents import linear
 from runnel.expressions.affine import Affine
 from runnel.expressions.primitive import expression_of
 from runnel.expressions.schedule import Steps
@@ -43,6 +45,15 @@ def _map(x: Aval, result: Aval, *, shape: Shape, forms: tuple[AxisForm, ...]) ->
 
 
 lower.register(affine_view_p, View(_map))
+jvp.register(affine_view_p, linear(affine_view_p))
+
+
+@batching(affine_view_p)
+def _batched(size: int, x: Array, *, shape: Shape, forms: tuple[AxisForm, ...]) -> Array:
+    """One more axis, in front of the result and of the operand."""
+    behind = tuple((offset, tuple((axis + 1, step) for axis, step in terms)) for offset, terms in forms)
+    ahead = (0, ((0, 1),) if x.shape[0] == size else ())
+    return apply(affine_view_p, x, shape=(size, *shape), forms=(ahead, *behind))
 
 
 def as_view(*xs: Array, text: str, schedule: Steps | None) -> Array | None:

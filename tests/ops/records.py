@@ -18,6 +18,7 @@ from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS
 
 from . import attention_records
+from .expression_records import EXPRESSIONS
 from .library_records import LIBRARY
 from .spatial_records import SPATIAL
 
@@ -357,7 +358,7 @@ RECORDS |= {
     name: Record(oracle, _orders(TWO if arity == 2 else ONE, attrs), tuple(dtypes or FLOATS), **more)
     for name, (oracle, arity, attrs, dtypes, more) in LIBRARY.items()
 }
-RECORDS |= {name: Record(**given) for name, given in SPATIAL.items()}
+RECORDS |= {name: Record(**given) for name, given in (SPATIAL | EXPRESSIONS).items()}
 
 
 def sample(record: Record, case: Case, dtype: DType, seed: int = 0) -> list[Any]:
