@@ -111,9 +111,7 @@ class DataLoader:
         self.batch_sampler: Any = batch_sampler
         if batch_sampler is None and batch_size is not None and not in_sequence:
             self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
-        is_batched = self.batch_sampler is not None or batch_size is not None
-        self.collate_fn: Callable[[Any], Any] = collate_fn or (default_collate if is_batched else default_convert)
-        self._source = Source(dataset, self.collate_fn, is_batched, self.batch_size, drop_last)
+        self.collate_fn: Callable[[Any], Any] = collate_fn or (default_collate if self._is_batched else default_convert)
         self._in_sequence = in_sequence
         self._order = Order(generator, sampler, batch_sampler, getattr(batch_sampler, "sampler", None))
         self._pool: Pool | None = None
@@ -173,6 +171,15 @@ class DataLoader:
         """Let the next ``for`` go on where a loader like this was when ``state_dict`` was called: the same batches
         follow, to the bit, with any number of workers. StateError if the loader is another."""
         self._resumed = checked(state, self._order, self._fits())
+
+    @property
+    def _is_batched(self) -> bool:
+        return self.batch_sampler is not None or self.batch_size is not None
+
+    @property
+    def _source(self) -> Source:
+        """What batches are made of now: an epoch begins with the data set and the collate_fn that it finds."""
+        return Source(self.dataset, self.collate_fn, self._is_batched, self.batch_size, self.drop_last)
 
     @property
     def _ahead(self) -> int:

@@ -121,12 +121,19 @@ class Pass:
         return self
 
     def __next__(self) -> Any:
-        if self._iterator is None:
-            self._iterator = iter(self.data)
-        before = get_rng_state()
-        batch = next(self._iterator)
-        if get_rng_state().numpy().tobytes() != before.numpy().tobytes():
-            self._draws.append((self.count, before.numpy()))
+        before = get_rng_state().numpy()
+        try:
+            if self._iterator is None:
+                self._iterator = iter(self.data)  # which may draw the order, now and not with the first batch
+            batch = next(self._iterator)
+        except StopIteration:
+            raise
+        except BaseException:
+            set_rng_state(before)
+            self._take_back_order()
+            raise
+        if get_rng_state().numpy().tobytes() != before.tobytes():
+            self._draws.append((self.count, before))
         self.count += 1
         return batch
 
@@ -135,6 +142,13 @@ class Pass:
         self.count -= count
         while self._draws and self._draws[-1][0] >= self.count:
             set_rng_state(self._draws.pop()[1])
+        self._take_back_order()
+
+    def _take_back_order(self) -> None:
+        """A pass without batches has not begun: the next one has its order."""
+        if not self.count:
+            for generator, begin in zip(self._generators, self._begin, strict=True):
+                generator.set_state(begin)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the pass is."""

@@ -16,7 +16,7 @@ import pytest
 import runnel as rn
 from runnel import data, train
 from runnel.core.errors import FileError, StateError
-from tests.train.trainings import full, loader, outcome, trainer
+from tests.train.trainings import described, full, loader, outcome, trainer
 
 pytestmark = pytest.mark.suite
 
@@ -90,6 +90,27 @@ def test_a_training_that_raised_continues_in_the_same_process(tmp_path: Path) ->
         ours.fit(source, 3, loader())
     ours.fit(source, 3, loader())
     assert outcome(ours, tmp_path / "ours") == outcome(whole, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_first_batch_that_failed_comes_again(own: bool) -> None:
+    def batches() -> data.DataLoader:
+        return loader(rn.Generator(7) if own else None)
+
+    whole = trainer()
+    whole.fit(batches(), 2)
+    ours, source = trainer(), batches()
+    collate = source.collate_fn
+
+    def fails(samples: Any) -> Any:
+        source.collate_fn = collate
+        raise OSError("disk gone")
+
+    source.collate_fn = fails
+    with pytest.raises(OSError, match="disk gone"):
+        ours.fit(source, 2)
+    ours.fit(source, 2)
+    assert described(ours.state_dict()) == described(whole.state_dict())
 
 
 class Interrupts(train.Callback):

@@ -42,8 +42,9 @@ def test_a_training_is_the_loop_by_hand() -> None:
 
 def test_a_step_is_one_program() -> None:
     ours = trainer(clip_norm=1.0)
+    others = ours._functions.train.executables()  # of trainers that other tests made: all run the same code
     ours.fit([arrays(count=16)], epochs=3)
-    assert ours._functions.train.statistics["programs"] == 1
+    assert len([e for e in ours._functions.train.executables() if not any(e is other for other in others)]) == 1
 
 
 def test_the_bits_do_not_depend_on_compilation() -> None:

@@ -13,6 +13,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import GradientError
 from runnel.ops.recomputation import again_p
+from runnel.tensor.eager import CELLS
 from tests.compiler.harness import same_bits
 
 pytestmark = pytest.mark.suite
@@ -95,12 +96,27 @@ def test_eager_intermediates_are_let_go() -> None:
         retained.append(weakref.ref(y._storage))
         return y * y
 
-    x = rn.tensor([1.0, 2.0], requires_grad=True)
+    x = rn.tensor([1.0, 2.0] * 10, requires_grad=True)  # more than fits a cell of a slab, which results share
     z = rn.checkpoint(fn, x)
     assert [ref() for ref in retained] == [None]
     z.sum().backward()
     assert len(retained) == 2
-    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0] * 10), rtol=1e-6)
+
+
+def test_slabs_of_small_eager_intermediates_are_let_go() -> None:
+    """All but the one that the next results are put into."""
+    slabs: list[weakref.ref[Any]] = []
+
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        y = rn.exp(x)
+        slabs.append(weakref.ref(y._storage))
+        return y * y
+
+    x = rn.tensor([1.0, 2.0], requires_grad=True)
+    results = [rn.checkpoint(fn, x) for _ in range(3 * CELLS)]
+    assert len(results) == len(slabs) == 3 * CELLS
+    assert len({id(slab) for ref in slabs if (slab := ref()) is not None}) <= 1
 
 
 @pytest.mark.parametrize("compiled", [False, True])

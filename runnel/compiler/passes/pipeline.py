@@ -5,6 +5,7 @@ Dead nodes need no pass: a graph lists only the nodes that its outputs and updat
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -50,7 +51,7 @@ class Pipeline:
         for pass_ in self.passes:
             _require_pass(pass_)
         self.names: Final = tuple(p.name for p in self.passes)
-        self._hash = hash(self.names)
+        self._hash = zlib.crc32(repr(self.names).encode())  # the same in every process, since pipelines are pickled
         for pass_ in self.passes:
             if self.names.count(pass_.name) > 1:
                 raise PassError(f"[passes] two passes are called '{pass_.name}'; choose another name for one of them.")
