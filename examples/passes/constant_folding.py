@@ -3,7 +3,7 @@
 Which ops may be folded, and how, is said op by op: a third file may add rows for ops of its own. Replaces Runnel's own
 pass `fold`:
 
-    passes.USUAL.without("fold").insert(FOLD, after="expand")
+    passes.USUAL.without("fold").insert(FOLD, after="decompose")
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ FOLD = passes.Pass(
     "fold_by_attributes",
     "nodes that are constant by attribute `is_const` become constants",
     lambda graph: passes.rewrite(graph, folded),
-    needs=("expanded",),
+    needs=("decomposed",),
 )

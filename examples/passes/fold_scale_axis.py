@@ -4,7 +4,7 @@ conv(x, w)·s, with a number for each channel of the result, becomes conv(x, w·
 channel of the input, becomes conv(x, w·s), too. w·s depends on Variables alone where s does, so that a program prepares
 it once. It is rounded otherwise, so a program with this pass gives other bits than eager code.
 
-    passes.USUAL.insert(FOLD_SCALE_AXIS, before="expand")
+    passes.USUAL.insert(FOLD_SCALE_AXIS, before="decompose")
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The pass puts permutes around them, which keeps every bit. Runnel's own pass `sink_permutes`, which runs later, chooses
 one order for each region and drops the permutes inside.
 
-    passes.USUAL.insert(CORRECT_LAYOUT, after="expand")
+    passes.USUAL.insert(CORRECT_LAYOUT, after="decompose")
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 (x - mean)·scale + bias becomes x·scale + (bias - mean·scale): what is in brackets depends on the Variables alone. It is
 rounded otherwise, so a program with this pass gives other bits than eager code.
 
-    passes.USUAL.insert(SIMPLIFY_INFERENCE, before="expand")
+    passes.USUAL.insert(SIMPLIFY_INFERENCE, before="decompose")
 """
 
 from __future__ import annotations

@@ -52,5 +52,5 @@ SINK_RESHAPES = passes.Pass(
     "sink_reshapes",
     "reshapes come behind the elementwise ops that read them",
     lambda graph: passes.rewrite(graph, sunk),
-    needs=("expanded",),
+    needs=("decomposed",),
 )

@@ -41,10 +41,11 @@ class Launch(Protocol):
 
     @property
     def run_watched(self) -> Callable[[], int]:
-        """``run``, or, for a long program, a variant of it that Ctrl-C stops before its seal."""
+        """``run``, or, for a long program, a variant of it that Ctrl-C stops before its commit point."""
 
     def cancel(self) -> None:
-        """Stop the run in progress, or else the next one, unless it has passed its seal. Any thread may call this."""
+        """Stop the run in progress, or else the next one, unless it has passed its commit point. Any thread may call
+        this."""
 
 
 class Loaded(Protocol):
@@ -59,7 +60,7 @@ class Backend(Protocol):
 
     device: Device
     has_files: bool  # whether kernels are cached on disk under their names
-    always_seals: bool  # whether every program has a seal, however short it is predicted to be
+    always_commits: bool  # whether every program has a commit point, however short it is predicted to be
     product_scratch: int  # bytes of each thread's scratch that products use; scratch buffers of kernels follow them
 
     def target(self) -> Target:

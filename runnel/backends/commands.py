@@ -9,9 +9,9 @@ ending with one of all zeros.
 
 Negative numbers are control commands:
 
-* BARRIER: all threads wait for one another; * SEAL: a barrier after which a run cannot be stopped. No persistent state
-is written before it; * JUMP: continue ``i0`` rows further if the bool that ``args`` name by slot and offset is false,
-else ``i1`` rows further.
+* BARRIER: all threads wait for one another; * COMMIT: a barrier after which a run cannot be stopped. No persistent
+state is written before it; * JUMP: continue ``i0`` rows further if the bool that ``args`` name by slot and offset is
+false, else ``i1`` rows further.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Command = tuple[int, ...]
 
 COMMAND_WORDS: Final = 8
 BARRIER: Final = -1
-SEAL: Final = -2
+COMMIT: Final = -2
 JUMP: Final = -3
 
 

@@ -21,7 +21,7 @@ from runnel.backends.target import Target
 from runnel.core import switches
 from runnel.core.devices import Device, as_device
 from runnel.core.records import record
-from runnel.core.switches import SETTLED
+from runnel.core.switches import RESOLVED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ def current() -> CompileContext:
 
 def switched() -> CompileContext:
     """The context by the switches, on the device of new arrays."""
-    state = SETTLED.state  # first: a concurrent change of a switch replaces it
+    state = RESOLVED.state  # first: a concurrent change of a switch replaces it
     if state.context is None:
         device = as_device(switches.device.value)
         state.context = _context_of(device, threads.count(), switches.stress.value, caches.second_level())
@@ -72,7 +72,7 @@ def switched() -> CompileContext:
 
 def default_device() -> Device:
     """The device of new arrays unless one is named: switch ``device``."""
-    device: Device = (SETTLED.state.context or switched()).device
+    device: Device = (RESOLVED.state.context or switched()).device
     return device
 
 
@@ -104,7 +104,7 @@ class entered:
         _ENTERED.context = self._before
 
 
-def settled(work: F) -> F:
+def in_one_context(work: F) -> F:
     """Run each call in the context that was in force when it began."""
 
     @functools.wraps(work)
@@ -116,7 +116,7 @@ def settled(work: F) -> F:
 
 
 def _forget() -> None:
-    SETTLED.state = switches.State()
+    RESOLVED.state = switches.State()
 
 
 if hasattr(os, "register_at_fork"):

@@ -89,9 +89,9 @@ def _report(recording: Recording, measured: list[tuple[Profiled, Measurement | N
             continue
         best = f", at best {_best(profiled)} ms a call" if profiled.calls > profiled.traced else ""
         text.append(f"{profiled.name}{best}; alone, on made-up numbers:")
-        if measurement.preparation is not None:
+        if measurement.hoisted_constants is not None:
             text.append("  before, when Variables have changed:")
-            text.append(tables.indented(_table(measurement.preparation, top)).rstrip())
+            text.append(tables.indented(_table(measurement.hoisted_constants, top)).rstrip())
         text.append(_table(measurement, top))
     return "\n".join(text)
 

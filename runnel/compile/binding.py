@@ -49,7 +49,7 @@ class Binding:
 
     ``variables`` gives the Variables, which this does not keep alive itself, and ``written`` are numbers of them.
     ``numbers`` are the places of run-time numbers among the inputs, of which there are ``inputs``; behind them come the
-    outputs of the ``preparation``, which computes from Variables what does not change until they do.
+    outputs of the ``hoisted_constants``, which computes from Variables what does not change until they do.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class Binding:
         written: Collection[int],
         inputs: int,
         numbers: Sequence[int],
-        preparation: Program | None = None,
+        hoisted_constants: Program | None = None,
     ) -> None:
         self.program = program
-        self.preparation = preparation
+        self.hoisted_constants = hoisted_constants
         self._variables = variables
         self._written = written
         self._inputs = inputs
@@ -126,33 +126,33 @@ class Binding:
                 frame.bases[slot] = pin.address
             frame.pins, frame.versions = pins, versions
         counts = [layout.ANY] * len(self.locks)
-        if self.preparation is not None:
+        if self.hoisted_constants is not None:
             states = [(lock.words[WRITES], lock.assigned) for lock in self.locks]
             counts = [writes for writes, _ in states]
-            if frame.prepared_at != states and not self._prepare(frame, self.preparation, counts):
+            if frame.prepared_at != states and not self._prepare(frame, self.hoisted_constants, counts):
                 return False
             frame.prepared_at = states
         frame.launch.lock([(*mode, v, w) for mode, v, w in zip(self._modes, frame.versions, counts, strict=True)])
         return True
 
-    def _prepare(self, frame: BoundFrame, preparation: Program, counts: list[int]) -> bool:
-        """Compute anew what the preparation gives; False if Variables have changed meanwhile."""
+    def _prepare(self, frame: BoundFrame, hoisted_constants: Program, counts: list[int]) -> bool:
+        """Compute anew the hoisted constants; False if Variables have changed meanwhile."""
         frame.prepared, frame.prepared_at = [], []  # first, so that the same memory serves again
-        storages = [preparation.backend.allocate(nbytes) for nbytes in preparation.outputs]
-        inner: Any = preparation.pool.take()
-        for slot, pin in enumerate(frame.pins, preparation.first_variable):
+        storages = [hoisted_constants.backend.allocate(nbytes) for nbytes in hoisted_constants.outputs]
+        inner: Any = hoisted_constants.pool.take()
+        for slot, pin in enumerate(frame.pins, hoisted_constants.first_variable):
             inner.bases[slot] = pin.address
-        for slot, storage in enumerate(storages, preparation.first_output):
+        for slot, storage in enumerate(storages, hoisted_constants.first_output):
             inner.bases[slot] = storage.address
         modes = zip(self._modes, frame.versions, counts, strict=True)
         inner.launch.lock([(address, False, v, w) for (address, _), v, w in modes])
         status = inner.run()
-        preparation.pool.give(inner)
+        hoisted_constants.pool.give(inner)
         if status == STALE:
             return False
         if status:
-            raise preparation.error(status)
+            raise hoisted_constants.error(status)
         frame.prepared = storages
-        for i, output in enumerate(preparation.output_of):
+        for i, output in enumerate(hoisted_constants.output_of):
             frame.bases[2 + self._inputs + i] = storages[output].address
         return True

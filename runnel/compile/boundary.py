@@ -21,14 +21,14 @@ from runnel.compile.observe.containers import content
 from runnel.compile.observe.exposure import settle_parts, stands_for_values
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN, SYMBOLIC, container_of, is_class
-from runnel.compile.owned import PACKAGE, is_own, structure, ticks
+from runnel.compile.owned import PACKAGE, advances_version, is_own, structure
 from runnel.compile.patched import all_stay, are_intact
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.variable import STATE_VERSION
 
 _APPLICATIONS: Final = tuple(  # they use the library as a user does
     f"{PACKAGE}.{name}" for name in ("cli", "train", "compat.keras.models", "compat.keras.losses")
@@ -51,13 +51,13 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     trace: Any = tracing.ACTIVE.trace
     if trace is None:  # what is looked at aside from a trace computes
         return call.call(target, values, named)
-    before = trace.refusal
+    before = trace.deferred_error
     try:
         return call.call(target, values, named)
     except TracedValueError:
         if not call.is_symbolic:
             raise
-        trace.refusal = before
+        trace.deferred_error = before
         return call.call(target, [call.concrete(x) for x in args], {n: call.concrete(x) for n, x in kwargs.items()})
 
 
@@ -93,7 +93,7 @@ class _Arguments:
         """The same, where its value may be looked at."""
         rec, kind = self.rec, type(value)
         if kind in PLAIN or kind in SYMBOLIC:
-            return rec.settled_number(value)
+            return rec.concrete_number(value)
         if arrays.is_traceable(kind) or isinstance(value, ArrayMethods):
             return value
         if kind is FunctionType:
@@ -197,7 +197,7 @@ class _Arguments:
             rec.memo["checked", id(value)] = True
             rec.memo.setdefault("covered", set()).update(looked_into)
             all_stay(rec, known)
-            into = looked_into if ticks(type(value)) else None
+            into = looked_into if advances_version(type(value)) else None
             rec.log.check(source, "structure({v}) != {0}", f"structure of {source}", (known,), looks_into=into)
         return value
 
@@ -212,7 +212,7 @@ class _Arguments:
 def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]]:
     """The structure of an object of ours, if nothing of the user's is in it, and what it looked into. It is found once
     for as long as the run changes nothing."""
-    now = len(rec.effects.done), CLOCK.now
+    now = len(rec.effects.done), STATE_VERSION.now
     entry = rec.memo.get(("structure", id(value)))
     if entry is None or entry[0] != now:
         looked_into: set[int] = set()

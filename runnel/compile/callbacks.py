@@ -79,7 +79,7 @@ def _pinned(rec: Recorder, value: Any) -> None:
 def _original(rec: Recorder, value: Any) -> Any:
     """What a function that was made inside holds on to, as it finds it later."""
     if type(value) in PLAIN or type(value) in SYMBOLIC:
-        return rec.settled_number(value)
+        return rec.concrete_number(value)
     if isinstance(value, ArrayMethods) and getattr(value, "is_traced", False):
         raise CaptureError(
             "[callback] the function reads a tensor of the compiled function, which has no value when it is called; "

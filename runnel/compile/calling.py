@@ -2,8 +2,8 @@
 
 A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a
 program does not need are not there. Two functions take a call as it comes: ``general(fn, args, kwargs)`` checks
-everything, and ``quick(fn, args, kwargs)`` what can change without a tick of the state clock. Each gives ``MISS`` where
-something is not as it was.
+everything, and ``quick(fn, args, kwargs)`` what can change without a change of the state version. Each gives ``MISS``
+where something is not as it was.
 
 Both take a frame of the program's pool, so that what a call writes down for its run is its own, whatever breaks in.
 """
@@ -18,14 +18,14 @@ from itertools import starmap
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
+from runnel.compile.compiled_program import CompiledProgram, dense
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
-from runnel.compile.native import Native, dense
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
-from runnel.core.switches import SETTLED
+from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
@@ -49,7 +49,7 @@ CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
 
 class Counter:
     """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which readings
-    of the state clock its guard is known to hold. Also the memory that small results are cut from: an allocation for
+    of the state version its guard is known to hold. Also the memory that small results are cut from: an allocation for
     each would cost more than the rest of the call."""
 
     __slots__ = ("audit_at", "calls", "clock", "grads", "room", "slab")
@@ -65,17 +65,17 @@ class Counter:
 class CallWriter:
     """Writes the functions of one program."""
 
-    def __init__(self, native: Native, observation: Observation, counter: Counter) -> None:
+    def __init__(self, native: CompiledProgram, observation: Observation, counter: Counter) -> None:
         self.native = native
         self.captured: Capture = observation.program
         self.observation = observation
         self.guard = observation.guard
-        self.ticks = sum(effect.ticks for effect in observation.effects)
+        self.advances_version = sum(effect.advances_version for effect in observation.effects)
         self.namespace: dict[str, Any] = {
             **observation.guard.namespace, **names(native.program, native.binding.pool, native.binding),
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
             "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
-            "S": counter, "SETTLED": SETTLED, "Tensor": Tensor,
+            "S": counter, "RESOLVED": RESOLVED, "Tensor": Tensor,
             "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "placed": placed,
             "recording": RECORDING.get, "RESULT": observation.result, "calls": observation.calls,
             "calls_later": observation.calls_later, "each": partial(starmap, operator.call),
@@ -247,8 +247,10 @@ class CallWriter:
         ]  # fmt: skip
 
     def _effects_done(self) -> list[str]:
-        """Changes of Modules tick the clock, which unsettles nothing that this checks."""
-        return [f"if CLOCK.now == S.clock + {self.ticks}: S.clock = CLOCK.now"] if self.ticks else []
+        """Changes of Modules advance the state version, which changes nothing that this checks."""
+        return (
+            [f"if CLOCK.now == S.clock + {self.advances_version}: S.clock = CLOCK.now"] if self.advances_version else []
+        )
 
     def _outputs_by_key(self) -> str:
         outputs = ", ".join(f"r{i}" for i in range(len(self.captured.outputs)))
@@ -281,7 +283,7 @@ class CallWriter:
 
 
 _SAME_CIRCUMSTANCES: Final = (
-    "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST or recording() is not MODE: return MISS"
+    "if RESOLVED.state.context is not CONTEXT or CASTING.dtype is not CAST or recording() is not MODE: return MISS"
 )
 
 

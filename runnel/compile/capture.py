@@ -164,7 +164,7 @@ def capture(
     numbers that changed from call to call: what is computed from them is computed at each call. With ``recompute``
     backward programs compute again whatever can be.
 
-    Raises Refused where the call cannot be known, and whatever the function raises; nothing has changed then.
+    Raises NotCapturable where the call cannot be known, and whatever the function raises; nothing has changed then.
     """
     session = TraceSession(function.__name__, keep_grads, name, varying, recompute)
     return observe(function, args, kwargs, RULES, session)
@@ -293,7 +293,7 @@ class TraceSession(Session):
 
     def concrete(self, rec: Recorder, value: Any) -> Any:
         """A value that is looked at."""
-        return rec.settled_number(value)
+        return rec.concrete_number(value)
 
     def numbers_change(self, plain: Collection[int], where: str) -> None:
         """From here on numbers of these dicts (ids) are others than when the program begins, which reads them then."""
@@ -328,8 +328,8 @@ class TraceSession(Session):
 
     def complete(self, recipes: Recipes) -> Capture:
         trace, traced = self.trace, self.trace.facet(TracedVariables)
-        if trace.refusal is not None:  # though the function caught it: eager code would not have raised it
-            raise trace.refusal
+        if trace.deferred_error is not None:  # though the function caught it: eager code would not have raised it
+            raise trace.deferred_error
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)
         for variable in {**traced.nodes, **traced.gradients, **dict.fromkeys(traced.absent_gradients)}:
@@ -377,9 +377,9 @@ class TraceSession(Session):
         changes = len(rec.effects.done)
         pairs = list(self._stand_ins.by_handle.values())
         numbers = {id(stand_in): i for i, (_, stand_in) in enumerate(pairs)}
-        steady = {node for tensor, node in self.trace.captures.values() if type(tensor) is Tensor}
+        invariant = {node for tensor, node in self.trace.captures.values() if type(tensor) is Tensor}
         try:
-            result = derivative(self.trace, live, numbers, steady, self._nodes, self._recompute)
+            result = derivative(self.trace, live, numbers, invariant, self._nodes, self._recompute)
         except NotDivisible as problem:
             rec.refuse(str(problem))
         except GradientError as problem:  # that of a backward pass, which nobody may ask for

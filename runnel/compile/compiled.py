@@ -16,7 +16,7 @@ from runnel.compile import cache
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, Raised, Unsettled, prepare
 from runnel.compile.explaining import Explanation, explained
-from runnel.compile.observe.refusal import Refused
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.signature import Circumstances, difference, kinds
 from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.compiler.memory.planner import MemoryPlanner
@@ -140,7 +140,7 @@ class Compiled(FunctionLike, Wrapper):
             raise Unsettled("what it reads changed while it was traced")
         except Unsettled:
             pass  # the next call finds what this one prepares
-        except (Refused, NewStateError) as problem:
+        except (NotCapturable, NewStateError) as problem:
             self._tell(problem)
         except Raised as problem:
             failed = problem.with_traceback(None)
@@ -183,7 +183,7 @@ class Compiled(FunctionLike, Wrapper):
             self._entry.refute(failed)
             return failed
 
-    @context.settled
+    @context.in_one_context
     def _around(self) -> Circumstances:
         return Circumstances(context.current(), RECORDING.get(), CASTING.dtype)
 
@@ -198,12 +198,12 @@ class Compiled(FunctionLike, Wrapper):
                 return executable
         try:
             return self._compile_for(key, around, args, kwargs)
-        except Refused as refused:
+        except NotCapturable as refused:
             raise CaptureError(f"[compile] {self.name}() runs eagerly: {refused}.") from None
         except Raised as raised:
             raise (raised.__cause__ or raised) from None
 
-    @context.settled
+    @context.in_one_context
     def _compile_for(
         self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Executable:
@@ -216,7 +216,7 @@ class Compiled(FunctionLike, Wrapper):
             try:
                 varying = self._entry.varying_for(self.function, args, kwargs, programs)
                 executable = prepare(self.function, args, kwargs, self._options, self.name, programs, varying)
-            except Refused as refused:
+            except NotCapturable as refused:
                 if refused.guard is None:
                     raise
                 executable = Executable(self.name, refused.guard, None, None, str(refused))
@@ -256,10 +256,10 @@ class Compiled(FunctionLike, Wrapper):
         if switches.debug.value >= 1:
             print(f"runnel: {line}", file=sys.stderr)
 
-    def _tell(self, problem: Exception | Refused) -> None:
+    def _tell(self, problem: Exception | NotCapturable) -> None:
         """Say once why calls run eagerly."""
         sentence = str(problem)
-        if isinstance(problem, Refused) and problem.is_intended:
+        if isinstance(problem, NotCapturable) and problem.is_intended:
             return
         if isinstance(problem, NewStateError):
             self._new_states += 1

@@ -11,11 +11,11 @@ from runnel.backends import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, capture
+from runnel.compile.compiled_program import CompiledProgram
 from runnel.compile.inspection import inspected
-from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import Observation
-from runnel.compile.observe.refusal import Refused
 from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
 from runnel.core.lazy import lazy
@@ -56,7 +56,7 @@ class Executable:
         name: str,
         guard: Guard,
         observation: Observation | None,
-        native: Native | None,
+        native: CompiledProgram | None,
         reason: str = "",
         varying: frozenset[str] = frozenset(),
     ) -> None:
@@ -85,7 +85,7 @@ class Executable:
 
     @lazy
     def quick(self) -> Any:
-        """The call, as long as the state clock has not ticked; MISS if it has. None where calls run eagerly."""
+        """The call, as long as the state version has not changed; MISS if it has. None where calls run eagerly."""
         return None if self._writer is None else self._writer.quick()
 
     def end(self, owner: str) -> None:
@@ -124,7 +124,7 @@ class Executable:
             name, recompute = self.captured.graph.name, self.captured.recompute
             try:
                 now = capture(function, args, kwargs, keep_grads, name, self.varying, recompute)
-            except Refused as refused:
+            except NotCapturable as refused:
                 if refused.is_passing:
                     return
                 raise audit.error(self.function_name, f"{refused.reason} at {refused.where}") from None
@@ -162,12 +162,12 @@ def prepare(
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(name, observation.guard, observation, other.native, varying=varying)
     try:
-        native = Native(captured, options.choices)
+        native = CompiledProgram(captured, options.choices)
     except MemoryBudgetError:
         if captured.derivative is None:
             raise
         observation = traced(recompute=True)
-        native = Native(observation.program, options.choices)
+        native = CompiledProgram(observation.program, options.choices)
     ladder.announce(inspected(native))
     return Executable(name, observation.guard, observation, native, varying=varying)
 

@@ -41,9 +41,9 @@ class Explanation:
 def explained(name: str, retraces: Sequence[str], executable: Executable) -> Explanation:
     """The explanation of what ``executable`` does."""
     how = "runs as a program" if executable.native is not None else f"runs eagerly: {executable.reason}"
-    always, by_clock = executable.guard.labels()
+    always, by_version = executable.guard.labels()
     effects = () if executable.observation is None else executable.observation.effects
     changes = tuple(effect.label for effect in effects)
     again = tuple(line.partition(": ")[2] for line in retraces)
-    computed = tuple(label for label in executable.guard.computed if label not in {*always, *by_clock})
-    return Explanation(name, how, always, by_clock, computed, changes, again)
+    computed = tuple(label for label in executable.guard.computed if label not in {*always, *by_version})
+    return Explanation(name, how, always, by_version, computed, changes, again)

@@ -97,8 +97,8 @@ class TracedFloat(RunTimeNumber):
         """The error that says so, which counts even if the function catches it."""
         error = ConcretizationError(what)
         trace = tracing.ACTIVE.trace
-        if trace is not None and trace.refusal is None:
-            trace.refusal = error
+        if trace is not None and trace.deferred_error is None:
+            trace.deferred_error = error
         return error
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

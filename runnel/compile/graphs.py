@@ -10,11 +10,11 @@ from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
 from runnel.compile import disk_cache
 from runnel.compile.binding import Binding
+from runnel.compile.compiled_program import dense
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
-from runnel.compile.native import dense
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
-from runnel.core.avals import Aval, row_major
+from runnel.core.avals import ShapedArray, row_major
 from runnel.core.errors import ArgumentError, DeviceError
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
@@ -54,7 +54,11 @@ class GraphFunction:
         self.variables: Final = [variables[x] for x in slots]
         bindings = Bindings(are_trained=bool(graph.updates))
         compiled = compile_graph(graph, bindings, context, choices.stored(disk_cache))
-        self.program, self.preparation, self.recipe = compiled.program, compiled.preparation, compiled.recipe
+        self.program, self.hoisted_constants, self.recipe = (
+            compiled.program,
+            compiled.hoisted_constants,
+            compiled.recipe,
+        )
         inputs = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
         arguments = [x for x in inputs if x not in captures and x not in numbers]
         places = {x: i for i, x in enumerate(inputs)}
@@ -65,15 +69,15 @@ class GraphFunction:
             written,
             len(inputs),
             [places[x] for x in numbers],
-            compiled.preparation,
+            compiled.hoisted_constants,
         )
         self._count = len(arguments)
-        self._refusal = _Refusal(graph.name, [x.aval.on(context.device) for x in arguments])
+        self._argument_errors = _ArgumentErrors(graph.name, [x.aval.on(context.device) for x in arguments])
         self.call: Final = self._written(context, arguments, places, captures, numbers, bool(written))
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
         if len(arguments) != self._count:
-            raise self._refusal(arguments)
+            raise self._argument_errors(arguments)
         return self.call(*arguments)
 
     def _written(
@@ -90,7 +94,7 @@ class GraphFunction:
         avals = [x.aval.on(device) for x in arguments]
         space: dict[str, Any] = {
             **names(program, self.binding.pool, self.binding), "Tensor": Tensor, "dense": dense, "placed": placed,
-            "refused": self._refusal,
+            "refused": self._argument_errors,
         }  # fmt: skip
         checks: list[str] = []
         fill: list[str] = []
@@ -125,10 +129,10 @@ class GraphFunction:
         return call
 
 
-class _Refusal:
+class _ArgumentErrors:
     """Makes the error for arguments that a graph does not take."""
 
-    def __init__(self, name: str, avals: list[Aval]) -> None:
+    def __init__(self, name: str, avals: list[ShapedArray]) -> None:
         self._name = name
         self._avals = avals
 

@@ -16,7 +16,7 @@ class Compiled(Protocol):
     def program(self) -> Program: ...
 
     @property
-    def preparation(self) -> Program | None: ...
+    def hoisted_constants(self) -> Program | None: ...
 
     @property
     def recipe(self) -> Recipe: ...
@@ -26,5 +26,5 @@ def inspected(native: Compiled) -> Inspection:
     """The reports on a program. They keep it, but not the Variables it is bound to, nor their memory."""
     recipe = native.recipe
     return Inspection(
-        native.program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, native.preparation
+        native.program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, native.hoisted_constants
     )

@@ -13,7 +13,7 @@ from runnel.compile.binding import Binding
 from runnel.compiler.executable.frame import Pool
 from runnel.compiler.executable.program import Program
 from runnel.tensor.holding import HOLDS, protect
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.variable import STATE_VERSION
 
 TAKE: Final = ("try: frame = frames.pop()", "except IndexError: frame = make()")
 WRITES: Final = "CLOCK.writes += 1"  # to count once too often does no harm
@@ -27,7 +27,7 @@ def names(program: Program, pool: Pool, binding: Binding | None = None) -> dict[
     """What the lines need: ``binding`` where the program reads or writes Variables."""
     backend = program.backend
     of_every_program = {
-        "CLOCK": CLOCK, "HOLDS": HOLDS, "allocate": backend.allocate, "allocate_slab": backend.allocate_slab,
+        "CLOCK": STATE_VERSION, "HOLDS": HOLDS, "allocate": backend.allocate, "allocate_slab": backend.allocate_slab,
         "error": program.error, "frames": pool.frames, "give": pool.give,
         "make": pool.make, "protect": protect,
     }  # fmt: skip

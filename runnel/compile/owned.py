@@ -24,7 +24,7 @@ from runnel.tensor.variable import Variable
 
 PACKAGE: Final = __name__.partition(".")[0]
 _OWN: Final[ByIdentity[type, bool]] = ByIdentity()
-_TICKS: Final[ByIdentity[type, bool]] = ByIdentity()
+_ADVANCES_VERSION: Final[ByIdentity[type, bool]] = ByIdentity()
 
 
 def is_own(kind: type) -> bool:
@@ -32,9 +32,9 @@ def is_own(kind: type) -> bool:
     return _OWN.setdefault(kind, lambda: str(kind.__module__).partition(".")[0] == PACKAGE)
 
 
-def ticks(kind: type) -> bool:
-    """Whether setting an attribute of such an object ticks the state clock (Modules and optimizers)."""
-    return _TICKS.setdefault(
+def advances_version(kind: type) -> bool:
+    """Whether setting an attribute of such an object advances the state version (Modules and optimizers)."""
+    return _ADVANCES_VERSION.setdefault(
         kind, lambda: issubclass(kind, Stateful) and not any("__setattr__" in c.__dict__ for c in users_bases(kind))
     )
 

@@ -21,10 +21,10 @@ from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, is_class
-from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
+from runnel.compile.owned import advances_version, is_own, parts_of, structure, tree
 from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
 from runnel.core.errors import TracedValueError
@@ -44,7 +44,7 @@ _OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cytho
 
 
 EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
-DESCRIBED[Aval] = arrays.described_aval
+DESCRIBED[ShapedArray] = arrays.described_aval
 
 
 class Rules(Policy):
@@ -73,7 +73,7 @@ class Rules(Policy):
             return arrays.check_kind_of_scalar
         if issubclass(kind, DType):
             return _check_constant
-        return _check_ticking if ticks(kind) else None
+        return _check_ticking if advances_version(kind) else None
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
         return (kind is float and source.is_argument) or source.label in rec.session.varying
@@ -97,12 +97,12 @@ class Rules(Policy):
         if is_own(kind):
             stays(rec, kind, name)
 
-    def ticks(self, kind: type) -> bool:
-        return ticks(kind)
+    def advances_version(self, kind: type) -> bool:
+        return advances_version(kind)
 
-    def changes_by_clock(self, value: Any) -> bool:
+    def changes_by_version(self, value: Any) -> bool:
         kind = type(value)
-        return kind in PLAIN or issubclass(kind, (Variable, DType, WatchedDict)) or ticks(kind)
+        return kind in PLAIN or issubclass(kind, (Variable, DType, WatchedDict)) or advances_version(kind)
 
     def operator(self, kind: type, other: type) -> Any:
         return operations.operator_for(kind, other)
@@ -251,7 +251,7 @@ def _attribute_of_schedule(rec: Recorder, schedule: Schedule, name: str) -> Any:
     return attributes.of_object(rec, schedule, name)
 
 
-# Objects that tick the state clock ------------------------------------------------------------------------------------
+# Objects that advance the state version -------------------------------------------------------------------------------
 
 
 def _check_ticking(rec: Recorder, value: Any, source: Source) -> None:
@@ -269,8 +269,8 @@ def _tree_checked(rec: Recorder, value: Any) -> Any:
     if source is not None:
         modules: dict[int, Any] = {}
         known, label = rec.constant(tree(value, modules)), f"Modules and Variables of {source}"
-        by_clock = all(ticks(type(module)) for module in modules.values())
-        rec.log.check(source, "tree({v}) != {0}", label, (known,), looks_into=modules if by_clock else None)
+        by_version = all(advances_version(type(module)) for module in modules.values())
+        rec.log.check(source, "tree({v}) != {0}", label, (known,), looks_into=modules if by_version else None)
     return value
 
 
@@ -282,7 +282,7 @@ def _structure_checked(rec: Recorder, value: Any) -> Any:
     if known is None:
         rec.refuse(f"a {type(value).__name__} holds things that a program cannot watch", "pass them as arguments")
     if source is not None:
-        into = looked_into if ticks(type(value)) else None
+        into = looked_into if advances_version(type(value)) else None
         rec.log.check(source, "parts_of({v}) != {0}", f"structure of {source}", (rec.constant(known),), looks_into=into)
     return value
 
@@ -334,7 +334,7 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
     if isinstance(module, StatefulTree) and module.is_reserved_for_state(name):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
     if is_own(type(module)):
-        value = rec.settled_number(value)  # its own code reads it unobserved
+        value = rec.concrete_number(value)  # its own code reads it unobserved
     before = len(rec.effects.done)
     attributes.write_plain(rec, module, name, value)
     if _is_last_change(rec, before, module, name):
@@ -354,8 +354,8 @@ def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
 
 def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
     """Whether the attribute itself was changed since there were ``before`` changes, and not by code of its class, such
-    as a property's. Then our own method repeats it, which ticks the state clock; what a user's class does around it has
-    been observed already."""
+    as a property's. Then our own method repeats it, which advances the state version; what a user's class does around
+    it has been observed already."""
     done = rec.effects.done
     return len(done) == before + 1 and done[-1].target is module and done[-1].key == name
 
@@ -432,7 +432,7 @@ def _reach_tree(rec: Recorder, owner: Any) -> None:
         for name, item in list(now.__dict__.items()):
             if isinstance(item, StatefulTree) and (id(now.__dict__), name) not in rec.effects.written:
                 at = rec.log.source(space, f"{{p}}[{name!r}]", f"{source}.{name}", item)
-                if ticks(type(now)):
+                if advances_version(type(now)):
                     at.place = id(now.__dict__), name
                 waiting.append(rec.reach(item, at))
 

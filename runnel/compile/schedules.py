@@ -15,10 +15,10 @@ from runnel.compile.observe import attributes
 from runnel.compile.observe.changes import CallingMethod
 from runnel.compile.observe.classes import is_python_class, namespace
 from runnel.compile.observe.containers import get_item, length
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import Session, observe
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.refusal import Refused
 from runnel.compile.owned import users_bases
 from runnel.tensor import tracing
 from runnel.tensor.scalars import Schedule
@@ -33,7 +33,7 @@ class _Aside(Session):
     trace = None
 
     def number(self, rec: Recorder, value: Any) -> Any:
-        return rec.settled_number(value)
+        return rec.concrete_number(value)
 
     concrete = number
 
@@ -103,7 +103,7 @@ def _look_at(rec: Recorder, function: FunctionType, args: tuple[Any, ...]) -> No
     try:
         with tracing.activate(None):
             observation = observe(function, args, {}, cast(Policy, rec.policy), _Aside())
-    except Refused as refused:
+    except NotCapturable as refused:
         rec.refuse(f"a schedule calls {function.__qualname__}, where {refused.reason} ({refused.where})", _OUTSIDE)
     except Exception:  # and so it will at each call
         return

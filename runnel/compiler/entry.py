@@ -22,13 +22,13 @@ USUAL: Final = Options()
 class CompiledGraph(NamedTuple):
     """A graph as a program, for the caller to bind to memory and run.
 
-    ``preparation`` computes the last inputs of ``program`` from Variables alone, and must run again when these have
-    changed; None if there are no such inputs. ``strides``, in elements, are those of each result in its memory.
+    ``hoisted_constants`` computes the last inputs of ``program`` from Variables alone, and must run again when these
+    have changed; None if there are no such inputs. ``strides``, in elements, are those of each result in its memory.
     ``recipe`` can produce the program again, and does not keep it alive.
     """
 
     program: Program
-    preparation: Program | None
+    hoisted_constants: Program | None
     strides: tuple[Shape, ...]
     recipe: Recipe
 

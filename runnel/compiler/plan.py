@@ -12,12 +12,12 @@ from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, unred
 from runnel.compiler.fusion.clusters import Clustering
 from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels import bounds
+from runnel.compiler.kernels.allocations import Allocation, BufferView, Call, MemorySpace
 from runnel.compiler.kernels.bounds import Bounded
 from runnel.compiler.kernels.families import FAMILIES
 from runnel.compiler.kernels.lowering import Request, lowering_of, register
 from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.operands import Operands, copy_of_place
-from runnel.compiler.kernels.places import BufferView, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.memory import arena, padded_aliases, subviews
 from runnel.compiler.memory.planner import MemoryPlanner, name_of
@@ -56,17 +56,17 @@ class Planner:
         self.views = resolve_views(graph, strides)
         self._reader_lists: dict[Value, list[Value]] | None = None
         self.clustering = Clustering(graph, self.views, fuse=fuse)
-        self.sources: dict[Value, Place] = {}
-        self.targets: dict[Value, list[Place]] = {}
-        self.inputs: list[Place] = []
-        self.variables: dict[Value, Place] = {}
+        self.sources: dict[Value, Allocation] = {}
+        self.targets: dict[Value, list[Allocation]] = {}
+        self.inputs: list[Allocation] = []
+        self.variables: dict[Value, Allocation] = {}
         self.overwritten: dict[Value, Cluster] = {}  # Variables that kernels update in place
-        self.outputs: list[Place] = []
+        self.outputs: list[Allocation] = []
         self.output_of: list[int] = []
-        self.constants: list[Place] = []
+        self.constants: list[Allocation] = []
         self.first: list[Call] = []  # copies of inputs, before anything is overwritten
         self.last: list[Call] = []  # copies into Variables
-        self.late: list[tuple[Value, Place]] = []  # results that no kernel stores in their place
+        self.late: list[tuple[Value, Allocation]] = []  # results that no kernel stores in their place
         self.bounded = bounds.find(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
         self.first_code = 0  # codes below are those of the enclosing graph
@@ -93,7 +93,7 @@ class Planner:
         for cluster in order:
             section.join(self._section(cluster))
             section.add(self._checks(cluster))
-        section.add([self._copy(node, place) for node, place in self.late])
+        section.add([self._copy(node, allocation) for node, allocation in self.late])
         section.add(self.last)
         return section
 
@@ -123,17 +123,17 @@ class Planner:
         for node in self.graph.values:
             size, dtype = node.aval.size, node.aval.dtype
             if node.kind is InputKind.VARIABLE:
-                place = Place(Space.VARIABLE, dtype, size, node.name, len(self.variables))
-                self.variables[node] = place
+                allocation = Allocation(MemorySpace.VARIABLE, dtype, size, node.name, len(self.variables))
+                self.variables[node] = allocation
             elif node.is_input:
-                place = Place(Space.INPUT, dtype, size, node.name, len(self.inputs), node in strides)
-                self.inputs.append(place)
+                allocation = Allocation(MemorySpace.INPUT, dtype, size, node.name, len(self.inputs), node in strides)
+                self.inputs.append(allocation)
             elif node.is_constant:
-                place = Place(Space.CONSTANT, dtype, size, "constant", value=node.value)
-                self.constants.append(place)
+                allocation = Allocation(MemorySpace.CONSTANT, dtype, size, "constant", value=node.value)
+                self.constants.append(allocation)
             else:
                 continue
-            self.sources[node] = place
+            self.sources[node] = allocation
 
     def _place_results(self) -> None:
         """Outputs and updates: stored by their producers where possible, else copied."""
@@ -142,21 +142,21 @@ class Planner:
             if node in number_of:
                 self.output_of.append(number_of[node])
                 continue
-            place = Place(
-                Space.OUTPUT, node.aval.dtype, node.aval.size, f"output{len(self.outputs)}", len(self.outputs)
+            allocation = Allocation(
+                MemorySpace.OUTPUT, node.aval.dtype, node.aval.size, f"output{len(self.outputs)}", len(self.outputs)
             )
             number_of[node] = len(self.outputs)
             self.output_of.append(len(self.outputs))
-            self.outputs.append(place)
+            self.outputs.append(allocation)
             view = self.views[node]
             if (
                 view.base in self.clustering.cluster_of
                 and view.is_dense(node.aval.shape)
                 and view.base.aval.size == node.aval.size
             ):
-                self.targets.setdefault(view.base, []).append(place)
+                self.targets.setdefault(view.base, []).append(allocation)
             else:
-                self._copy_later(node, place)
+                self._copy_later(node, allocation)
         for variable, node in self.graph.updates.items():
             view = self.views[node]
             if node is variable:
@@ -172,21 +172,21 @@ class Planner:
             else:
                 self._copy_later(node, self.variables[variable])
 
-    def _copy_later(self, node: Value, place: Place) -> None:
+    def _copy_later(self, node: Value, allocation: Allocation) -> None:
         """Copy a value that no kernel stores in its place; a view of an input is copied at the start, since the input
         may be a Variable that the program overwrites."""
         base = self.views[node].base
         if base in self.clustering.cluster_of:
-            self.late.append((node, place))
-        elif place.space is Space.VARIABLE or inline_constant(base):
-            saved = Place(Space.ARENA, place.dtype, place.size, f"saved {place.label}")
+            self.late.append((node, allocation))
+        elif allocation.space is MemorySpace.VARIABLE or inline_constant(base):
+            saved = Allocation(MemorySpace.ARENA, allocation.dtype, allocation.size, f"saved {allocation.label}")
             self.first.append(self._copy(node, saved))
-            self.last.append(copy_of_place(node, saved, place))
+            self.last.append(copy_of_place(node, saved, allocation))
         else:
-            self.first.append(self._copy(node, place))
+            self.first.append(self._copy(node, allocation))
 
-    def _copy(self, node: Value, place: Place) -> Call:
-        return Operands(self.views, self.sources).copy(node, place)
+    def _copy(self, node: Value, allocation: Allocation) -> Call:
+        return Operands(self.views, self.sources).copy(node, allocation)
 
     def _can_update_in_place(self, variable: Value, result: Value) -> bool:
         """Whether the producer of ``result`` may store it over ``variable``: every other reader of the old value can
@@ -264,7 +264,7 @@ class Planner:
         return ordered(clusters, traffic)
 
     def _is_in_arena(self, node: Value) -> bool:
-        return node in self.sources and self.sources[node].space is Space.ARENA
+        return node in self.sources and self.sources[node].space is MemorySpace.ARENA
 
     def _place_intermediates(self) -> None:
         """A place for each value that another cluster reads."""
@@ -286,27 +286,29 @@ class Planner:
             elif node in self.holders:
                 continue
             elif node in needed or (cluster.form is Form.STANDALONE and lowering_of(node).stores_unread):
-                place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
-                self.sources[node] = place
-                self.targets[node] = [place]
+                allocation = Allocation(
+                    MemorySpace.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value"
+                )
+                self.sources[node] = allocation
+                self.targets[node] = [allocation]
         self.sources.update({node: self.targets[holder][0] for node, holder in self.holders.items()})
         self.subviews = self.in_place.views(self.targets)
 
     def _collect_constants(self, calls: list[Call]) -> None:
         """Collect the constant tables of standalone kernels."""
         known = set(self.constants)
-        for place in dict.fromkeys(a.place for c in calls for a in c.accesses):
-            if place.space is Space.CONSTANT and place not in known:
-                self.constants.append(place)
+        for allocation in dict.fromkeys(a.allocation for c in calls for a in c.accesses):
+            if allocation.space is MemorySpace.CONSTANT and allocation not in known:
+                self.constants.append(allocation)
 
     def _number_slots(self) -> None:
         """Slot 0 is the arena, 1 the constants, then inputs, Variables, outputs."""
-        for i, place in enumerate((*self.inputs, *self.variables.values(), *self.outputs)):
-            place.slot = 2 + i
+        for i, allocation in enumerate((*self.inputs, *self.variables.values(), *self.outputs)):
+            allocation.slot = 2 + i
         offset = 0
-        for place in self.constants:
-            place.slot, place.offset = 1, offset
-            offset += -(-place.nbytes // 64) * 64
+        for allocation in self.constants:
+            allocation.slot, allocation.offset = 1, offset
+            offset += -(-allocation.nbytes // 64) * 64
 
     # Calls ------------------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.bounds import Bounded
-from runnel.compiler.kernels.places import Call, Place
 from runnel.compiler.memory.arena import ArenaPlan
 from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.compiler.schedule.partition import Block
@@ -22,11 +22,11 @@ class Plan:
     barriers: list[bool]  # whether there is a barrier before each call, in a loop before that of its first iteration
     threads: int
     arena: ArenaPlan
-    inputs: list[Place]
-    variables: dict[Value, Place]
-    outputs: list[Place]
+    inputs: list[Allocation]
+    variables: dict[Value, Allocation]
+    outputs: list[Allocation]
     output_of: list[int]  # the number of the output place of each result
-    constants: list[Place] = field(default_factory=list)
+    constants: list[Allocation] = field(default_factory=list)
     bounded: list[Bounded] = field(default_factory=list)  # bounds checks; a status is the code of one of these
     regions: list[AnyRegion] = field(default_factory=list)  # the loops and branches of the calls
     again: list[bool] = field(default_factory=list)  # barriers of a loop's later iterations

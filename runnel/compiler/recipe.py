@@ -1,4 +1,4 @@
-"""From a graph to a program: passes, the preparation, plans, command buffers."""
+"""From a graph to a program: passes, hoisted constants, plans, command buffers."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from runnel.graph.graph import Graph
 
 
 class Planned(NamedTuple):
-    """The plans of a graph's program and of its preparation, and the strides of its results."""
+    """The plans of a graph's program and of that of its hoisted constants, and the strides of its results."""
 
     fitted: Fitted
-    preparation: Plan | None
+    hoisted_constants: Plan | None
     strides: tuple[Shape, ...]
 
     @property
     def plans(self) -> list[Plan]:
-        return [self.fitted.plan] if self.preparation is None else [self.fitted.plan, self.preparation]
+        return [self.fitted.plan] if self.hoisted_constants is None else [self.fitted.plan, self.hoisted_constants]
 
 
 class Programs(NamedTuple):
-    """The program of a graph, its preparation if it has one, and the strides of its results."""
+    """The program of a graph, that of its hoisted constants if it has some, and the strides of its results."""
 
     program: Program
-    preparation: Program | None
+    hoisted_constants: Program | None
     strides: tuple[Shape, ...]
 
 
@@ -98,14 +98,16 @@ class Recipe:
             fitted = Fitted(main, Planner(main, threads, dict(strides), memory_planner=memory_planner).plan(), None)
         else:
             fitted = fit(main, threads, budget, memory_planner)
-        preparation = None if parts is None else Planner(parts.preparation, threads, memory_planner=memory_planner)
-        return Planned(fitted, None if preparation is None else preparation.plan(), orders)
+        hoisted_constants = (
+            None if parts is None else Planner(parts.hoisted_constants, threads, memory_planner=memory_planner)
+        )
+        return Planned(fitted, None if hoisted_constants is None else hoisted_constants.plan(), orders)
 
     def _planned_now(self) -> Planned:
         return self.planned if self.options.keeps_plan else self._plan()
 
     def _plan_again(self, number: int) -> Plan:
-        """The plan of the program, or of its preparation."""
+        """The plan of the program, or that of its hoisted constants."""
         with contexts.entered(self.context):
             return self._planned_now().plans[number]
 

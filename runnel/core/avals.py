@@ -18,7 +18,7 @@ from runnel.core.errors import DeviceError, ShapeError
 Shape = tuple[int, ...]
 
 
-class Aval:
+class ShapedArray:
     """The abstract value of an array: ``shape``, ``dtype`` and ``device``. Made by :func:`aval`; compare with ``is``.
 
     The values of a graph have no device of their own, since a graph runs on that of its context: their avals are those
@@ -38,12 +38,12 @@ class Aval:
     def __reduce__(self) -> tuple[Any, ...]:
         return aval, (self.shape, self.dtype, self.device)
 
-    def on(self, device: Device) -> Aval:
+    def on(self, device: Device) -> ShapedArray:
         """The same on ``device``."""
         return self if device is self.device else aval(self.shape, self.dtype, device)
 
     @property
-    def unplaced(self) -> Aval:
+    def unplaced(self) -> ShapedArray:
         """The same as the type of a value in a graph."""
         return self.on(CPU)
 
@@ -66,11 +66,11 @@ class _Interned:
     """All Avals that somebody has. What is left of others is swept out when the table has doubled."""
 
     def __init__(self) -> None:
-        self.references: dict[_Key, weakref.ref[Aval]] = {}
-        self.lock: Final = threading.RLock()  # taken where an Aval is new
+        self.references: dict[_Key, weakref.ref[ShapedArray]] = {}
+        self.lock: Final = threading.RLock()  # taken where an ShapedArray is new
         self._sweep_at = 1024
 
-    def add(self, key: _Key) -> Aval:
+    def add(self, key: _Key) -> ShapedArray:
         with self.lock:
             known = self.references.get(key)
             value = None if known is None else known()
@@ -79,7 +79,7 @@ class _Interned:
                     raise ShapeError(f"[shape] sizes are not negative; received the shape {key[0]}.")
                 if is_too_large(key[0]):
                     raise ShapeError(f"[shape] no array has as many elements as the shape {key[0]} says.")
-                value = Aval(tuple(int(n) for n in key[0]), key[1], key[2])
+                value = ShapedArray(tuple(int(n) for n in key[0]), key[1], key[2])
                 self.references[key] = weakref.ref(value)
                 if len(self.references) >= self._sweep_at:
                     self.references = {k: r for k, r in self.references.items() if r() is not None}
@@ -95,15 +95,15 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def aval(shape: Shape, dtype: DType, device: Device = CPU) -> Aval:
-    """The one Aval of this shape and dtype on this device."""
+def aval(shape: Shape, dtype: DType, device: Device = CPU) -> ShapedArray:
+    """The one ShapedArray of this shape and dtype on this device."""
     key = (shape, dtype, device)
     reference = _INTERNED.references.get(key)
     value = None if reference is None else reference()
     return _INTERNED.add(key) if value is None else value
 
 
-def common_device(name: str, avals: Iterable[Aval]) -> Device:
+def common_device(name: str, avals: Iterable[ShapedArray]) -> Device:
     """The device on which all of ``avals`` are; DeviceError, in the name of an op or function, if they are on
     several."""
     devices = list(dict.fromkeys(x.device for x in avals))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from runnel.core.avals import Aval, Shape
+from runnel.core.avals import Shape, ShapedArray
 from runnel.core.dispatch import apply
 from runnel.core.records import field, record
 from runnel.core.tables import Op, axes
@@ -27,7 +27,7 @@ class AxisRule:
         operands have that axis: of ``size``, or of 1 where they are the same for all elements."""
         return None
 
-    def in_order(self, attrs: Attrs, order: Shape, result: Aval) -> Attrs | None:
+    def in_order(self, attrs: Attrs, order: Shape, result: ShapedArray) -> Attrs | None:
         """The attributes when axis i of all operands and of the ``result`` is what was axis order[i]; None where the
         values would be others."""
         return None
@@ -103,7 +103,7 @@ class Aligned(AxisRule):
     def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: Attrs) -> Any:
         return apply(op, *operands, **self._changed(attrs, lambda kind, value: kind.with_axis(value, size)))
 
-    def in_order(self, attrs: Attrs, order: Shape, result: Aval) -> Attrs | None:
+    def in_order(self, attrs: Attrs, order: Shape, result: ShapedArray) -> Attrs | None:
         if self.is_ordered and result.dtype.is_float:
             return None
         return self._changed(attrs, lambda kind, value: kind.in_order(value, order))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.records import record
 from runnel.core.tables import Op, complex_rules
@@ -45,7 +45,7 @@ class ComplexOperands(Exception):
     """An op was to be compiled that NumPy carries out, since complex numbers are among its operands."""
 
 
-def is_by_numpy(op: Op, avals: Iterable[Aval], attrs: Mapping[str, Any]) -> bool:
+def is_by_numpy(op: Op, avals: Iterable[ShapedArray], attrs: Mapping[str, Any]) -> bool:
     """Whether ``op`` is carried out by NumPy, since it takes or gives complex numbers."""
     if not any(x.dtype.is_complex for x in avals) and not any(
         isinstance(value, DType) and value.is_complex for value in attrs.values()

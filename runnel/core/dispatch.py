@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.core.avals import Aval, Shape
+from runnel.core.avals import Shape, ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.tables import Op
 
@@ -19,7 +19,7 @@ class TensorLike:
     __slots__ = ()
 
     @property
-    def aval(self) -> Aval:
+    def aval(self) -> ShapedArray:
         raise NotImplementedError
 
     @property
@@ -80,5 +80,5 @@ class RunTimeNumber:
 
 def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     """Apply ``op`` to tensors. At least one input is a TensorLike; it decides how the op is carried out. Gives the
-    result, or a tuple of results where table ``infer`` gives a tuple of avals."""
+    result, or a tuple of results where table ``abstract_eval`` gives a tuple of avals."""
     return inputs[0].apply_op(op, inputs, attrs)

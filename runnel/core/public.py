@@ -78,7 +78,7 @@ def constructor(kind: type) -> None:
             kwargs = spelled(own, kwargs, parameters)
         args = (self, *args)
         if len(args) > 1 or kwargs:
-            args, kwargs = settled(own, initialize, args, kwargs)
+            args, kwargs = converted_arguments(own, initialize, args, kwargs)
         try:
             initialize(*args, **kwargs)
         except Exception as error:
@@ -179,7 +179,7 @@ def methods(kind: type[R]) -> type[R]:
     return kind
 
 
-def settled(
+def converted_arguments(
     name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments, each of the kind that is declared and in its plain form; ArgumentError for one that is not."""

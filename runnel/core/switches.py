@@ -22,7 +22,7 @@ MOST_THREADS = 256  # of a program
 
 
 class State:
-    """What has been worked out from the switches. ``SETTLED.state`` is a new one after each change of a switch."""
+    """What has been worked out from the switches. ``RESOLVED.state`` is a new one after each change of a switch."""
 
     __slots__ = ("context",)
 
@@ -30,7 +30,7 @@ class State:
         self.context: Any = None  # see backends/context.py
 
 
-class Settled:
+class Resolved:
     """Holds the :class:`State` of the moment."""
 
     __slots__ = ("state",)
@@ -39,7 +39,7 @@ class Settled:
         self.state = State()
 
 
-SETTLED = Settled()
+RESOLVED = Resolved()
 
 
 class Switch(Generic[T]):
@@ -65,7 +65,7 @@ class Switch(Generic[T]):
     def set(self, value: Any) -> None:
         """Change it for good, on all threads."""
         self.value = self._checked(value, self.name)
-        SETTLED.state = State()
+        RESOLVED.state = State()
 
     def _checked(self, value: Any, where: str) -> T:
         try:

@@ -126,9 +126,9 @@ class Table(Generic[Rule]):
             ) from None
 
 
-infer: Table[Callable[..., Any]] = Table(
-    "infer",
-    "rule(*avals, **attrs) -> Aval: result shape and dtype; raises ShapeError/DTypeError. Read by every call.",
+abstract_eval: Table[Callable[..., Any]] = Table(
+    "abstract_eval",
+    "rule(*avals, **attrs) -> ShapedArray: result shape and dtype; raises ShapeError/DTypeError. Read by every call.",
     shapes_programs=True,
 )
 reference: Table[Callable[..., Any]] = Table(
@@ -156,15 +156,15 @@ axes: Table[Any] = Table(
     "reordered or merged. Read by rn.vmap, by hoisting out of scans, and by the passes on layouts and rows.",
     shapes_programs=True,
 )
-expand: Table[Callable[..., Any]] = Table(
-    "expand",
+decompose: Table[Callable[..., Any]] = Table(
+    "decompose",
     "rule(*values, **attrs) -> value: the op made of simpler ones, written with ops; None leaves it as it is. Read by "
-    "pass `expand`, before anything is lowered: such an op needs no rule in `lower`.",
+    "pass `decompose`, before anything is lowered: such an op needs no rule in `lower`.",
     shapes_programs=True,
 )
 lower: Table[Any] = Table(
     "lower",
-    "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops.",
+    "a rule object of runnel.loops.rules (Elementwise, Reduction, View, ...): how the op becomes loops.",
     shapes_programs=True,
 )
 cost: Table[Callable[..., Any]] = Table(

@@ -138,7 +138,7 @@ def declared_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
     """The same with the arguments as they are."""
     leaves, structure = pytree.flatten((args, kwargs))
     own = name or base_name(function)
-    graph = next((default_graph().home(x) for x in leaves if isinstance(x, Declared)), default_graph())
+    graph = next((default_graph().graph_of(x) for x in leaves if isinstance(x, Declared)), default_graph())
     inputs: list[Declared] = []
     template: list[Any] = []
     for leaf in leaves:

@@ -38,7 +38,7 @@ class BodyGraph(Graph):
             f"[{name}] branches and loops change no variables; return the value, and assign it behind '{self.name}'."
         )
 
-    def home(self, x: Declared) -> Graph:
+    def graph_of(self, x: Declared) -> Graph:
         return self
 
 

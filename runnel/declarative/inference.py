@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from runnel.core import pytree
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
 from runnel.core.errors import RunnelError, ShapeError
@@ -34,11 +34,11 @@ _KNOWN: Final[Recent[Hashable, tuple[list[Static], Any]]] = Recent(4096)
 class Results(NamedTuple):
     """The avals of what a function returns, and how they are nested."""
 
-    avals: list[Aval]
+    avals: list[ShapedArray]
     structure: Any
 
 
-def abstract(function: Callable[..., Any], avals: Sequence[Aval]) -> Results:
+def abstract(function: Callable[..., Any], avals: Sequence[ShapedArray]) -> Results:
     """What ``function`` returns on tensors of these avals, by the rules of the ops that it is made of."""
     trace = Trace(tensors.serial_now())
     with activate(trace):
@@ -75,13 +75,13 @@ def _inferred(
     if all(x.is_complete for x in statics):
         results = abstract(function, _avals(statics, (), 0))
         return [Static(x.shape, x.dtype) for x in results.avals], results.structure
-    refusal: Exception | None = None
+    first_error: Exception | None = None
     ranks_are_known = all(x.shape is not None for x in statics)
     for ranked in _with_ranks(statics):
         count = len(_unknown(ranked))
         for chosen in _choices(ranked, count, hints) if ranks_are_known else [(None,) * count]:
             first, error = _tried(function, ranked, chosen, 0)
-            refusal = refusal or error
+            first_error = first_error or error
             second = None if first is None else _tried(function, ranked, chosen, 1)[0]
             if first is not None and second is not None and len(first.avals) == len(second.avals):
                 typed = all(x.dtype is not None for x in statics)
@@ -90,7 +90,7 @@ def _inferred(
     if not ranks_are_known:  # the ranks may differ: the function is taken to give one tensor
         return [Static(None, statics[0].dtype)], pytree.LEAF
     listed = " and ".join(map(str, statics))
-    raise ShapeError(f"[{name}] no sizes of the unknown axes of {listed} fit one another: {refusal}") from None
+    raise ShapeError(f"[{name}] no sizes of the unknown axes of {listed} fit one another: {first_error}") from None
 
 
 def forced_sizes(function: Callable[..., Any], statics: Sequence[Static], hints: Sequence[int] = ()) -> list[Static]:
@@ -142,7 +142,7 @@ def _choices(statics: Sequence[Static], count: int, hints: Sequence[int]) -> Ite
         yield from ((n,) * count for n in _SMALL)
 
 
-def _avals(statics: Sequence[Static], chosen: Sequence[int | None], number: int) -> list[Aval]:
+def _avals(statics: Sequence[Static], chosen: Sequence[int | None], number: int) -> list[ShapedArray]:
     rest = iter(chosen)
     avals = []
     for x in statics:
@@ -151,7 +151,7 @@ def _avals(statics: Sequence[Static], chosen: Sequence[int | None], number: int)
     return avals
 
 
-def _common(a: Aval, b: Aval, whole: bool, typed: bool) -> Static:
+def _common(a: ShapedArray, b: ShapedArray, whole: bool, typed: bool) -> Static:
     shape: Dims | None = None
     if whole and a.ndim == b.ndim:
         shape = tuple([n if n == m else None for n, m in zip(a.shape, b.shape, strict=True)])

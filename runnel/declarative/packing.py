@@ -62,8 +62,8 @@ def _resolved(text: str) -> Callable[..., Any] | None:
         return None
     if module not in _OWN:
         value = vars(value).get("__wrapped__", value)
-    home = getattr(value, "__module__", "")
-    is_ours = home.startswith(_DEFINED_IN) and home not in _NOT_IN
+    graph_of = getattr(value, "__module__", "")
+    is_ours = graph_of.startswith(_DEFINED_IN) and graph_of not in _NOT_IN
     return value if isinstance(value, FunctionType) and is_ours else None
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from runnel.backends.context import CompileContext
 from runnel.compile.graphs import GraphFunction
 from runnel.compiler.options import NO_CHOICES, Choices
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import GraphError
 from runnel.declarative.graph import Graph
@@ -67,7 +67,7 @@ class CompiledPlan:
     def __init__(
         self,
         plan: Plan,
-        avals: Sequence[Aval],
+        avals: Sequence[ShapedArray],
         live: Mapping[VariableOperation, Variable],
         optimizers: Mapping[Minimize, Optimizer],
         context: CompileContext,
@@ -83,8 +83,8 @@ class CompiledPlan:
             nodes = [tensors.node_of(x.detach(), trace) for x in results]
             traced = trace.facet(TracedVariables)
             updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
-        if trace.refusal is not None:
-            raise trace.refusal
+        if trace.deferred_error is not None:
+            raise trace.deferred_error
         graph = trace.graph(nodes, updates, "session")
         variables: dict[Any, Variable] = {node: v for v, node in traced.nodes.items()}
         captures: dict[Any, Tensor] = {node: _live(value) for value, node in trace.captures.values()}

@@ -9,7 +9,7 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ArgumentError, ExpressionError
 from runnel.core.surface import offered
-from runnel.core.tables import expand
+from runnel.core.tables import decompose
 from runnel.expressions import printing
 from runnel.expressions.automatic import automatic
 from runnel.expressions.primitive import tensor_expression_p
@@ -21,7 +21,7 @@ from runnel.expressions.views import as_view
 from runnel.ops.arguments import Array
 from runnel.ops.promotion import anchor, common_dtype, lifted
 
-expand.register(tensor_expression_p, as_view)
+decompose.register(tensor_expression_p, as_view)
 
 
 class TensorExpression:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Call, Place
 from runnel.core import tables
 from runnel.core.avals import row_major
 from runnel.core.dtypes import float32
@@ -19,16 +19,16 @@ from runnel.expressions.solving import Solved, solved
 class TensorExpressionLowering(Lowering):
     """A nest of loops, as the schedule says. Operands are read by their strides."""
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         node = request.node
         if not node.aval.size or node.op is None:
             return []
         expression = resolved(node.attrs["text"], tuple(x.aval.shape for x in node.inputs))
         parts, operands = Parts(), {}
         for name, x in zip(expression.names, node.inputs, strict=True):
-            place, offset, strides = request.operands.view(x)
+            allocation, offset, strides = request.operands.view(x)
             operands[name] = Array(
-                parts.buffer(name, place, offset, is_bounded=True), x.aval.dtype, x.aval.shape, tuple(strides)
+                parts.buffer(name, allocation, offset, is_bounded=True), x.aval.dtype, x.aval.shape, tuple(strides)
             )
         shape, dtype = node.aval.shape, node.aval.dtype
         target = parts.buffer(expression.name, results[0], 0, "out", is_bounded=True)

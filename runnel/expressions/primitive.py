@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval, row_major
+from runnel.core.avals import ShapedArray, aval, row_major
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32
 from runnel.core.errors import DTypeError
-from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.expressions import derivatives, values
 from runnel.expressions.affine import Affine, combined, index, number
@@ -42,8 +42,8 @@ def expression_of(text: str, xs: Sequence[Any]) -> Expression:
     return resolved(text, tuple(tuple(x.shape) for x in xs))
 
 
-@infer.rule(tensor_expression_p)
-def _infer(*xs: Aval, text: str, schedule: Steps | None) -> Aval:
+@abstract_eval.rule(tensor_expression_p)
+def _abstract_eval(*xs: ShapedArray, text: str, schedule: Steps | None) -> ShapedArray:
     expression = expression_of(text, xs)
     dtypes = {x.dtype for x in xs}
     if len(dtypes) > 1:
@@ -163,7 +163,7 @@ def _batched(size: int, *xs: Array, text: str, schedule: Steps | None) -> Array:
     return apply(tensor_expression_p, *xs, text=whole.text, schedule=None)
 
 
-def _cost(*xs: Aval, text: str, schedule: Steps | None) -> int:
+def _cost(*xs: ShapedArray, text: str, schedule: Steps | None) -> int:
     expression = expression_of(text, xs)
     points = 1
     for _, extent in expression.indices:

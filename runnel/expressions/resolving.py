@@ -289,20 +289,20 @@ class _Resolver:
                 )
             extents[alone] = min(extents.get(alone, MOST_INDEX), s.size)
         single = [s for s in (*self.subscripts, *target) if len(s.form.names) == 1 and s.size is not None]
-        self._infer(single, extents, {})
+        self._abstract_eval(single, extents, {})
         waiting = [s for s in (*self.subscripts, *target) if len(s.form.names) > 1 and s.size is not None]
         cut = [x.form for x in limits if len(x.form.names) > 1]
         before = -1
         while before != len(extents):
             before = len(extents)
             ready = [s for s in waiting if sum(n not in extents for n in s.form.names) == 1]
-            self._infer([s for s in ready if not any(_is_cut(s.form, form) for form in cut)], extents, extents)
+            self._abstract_eval([s for s in ready if not any(_is_cut(s.form, form) for form in cut)], extents, extents)
         for name, at in self.used.items():
             if name not in extents:
                 self.fail(at, f"the range of '{name}' is not known; state it, as in 'where {name} < 8'.")
         return extents
 
-    def _infer(self, subscripts: list[_Subscript], extents: dict[str, int], known: Mapping[str, int]) -> None:
+    def _abstract_eval(self, subscripts: list[_Subscript], extents: dict[str, int], known: Mapping[str, int]) -> None:
         """The largest ranges of indices without one, for which ``subscripts`` remain in their arrays."""
         inferred: dict[str, int] = {}
         for s in subscripts:

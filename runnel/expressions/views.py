@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
-from runnel.core.tables import Op, cost, infer, jvp, lower, reference
+from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference
 from runnel.core.tangents import linear
 from runnel.expressions.affine import Affine
 from runnel.expressions.primitive import expression_of
@@ -29,7 +29,7 @@ affine_view_p = Op(
     "Element (o0, o1, …) is that of x whose index along each axis is offset + Σ step·o: a view.",
     is_late=True,
 )
-infer.register(affine_view_p, lambda x, *, shape, forms: aval(shape, x.dtype))
+abstract_eval.register(affine_view_p, lambda x, *, shape, forms: aval(shape, x.dtype))
 cost.register(affine_view_p, lambda x, *, shape, forms: 0)
 
 
@@ -40,7 +40,7 @@ def _reference(x: Any, *, shape: Shape, forms: tuple[AxisForm, ...]) -> Any:
     return x[tuple(zero + offset + sum(step * at[axis] for axis, step in terms) for offset, terms in forms)]
 
 
-def _map(x: Aval, result: Aval, *, shape: Shape, forms: tuple[AxisForm, ...]) -> list[AxisMap]:
+def _map(x: ShapedArray, result: ShapedArray, *, shape: Shape, forms: tuple[AxisForm, ...]) -> list[AxisMap]:
     return list(forms)
 
 
@@ -57,7 +57,7 @@ def _batched(size: int, x: Array, *, shape: Shape, forms: tuple[AxisForm, ...]) 
 
 
 def as_view(*xs: Array, text: str, schedule: Steps | None) -> Array | None:
-    """The rule of table ``expand``: a copy of elements is a view, of zeros around the operand where constraints cut
+    """The rule of table ``decompose``: a copy of elements is a view, of zeros around the operand where constraints cut
     subscripts off. None for other expressions."""
     expression = expression_of(text, xs)
     if schedule is not None or not is_copy(expression) or not all(expression.shape) or 0 in xs[0].shape:

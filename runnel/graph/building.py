@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import VerifierError
@@ -33,7 +33,7 @@ class Built(TensorLike):
         self.line = line
 
     @property
-    def aval(self) -> Aval:
+    def aval(self) -> ShapedArray:
         return self.value.aval
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:

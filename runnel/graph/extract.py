@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Input, InputKind, Value
 from runnel.graph.rewriting import copied
@@ -27,12 +27,12 @@ def extract(inputs: Sequence[Value], outputs: Sequence[Value], name: str) -> Ext
     return Extracted(Graph([fresh[x] for x in inputs], [known[o] for o in outputs], {}, name), known)
 
 
-def placeholder(value: Aval, name: str) -> Input:
+def placeholder(value: ShapedArray, name: str) -> Input:
     """An input."""
     return Input(value, InputKind.ARGUMENT, name)
 
 
-def zeros(value: Aval) -> Constant:
+def zeros(value: ShapedArray) -> Constant:
     """A constant of zeros."""
     array = np.zeros(value.shape, value.dtype.numpy)
     array.flags.writeable = False

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.graph.graph import Graph
@@ -77,13 +77,13 @@ def attrs_key(attrs: dict[str, Any]) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)
-def _aval_key(aval: Aval) -> bytes:
+def _aval_key(aval: ShapedArray) -> bytes:
     return b"a" + encode(aval.shape) + encode(aval.dtype)
 
 
 def encode(value: Any) -> bytes:
-    """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, Aval, NumPy arrays and
-    Identified objects."""
+    """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, ShapedArray, NumPy arrays
+    and Identified objects."""
     quick = _QUICK.get(type(value))
     return quick(value) if quick is not None else _encode(value)
 
@@ -103,7 +103,7 @@ _QUICK: Final[dict[type, Callable[[Any], bytes]]] = {
     str: _string,
     int: lambda value: b"i%d;" % value,
     bool: lambda value: b"b1" if value else b"b0",
-    Aval: lambda value: _aval_key(value),
+    ShapedArray: lambda value: _aval_key(value),
 }
 
 
@@ -125,7 +125,7 @@ def _encode(value: Any) -> bytes:
         return _sized(b"y", value)
     if isinstance(value, DType):
         return _sized(b"d", value.name.encode())
-    if isinstance(value, Aval):
+    if isinstance(value, ShapedArray):
         return _aval_key(value)
     if isinstance(value, np.ndarray):
         return _sized(b"r", encode((value.shape, str(value.dtype), np.ascontiguousarray(value).tobytes())))

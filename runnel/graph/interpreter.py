@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import VerifierError
 from runnel.core.tables import reference
 from runnel.graph.graph import Graph
@@ -57,7 +57,7 @@ def _leaf(value: Value) -> Array:
     return _fitting(value, value.aval, value.value)
 
 
-def _fitting(of: Value | Node, aval: Aval, value: Array) -> Array:
+def _fitting(of: Value | Node, aval: ShapedArray, value: Array) -> Array:
     if value.shape != aval.shape or value.dtype != aval.dtype.numpy:
         raise VerifierError(f"{of!r} was given a value of shape {value.shape} and dtype {value.dtype}.")
     return value

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import VerifierError
-from runnel.core.tables import Op, infer
+from runnel.core.tables import Op, abstract_eval
 
 Attrs = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Node:
     __slots__ = ("attrs", "avals", "inputs", "op", "where")
 
     def __init__(
-        self, op: Op, inputs: tuple[Value, ...], attrs: Attrs, avals: tuple[Aval, ...], where: str = ""
+        self, op: Op, inputs: tuple[Value, ...], attrs: Attrs, avals: tuple[ShapedArray, ...], where: str = ""
     ) -> None:
         self.op = op
         self.inputs = inputs
@@ -62,7 +62,7 @@ class Value:
     op: Op | None
     inputs: tuple[Value, ...]
 
-    def __init__(self, aval: Aval, where: str) -> None:
+    def __init__(self, aval: ShapedArray, where: str) -> None:
         self.aval = aval
         self.op = None
         self.inputs = ()
@@ -102,7 +102,7 @@ class Input(Value):
 
     __slots__ = ("kind", "name")
 
-    def __init__(self, aval: Aval, kind: InputKind, name: str, where: str = "") -> None:
+    def __init__(self, aval: ShapedArray, kind: InputKind, name: str, where: str = "") -> None:
         super().__init__(aval.unplaced, where)
         self.kind = kind
         self.name = name
@@ -113,7 +113,7 @@ class Constant(Value):
 
     __slots__ = ("value",)
 
-    def __init__(self, aval: Aval, value: Any, where: str = "") -> None:
+    def __init__(self, aval: ShapedArray, value: Any, where: str = "") -> None:
         super().__init__(aval, where)
         self.value = value
 
@@ -123,18 +123,21 @@ def results_of(node: Node) -> tuple[Result, ...]:
     return tuple([Result(node, i) for i in range(len(node.avals))])
 
 
-def applied(op: Op, inputs: tuple[Value, ...], attrs: Attrs, aval: Aval, where: str = "") -> Result:
+def applied(op: Op, inputs: tuple[Value, ...], attrs: Attrs, aval: ShapedArray, where: str = "") -> Result:
     """The only result of a new node."""
     return Result(Node(op, inputs, attrs, (aval,), where), 0)
 
 
-def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Aval, ...]:
-    """The avals of the results of ``op`` by its rule of table ``infer``, which returns one or a tuple of them."""
-    avals = infer[op](*[x.aval for x in inputs], **attrs)
+def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[ShapedArray, ...]:
+    """The avals of the results of ``op`` by its rule of table ``abstract_eval``, which returns one or a tuple of
+    them."""
+    avals = abstract_eval[op](*[x.aval for x in inputs], **attrs)
     return avals if op.multiple_results else (avals,)
 
 
-def reapplied(value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: Aval | None = None) -> Result:
+def reapplied(
+    value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: ShapedArray | None = None
+) -> Result:
     """The only result of the op of ``value`` on ``inputs``; attributes and aval default to those of ``value``."""
     if value.op is None:
         raise VerifierError(f"{value!r} is made by no op.")

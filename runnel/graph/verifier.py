@@ -83,7 +83,7 @@ def _op(value: Value) -> str:
         return f"does not fit its op: {refused}".rstrip(".")
     if inferred == node.avals and node.avals[value.index] is value.aval:
         return ""
-    return f"should be {', '.join(map(repr, inferred))} by table 'infer'"
+    return f"should be {', '.join(map(repr, inferred))} by table 'abstract_eval'"
 
 
 _RULES: Final = (_constant, _op)

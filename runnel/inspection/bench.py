@@ -12,7 +12,7 @@ from runnel.backends.base import Launch
 from runnel.backends.commands import COMMAND_WORDS
 from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.places import Call, Place, Space
+from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
 from runnel.core.errors import ShapeError
 
 _PATTERNS = (0xA5, 0x5A)
@@ -28,9 +28,9 @@ class Bench:
         self.arena = program.backend.allocate(program.arena_bytes)
         self.arena.ndarray((self.arena.nbytes // 4,), np.float32, writeable=True)[:] = 1.0
         own = len(plan.inputs) - len(last_inputs)
-        self.inputs = [*(filled(place) for place in plan.inputs[:own]), *last_inputs]
-        self.variables = [filled(place) for place in plan.variables.values()]
-        self.outputs = [filled(place) for place in plan.outputs]
+        self.inputs = [*(filled(allocation) for allocation in plan.inputs[:own]), *last_inputs]
+        self.variables = [filled(allocation) for allocation in plan.variables.values()]
+        self.outputs = [filled(allocation) for allocation in plan.outputs]
         self.blocks = [*self.inputs, *self.variables, *self.outputs]
         self._block_of = dict(zip((*plan.inputs, *plan.variables.values(), *plan.outputs), self.blocks, strict=True))
         addresses = [self.arena.address, program.constants.address, *(block.address for block in self.blocks)]
@@ -51,14 +51,14 @@ class Bench:
     def restorer(self, call: Call) -> Callable[[], None] | None:
         """A function that restores the values that ``call`` both reads and writes: repeated, they would grow or
         vanish."""
-        written = {a.place for a in call.accesses if a.writes and a.place.space is not Space.SCRATCH}
+        written = {a.allocation for a in call.accesses if a.writes and a.allocation.space is not MemorySpace.SCRATCH}
         changing = written & {
-            a.place for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode in ("in", "inout")
+            a.allocation for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode in ("in", "inout")
         }
         if not changing:
             return None
-        saved = [(address, place.nbytes, ctypes.string_at(address, place.nbytes)) for place in changing
-                 for address in [self._address(place)]]  # fmt: skip
+        saved = [(address, allocation.nbytes, ctypes.string_at(address, allocation.nbytes)) for allocation in changing
+                 for address in [self._address(allocation)]]  # fmt: skip
 
         def restore() -> None:
             for address, nbytes, content in saved:
@@ -77,19 +77,25 @@ class Bench:
         written = np.flatnonzero(changed)
         return int(written[-1]) + 1 if len(written) else 0
 
-    def _address(self, place: Place) -> int:
-        return self.arena.address + place.offset if place.space is Space.ARENA else self._block_of[place].address
+    def _address(self, allocation: Allocation) -> int:
+        return (
+            self.arena.address + allocation.offset
+            if allocation.space is MemorySpace.ARENA
+            else self._block_of[allocation].address
+        )
 
 
-def filled(place: Place) -> memory.Storage:
+def filled(allocation: Allocation) -> memory.Storage:
     """Memory for an input, Variable or output: floats of ordinary magnitude, integers 0, which are valid indices."""
-    if place.strided:
-        raise ShapeError(f"[measure] input '{place.label}' is not dense; a compiled function's inputs are.")
-    block = memory.allocate(max(place.nbytes, 1))
-    array = block.ndarray((place.size,), place.dtype.numpy, writeable=True)
+    if allocation.strided:
+        raise ShapeError(f"[measure] input '{allocation.label}' is not dense; a compiled function's inputs are.")
+    block = memory.allocate(max(allocation.nbytes, 1))
+    array = block.ndarray((allocation.size,), allocation.dtype.numpy, writeable=True)
     array[:] = 0
-    if place.dtype.is_float:
-        array[:] = np.random.default_rng(place.size).uniform(0.5, 1.5, place.size).astype(place.dtype.numpy)
+    if allocation.dtype.is_float:
+        array[:] = (
+            np.random.default_rng(allocation.size).uniform(0.5, 1.5, allocation.size).astype(allocation.dtype.numpy)
+        )
     return block
 
 

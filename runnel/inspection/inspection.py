@@ -24,7 +24,8 @@ class Inspection:
     """The stages of one program. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
 
     ``program`` is the compiled program, ``plan`` the plan it was built from, ``optimized`` the graph it computes.
-    ``preparation`` computes the inputs that depend on Variables alone, when these have changed; None if there are none.
+    ``hoisted_constants`` computes the inputs that depend on Variables alone, when these have changed; None if there are
+    none.
     """
 
     def __init__(
@@ -33,10 +34,10 @@ class Inspection:
         traced: Graph | None = None,
         passes: Passes | None = None,
         fitted: Callable[[], Fitted] | None = None,
-        preparation: Program | None = None,
+        hoisted_constants: Program | None = None,
     ) -> None:
         self.program = program
-        self.preparation = None if preparation is None else Inspection(preparation)
+        self.hoisted_constants = None if hoisted_constants is None else Inspection(hoisted_constants)
         self._traced = traced
         self._passes = passes
         self._fitted = fitted
@@ -87,7 +88,9 @@ class Inspection:
     def measure(self, seconds: float = 0.01) -> measure.Measurement:
         """Run each call alone and the whole program, for about ``seconds`` each, on separate memory with synthetic
         data."""
-        return measure.measure(self.program, seconds, None if self.preparation is None else self.preparation.program)
+        return measure.measure(
+            self.program, seconds, None if self.hoisted_constants is None else self.hoisted_constants.program
+        )
 
     def as_json(self) -> dict[str, Any]:
         """All but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
@@ -99,7 +102,7 @@ class Inspection:
             "kernels": self.kernels.as_json(),
             "schedule": self.schedule.as_json(),
             "memory": self.memory.as_json(),
-            "preparation": None if self.preparation is None else self.preparation.as_json(),
+            "hoisted_constants": None if self.hoisted_constants is None else self.hoisted_constants.as_json(),
         }
 
     def __str__(self) -> str:
@@ -111,9 +114,10 @@ class Inspection:
             f"predicted {tables.microseconds(schedule.seconds)} µs on one thread\n"
         )
         text = f"{summary}\n{schedule}\n\n{self.memory}"
-        if self.preparation is None:
+        if self.hoisted_constants is None:
             return text
-        return f"{text}\n\nbefore it, when Variables have changed:\n\n{tables.indented(str(self.preparation))}".rstrip()
+        before = tables.indented(str(self.hoisted_constants))
+        return f"{text}\n\nbefore it, when Variables have changed:\n\n{before}".rstrip()
 
     def _repr_html_(self) -> str:
         graph = self.optimized._repr_html_()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.places import Call
+from runnel.compiler.kernels.allocations import Call
 from runnel.compiler.schedule.loop_regions import is_unbounded
 from runnel.core.records import asdict, record, replace
 from runnel.inspection import tables
@@ -60,13 +60,13 @@ class CallTime:
 class Measurement:
     """``seconds`` is the best time of the whole program on its ``threads``, ``arena_touched`` the end of the part of
     the arena that a run writes, in bytes; both None for a program with a loop that might not end with synthetic data.
-    ``preparation`` is the measurement of the program's preparation."""
+    ``hoisted_constants`` is the measurement of the program of its hoisted constants."""
 
     calls: tuple[CallTime, ...]
     seconds: float | None
     threads: int
     arena_touched: int | None
-    preparation: Measurement | None = None
+    hoisted_constants: Measurement | None = None
 
     @property
     def total(self) -> float:
@@ -90,7 +90,7 @@ class Measurement:
             "predicted": self.predicted,
             "threads": self.threads,
             "arena_touched": self.arena_touched,
-            "preparation": None if self.preparation is None else self.preparation.as_json(),
+            "hoisted_constants": None if self.hoisted_constants is None else self.hoisted_constants.as_json(),
         }
 
     def table(self, most: int | None = None) -> str:
@@ -117,19 +117,19 @@ class Measurement:
 
     def __str__(self) -> str:
         text = f"{self.table()}\n{self.summary}"
-        if self.preparation is None:
+        if self.hoisted_constants is None:
             return text
-        return f"before, when Variables have changed:\n{tables.indented(str(self.preparation))}{text}"
+        return f"before, when Variables have changed:\n{tables.indented(str(self.hoisted_constants))}{text}"
 
 
-def measure(program: Program, seconds: float = 0.01, preparation: Program | None = None) -> Measurement:
-    """Time every call, and the whole program, each for about ``seconds``; first its ``preparation``."""
-    if preparation is None:
+def measure(program: Program, seconds: float = 0.01, hoisted_constants: Program | None = None) -> Measurement:
+    """Time every call, and the whole program, each for about ``seconds``; first its ``hoisted_constants``."""
+    if hoisted_constants is None:
         return _measured(Bench(program), seconds)
-    before = Bench(preparation)
+    before = Bench(hoisted_constants)
     first = _measured(before, seconds)
-    prepared = [before.outputs[i] for i in preparation.plan.output_of]
-    return replace(_measured(Bench(program, prepared), seconds), preparation=first)
+    prepared = [before.outputs[i] for i in hoisted_constants.plan.output_of]
+    return replace(_measured(Bench(program, prepared), seconds), hoisted_constants=first)
 
 
 def _measured(bench: Bench, seconds: float) -> Measurement:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.memory.arena import Life
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.rematerialisation import Fitted, Recomputed, counted
@@ -145,24 +145,24 @@ def _repeated(recomputed: Recomputed) -> Repeated:
     )  # fmt: skip
 
 
-def _total(places: Iterable[Place]) -> int:
-    return sum(place.nbytes for place in places)
+def _total(allocations: Iterable[Allocation]) -> int:
+    return sum(allocation.nbytes for allocation in allocations)
 
 
 def _holder(life: Life, calls: list[Call]) -> Holder:
-    place, call = life.place, calls[life.first]
-    node = _value_of(place, call)
-    shape = node.aval.shape if node is not None else (place.size,)
+    allocation, call = life.allocation, calls[life.first]
+    node = _value_of(allocation, call)
+    shape = node.aval.shape if node is not None else (allocation.size,)
     where = node.where if node is not None and node.where else line_of(call)
     return Holder(
-        place.label, shape, place.dtype.name, life.nbytes, place.offset, life.first, life.last, where
+        allocation.label, shape, allocation.dtype.name, life.nbytes, allocation.offset, life.first, life.last, where
     )  # fmt: skip
 
 
-def _value_of(place: Place, call: Call) -> Value | None:
+def _value_of(allocation: Allocation, call: Call) -> Value | None:
     """The node of a place: one of its producer's, with its size, its dtype and preferably its name."""
-    fitting = [n for n in call.nodes if n.aval.size == place.size and n.aval.dtype is place.dtype]
-    named = [n for n in fitting if n.op is not None and n.op.name == place.label]
+    fitting = [n for n in call.nodes if n.aval.size == allocation.size and n.aval.dtype is allocation.dtype]
+    named = [n for n in fitting if n.op is not None and n.op.name == allocation.label]
     for nodes in (named, fitting):
         if nodes:
             return nodes[-1]

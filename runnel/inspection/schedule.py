@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runnel.compiler.kernels.places import Call
+from runnel.compiler.kernels.allocations import Call
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.loop_regions import GUESSED, AnyRegion, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block

@@ -14,7 +14,7 @@ from runnel.loops.ir import Expr
 
 
 @record
-class Pointwise:
+class Elementwise:
     """result[i] = expr(inputs[i]…): ``expr(avals, *Expr, **attrs) -> Expr``. Inputs have the result's shape, or
     sizes of 1 where they are broadcast. ``avals`` are the input avals followed by the result's. ``literal``: constant
     operands are worth compiling into the code."""
@@ -24,14 +24,14 @@ class Pointwise:
 
 
 @record
-class Checked(Pointwise):
-    """A Pointwise of one integer input whose elements must lie in [0, attrs["extent"]) or equal attrs["allowed"]; a
+class BoundsChecked(Elementwise):
+    """A Elementwise of one integer input whose elements must lie in [0, attrs["extent"]) or equal attrs["allowed"]; a
     program that reads another value stops with an error before it changes any state."""
 
 
 @record
-class IndexFunction:
-    """result[i] = expr(n, inputs…): like Pointwise, but the rule also gets an integer that depends on the position,
+class IotaLike:
+    """result[i] = expr(n, inputs…): like Elementwise, but the rule also gets an integer that depends on the position,
     n = Σ steps·i for ``steps(aval of the result, **attrs)``: ``expr(avals, n, *Expr, **attrs)`` (iota, random
     bits). Nothing else of the result's shape may be in the expression: one kernel serves all shapes."""
 
@@ -56,7 +56,7 @@ class View:
 
 
 @record
-class Contraction:
+class DotGeneral:
     """A matrix product: inputs A[..., M, K] and B[..., K, N] (batch axes equal) to [..., M, N]. With ``several``, one
     over attrs["axes"] axes: A[*rows, *inner] and B[*inner, *columns] to [*rows, *columns]; with ``panels``, columns are
     attrs["columns"] and B is packed in panels (``ops.panels``)."""
@@ -87,19 +87,19 @@ class ScatterAdd:
 
 
 @record
-class Buckets:
+class CountingSort:
     """Counting sort of a vector of labels in [0, attrs["rows"]), clamped: the start of each label's positions (rows + 2
     numbers), then the positions, those of equal labels in ascending order."""
 
 
 @record
-class BucketSums:
-    """result[v] = Σ updates[p] over the positions p in bucket v of a table from ``Buckets``. Inputs: the table, its
-    labels, the updates. Fuses with elementwise readers."""
+class SegmentSum:
+    """result[v] = Σ updates[p] over the positions p in bucket v of a table from ``CountingSort``. Inputs: the table,
+    its labels, the updates. Fuses with elementwise readers."""
 
 
 @record
-class Winograd(Contraction):
+class Winograd(DotGeneral):
     """A convolution of x[N, H, W, C] with transformed 3×3 filters[36, C, K] (``ops.winograd``)."""
 
 
@@ -149,6 +149,17 @@ class HostCall:
     """Runs in NumPy through table ``reference``, as a host call of the program (``kernels/host_calls``)."""
 
 
-Elementwise = Pointwise | IndexFunction | Reduction | View | BucketSums
-Rule = Elementwise | Contraction | Concatenation | Gather | ScatterAdd | Buckets | HostCall
+Rule = (
+    Elementwise
+    | IotaLike
+    | Reduction
+    | View
+    | SegmentSum
+    | DotGeneral
+    | Concatenation
+    | Gather
+    | ScatterAdd
+    | CountingSort
+    | HostCall
+)
 Lowering = Any

@@ -183,10 +183,10 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
     own = {id(s) for s in loop.body}
     unsteady.update(s.name for s in inside if isinstance(s, Let) and id(s) not in own)
     written = stored_buffers(loop.body)
-    steady: dict[int, bool] = {}
+    invariant: dict[int, bool] = {}
 
-    def is_steady(expr: Expr) -> bool:
-        known = steady.get(id(expr))
+    def is_invariant(expr: Expr) -> bool:
+        known = invariant.get(id(expr))
         if known is None:
             if isinstance(expr, Ref):
                 known = expr.name not in unsteady
@@ -196,11 +196,11 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
                 known = (
                     expr.buffer not in written
                     and not any(var in unsteady and stride != 0 for var, stride in expr.index.terms)
-                    and all(is_steady(x) for x, _ in expr.index.gathered)
+                    and all(is_invariant(x) for x, _ in expr.index.gathered)
                 )
             else:
-                known = not isinstance(expr, Apply) or all(is_steady(x) for x in expr.args)
-            steady[id(expr)] = known
+                known = not isinstance(expr, Apply) or all(is_invariant(x) for x in expr.args)
+            invariant[id(expr)] = known
         return known
 
     invariants: dict[int, tuple[str, Expr]] = {}
@@ -210,7 +210,7 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
         if id(expr) in visited:
             return
         visited.add(id(expr))
-        if is_steady(expr):
+        if is_invariant(expr):
             if isinstance(expr, Load | Apply):
                 invariants[id(expr)] = ("", expr)
         elif isinstance(expr, Apply):
@@ -222,7 +222,7 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
 
     for stmt in loop.body:
         if isinstance(stmt, Let):
-            if is_steady(stmt.value):
+            if is_invariant(stmt.value):
                 invariants[id(stmt)] = (stmt.name, stmt.value)
                 continue
             unsteady.add(stmt.name)

@@ -1,7 +1,7 @@
 """The Module: a tree of attributes that are Parameters, other Variables (buffers), Modules, or plain Python values.
 
-``parameters()`` and its kin look at the attributes. Setting or deleting one ticks the state clock, so that compiled
-programs look at their guards again. A name that holds a Parameter or a buffer goes on doing so.
+``parameters()`` and its kin look at the attributes. Setting or deleting one advances the state version, so that
+compiled programs look at their guards again. A name that holds a Parameter or a buffer goes on doing so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import LoadReport, clear_gradients
 from runnel.tensor.stateful import StatefulTree
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import STATE_VERSION, Variable
 
 _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
@@ -366,7 +366,7 @@ class Module(Hooks, StatefulTree):
         """Whether ``backward()`` computes gradients for the Parameters."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
-        CLOCK.now += 1
+        STATE_VERSION.now += 1
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, is_too_large
+from runnel.core.avals import Shape, ShapedArray, is_too_large
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import AxisError, DTypeError, ShapeError
@@ -97,14 +97,14 @@ def require_dtype(name: str, dtype: DType, accepted: Sequence[DType]) -> None:
         raise DTypeError(f"[{name}] does not take {dtype.name}; it takes {names}. Cast the operand first.")
 
 
-def require_same_dtype(name: str, *avals: Aval) -> None:
+def require_same_dtype(name: str, *avals: ShapedArray) -> None:
     """DTypeError unless all operands have one dtype."""
     if any(a.dtype is not avals[0].dtype for a in avals):
         names = ", ".join(a.dtype.name for a in avals)
         raise DTypeError(f"[{name}] operands must have one dtype, got {names}; cast them to a common one.")
 
 
-def require_same_rank(name: str, *avals: Aval) -> None:
+def require_same_rank(name: str, *avals: ShapedArray) -> None:
     """ShapeError unless all operands have the same number of dimensions."""
     if any(a.ndim != avals[0].ndim for a in avals):
         shapes = " and ".join(str(a.shape) for a in avals)

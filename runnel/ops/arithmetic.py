@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, bool_
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, lower, reference
+from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.comparison import equal, greater, less
 from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials, per_element
@@ -179,8 +179,8 @@ cost.register(relu_p, per_element)
 axes.register(relu_p, ELEMENTWISE)
 
 
-@infer.rule(relu_p)
-def _relu_infer(x: Aval) -> Aval:
+@abstract_eval.rule(relu_p)
+def _relu_abstract_eval(x: ShapedArray) -> ShapedArray:
     require_dtype("relu", x.dtype, NUMBERS)
     return x
 
@@ -190,7 +190,7 @@ def _relu_expr(avals: Any, x: Expr) -> Expr:
     return Apply(scalar.select, (Apply(scalar.lt, (x, zero), bool_), zero, x), x.dtype)
 
 
-lower.register(relu_p, Pointwise(_relu_expr))
+lower.register(relu_p, Elementwise(_relu_expr))
 
 
 @offered("rn", "functional", "Tensor", "Tensor_")

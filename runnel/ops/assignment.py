@@ -16,7 +16,6 @@ from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, subtract
 from runnel.ops.broadcasting import broadcast_to
-from runnel.ops.buckets import buckets_p
 from runnel.ops.comparison import greater
 from runnel.ops.indexing import scatter_add, take_p
 from runnel.ops.items import cut, first_axis, merged, merged_indices, merged_order
@@ -35,6 +34,7 @@ from runnel.ops.logic import logical_and, where
 from runnel.ops.padding import embedded_in_zeros
 from runnel.ops.pieces import narrow
 from runnel.ops.promotion import lifted
+from runnel.ops.segment_sums import counting_sort_p
 from runnel.ops.views import inverse_order, moveaxis, permute, reshape
 
 
@@ -155,7 +155,7 @@ def _last_named(x: Array, flat: Array, extent: int) -> Array:
         last = np.full(extent, -1)
         last[known.reshape(-1)] = np.arange(count)
         return x.lift(last, int64)
-    table = apply(buckets_p, reshape(flat, (count,)), rows=extent)
+    table = apply(counting_sort_p, reshape(flat, (count,)), rows=extent)
     begin, end = narrow(table, 0, 0, extent), narrow(table, 0, 1, extent)
     at = subtract(end, 1)
     last_of_row = apply(take_p, narrow(table, 0, extent + 2, count), where(greater(at, 0), at, 0), axis=0)

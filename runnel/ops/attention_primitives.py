@@ -11,12 +11,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, float64, int64, uint32
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import Attention, AttentionGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
@@ -56,10 +56,17 @@ reference.register(attention_gradient_p, gradient_reference)
 # --- infer, cost --------------------------------------------------------------------------------------------------
 
 
-@infer.rule(attention_p)
-def _infer(
-    *arrays: Aval, packed: bool, causal: bool, scale: float, masked: bool, limited: bool, dropout: float, ragged: bool
-) -> Aval:
+@abstract_eval.rule(attention_p)
+def _abstract_eval(
+    *arrays: ShapedArray,
+    packed: bool,
+    causal: bool,
+    scale: float,
+    masked: bool,
+    limited: bool,
+    dropout: float,
+    ragged: bool,
+) -> ShapedArray:
     sorted_operands = operands(arrays, packed=packed, masked=masked, limited=limited, dropout=dropout, ragged=ragged)
     main, at = sorted_operands.main, sorted_operands.heads
     require_same_dtype("attention", *main)
@@ -101,9 +108,9 @@ def _infer(
     return aval((at.batch, at.queries, at.heads, at.values), dtype)
 
 
-@infer.rule(attention_gradient_p)
-def _gradient_infer(g: Aval, *arrays: Aval, **attrs: Any) -> tuple[Aval, ...]:
-    result = _infer(*arrays, **attrs)
+@abstract_eval.rule(attention_gradient_p)
+def _gradient_abstract_eval(g: ShapedArray, *arrays: ShapedArray, **attrs: Any) -> tuple[ShapedArray, ...]:
+    result = _abstract_eval(*arrays, **attrs)
     if g is not result:
         raise ShapeError(f"[attention_gradient] the gradient is {g}, and attention's result {result}.")
     if attrs["packed"]:
@@ -112,7 +119,7 @@ def _gradient_infer(g: Aval, *arrays: Aval, **attrs: Any) -> tuple[Aval, ...]:
 
 
 def _flops(products: int) -> Callable[..., int]:
-    def count(*arrays: Aval, **attrs: Any) -> int:
+    def count(*arrays: ShapedArray, **attrs: Any) -> int:
         at = operands(arrays, **attrs).heads
         pairs = at.batch * at.heads * at.queries * at.keys
         return (products * (at.depth + at.values) + 20) * (pairs // 2 if attrs["causal"] else pairs)

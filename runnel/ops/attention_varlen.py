@@ -13,9 +13,9 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import no_tangent
-from runnel.loops.rules import Checked
+from runnel.loops.rules import BoundsChecked
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply, subtract
 from runnel.ops.attention import apply_attention
@@ -28,9 +28,9 @@ from runnel.ops.views import expand_dims, permute, reshape
 def _checked(name: str, doc: str) -> Op:
     """An op that gives its operand, whose elements must lie in [0, extent) or equal allowed."""
     op = Op(name, "x, *, extent, allowed", doc)
-    infer.register(op, lambda x, *, extent, allowed: x)
+    abstract_eval.register(op, lambda x, *, extent, allowed: x)
     reference.register(op, lambda x, *, extent, allowed: x)
-    lower.register(op, Checked(lambda avals, x, *, extent, allowed: x))
+    lower.register(op, BoundsChecked(lambda avals, x, *, extent, allowed: x))
     vjp.register(op, lambda g, out, x, *, extent, allowed: (None,))
     cost.register(op, lambda x, *, extent, allowed: 0)
     jvp.register(op, no_tangent)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import REDUCTION, SIZE, Aligned, AxisRule, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes as axis_rules, cost, expand, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, decompose, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Reduction, View
 from runnel.ops.arguments import Array, as_shape, broadcast_shapes, require_dtype
@@ -30,14 +30,14 @@ axis_rules.register(broadcast_p, Aligned({"shape": Each(SIZE)}))
 cost.register(broadcast_p, lambda x, *, shape: 0)
 
 
-@infer.rule(broadcast_p)
-def _broadcast_infer(x: Aval, *, shape: Shape) -> Aval:
+@abstract_eval.rule(broadcast_p)
+def _broadcast_abstract_eval(x: ShapedArray, *, shape: Shape) -> ShapedArray:
     if len(shape) != x.ndim or any(n not in (1, target) for n, target in zip(x.shape, shape, strict=True)):
         raise ShapeError(f"[broadcast] shape {x.shape} cannot become {shape}: only axes of size 1 can be repeated.")
     return aval(shape, x.dtype)
 
 
-def _broadcast_map(aval_in: Aval, aval_out: Aval, *, shape: Shape) -> list[AxisMap]:
+def _broadcast_map(aval_in: ShapedArray, aval_out: ShapedArray, *, shape: Shape) -> list[AxisMap]:
     return [(0, ((axis, 1),) if n != 1 else ()) for axis, n in enumerate(aval_in.shape)]
 
 
@@ -93,8 +93,8 @@ axis_rules.register(sum_p, REDUCTION)
 vjp.register(sum_p, lambda g, out, x, *, axes: (broadcast_to(g, x.shape),))
 
 
-@infer.rule(sum_p)
-def _sum_infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+@abstract_eval.rule(sum_p)
+def _sum_abstract_eval(x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
     require_dtype("sum", x.dtype, SUMMED)
     return aval(tuple(1 if i in axes else n for i, n in enumerate(x.shape)), x.dtype)
 
@@ -116,9 +116,9 @@ cost.register(cast_reduce_p, lambda x, *, reduction, dtype, axes: x.size)
 axis_rules.register(cast_reduce_p, REDUCTION)
 
 
-@infer.rule(cast_reduce_p)
-def _cast_reduce_infer(x: Aval, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> Aval:
-    result: Aval = infer[Op.registry[reduction]](aval(x.shape, dtype), axes=axes)
+@abstract_eval.rule(cast_reduce_p)
+def _cast_reduce_abstract_eval(x: ShapedArray, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> ShapedArray:
+    result: ShapedArray = abstract_eval[Op.registry[reduction]](aval(x.shape, dtype), axes=axes)
     return result
 
 
@@ -127,7 +127,7 @@ def _cast_reduce_reference(x: Any, *, reduction: str, dtype: DType, axes: tuple[
     return reference[Op.registry[reduction]](reference[cast_p](x, dtype=dtype), axes=axes)
 
 
-@expand.rule(cast_reduce_p)
+@decompose.rule(cast_reduce_p)
 def _cast_reduce_expand(x: Array, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> Array:
     return apply(Op.registry[reduction], cast(x, dtype), axes=axes)
 

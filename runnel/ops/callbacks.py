@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import LOOPED
 from runnel.core.dtypes import bool_
 from runnel.core.errors import ArgumentError, GradientError
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.graph.hashing import Identified
 from runnel.loops.rules import HostCall
@@ -28,7 +28,7 @@ class Callback(Identified):
 
     __slots__ = ("_identity", "function", "name", "results")
 
-    def __init__(self, function: Callable[..., Sequence[Any]], results: tuple[Aval, ...], name: str) -> None:
+    def __init__(self, function: Callable[..., Sequence[Any]], results: tuple[ShapedArray, ...], name: str) -> None:
         self.function = function
         self.results = results
         self.name = name
@@ -55,8 +55,8 @@ jvp.register(callback_p, TRANSPOSED)  # which says that there is none
 cost.register(callback_p, lambda *operands, callback, ordered: 0)
 
 
-@infer.rule(callback_p)
-def _infer(*operands: Aval, callback: Callback, ordered: bool) -> tuple[Aval, ...]:
+@abstract_eval.rule(callback_p)
+def _abstract_eval(*operands: ShapedArray, callback: Callback, ordered: bool) -> tuple[ShapedArray, ...]:
     return (*callback.results, TOKEN) if ordered else callback.results
 
 
@@ -74,7 +74,7 @@ def _vjp(gs: Any, outs: Any, *operands: Array, **attrs: Any) -> tuple[Any, ...]:
     )
 
 
-def as_expected(name: str, result: Any, expected: Aval) -> Any:
+def as_expected(name: str, result: Any, expected: ShapedArray) -> Any:
     """What a user's function gave, as an array of ``expected``'s shape and dtype; ArgumentError if it has another."""
     array = np.asarray(result)
     if array.shape != expected.shape or array.dtype != expected.dtype.numpy:

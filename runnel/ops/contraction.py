@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, cost, expand, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, decompose, jvp, lower, reference, vjp
 from runnel.core.tangents import bilinear
-from runnel.loops.rules import Contraction
+from runnel.loops.rules import DotGeneral
 from runnel.ops.arguments import (
     Array,
     Operand,
@@ -41,14 +41,14 @@ from runnel.ops.reductions import sum
 from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows, squeeze, transpose
 
 matmul_p = Op("matmul", "x, y", "The matrix products of x[..., M, K] with y[..., K, N], whose batch axes are equal.")
-lower.register(matmul_p, Contraction())
-expand.register(matmul_p, lambda x, y: expanded(matmul_p, x, y))
+lower.register(matmul_p, DotGeneral())
+decompose.register(matmul_p, lambda x, y: expanded(matmul_p, x, y))
 jvp.register(matmul_p, bilinear(matmul_p))
 cost.register(matmul_p, lambda x, y: 2 * x.size * y.shape[-1])
 
 
-@infer.rule(matmul_p)
-def _matmul_infer(x: Aval, y: Aval) -> Aval:
+@abstract_eval.rule(matmul_p)
+def _matmul_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     require_same_dtype("matmul", x, y)
     require_dtype("matmul", x.dtype, OPERAND_DTYPES)
     require_same_rank("matmul", x, y)
@@ -90,14 +90,14 @@ tensordot_p = Op(
     "x, y, *, axes",
     "The product of x[*rows, *inner] with y[*inner, *columns], summed over the last ``axes`` axes of x.",
 )
-lower.register(tensordot_p, Contraction(several=True))
-expand.register(tensordot_p, lambda x, y, *, axes: expanded(tensordot_p, x, y, axes=axes))
+lower.register(tensordot_p, DotGeneral(several=True))
+decompose.register(tensordot_p, lambda x, y, *, axes: expanded(tensordot_p, x, y, axes=axes))
 jvp.register(tensordot_p, bilinear(tensordot_p))
 cost.register(tensordot_p, lambda x, y, *, axes: 2 * x.size * math.prod(y.shape[axes:]))
 
 
-@infer.rule(tensordot_p)
-def _tensordot_infer(x: Aval, y: Aval, *, axes: int) -> Aval:
+@abstract_eval.rule(tensordot_p)
+def _tensordot_abstract_eval(x: ShapedArray, y: ShapedArray, *, axes: int) -> ShapedArray:
     require_same_dtype("tensordot", x, y)
     require_dtype("tensordot", x.dtype, OPERAND_DTYPES)
     if not 0 <= axes <= min(x.ndim, y.ndim) or x.shape[x.ndim - axes :] != y.shape[:axes]:

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, GradientError, ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, lower, reference, vjp
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph
 from runnel.graph.interpreter import run
 from runnel.loops.rules import Cond, Scan, While
 from runnel.ops.arguments import Array
 
-Avals = tuple[Aval, ...]
+Avals = tuple[ShapedArray, ...]
 
 # --- scan ---------------------------------------------------------------------------------------------------------
 
@@ -33,8 +33,10 @@ scan_p = Op(
 lower.register(scan_p, Scan())
 
 
-@infer.rule(scan_p)
-def _scan_infer(*inputs: Aval, body: Body, constants: int, carries: int, length: int, reverse: bool) -> Avals:
+@abstract_eval.rule(scan_p)
+def _scan_abstract_eval(
+    *inputs: ShapedArray, body: Body, constants: int, carries: int, length: int, reverse: bool
+) -> Avals:
     xs = inputs[constants + carries :]
     if any(x.ndim == 0 or x.shape[0] != length for x in xs):
         raise ShapeError(f"[scan] xs of shapes {', '.join(str(x.shape) for x in xs)} need a first axis of {length}.")
@@ -44,12 +46,12 @@ def _scan_infer(*inputs: Aval, body: Body, constants: int, carries: int, length:
     return (*results[:carries], *(stacked(y, length) for y in results[carries:]))
 
 
-def stacked(x: Aval, length: int) -> Aval:
+def stacked(x: ShapedArray, length: int) -> ShapedArray:
     """``length`` values like ``x``, along a new axis 0."""
     return aval((length, *x.shape), x.dtype, x.device)
 
 
-def unstacked(x: Aval) -> Aval:
+def unstacked(x: ShapedArray) -> ShapedArray:
     """One of the values that are stacked along axis 0."""
     return aval(x.shape[1:], x.dtype, x.device)
 
@@ -69,7 +71,7 @@ def _scan_reference(
 
 
 @cost.rule(scan_p)
-def _scan_cost(*inputs: Aval, body: Body, length: int, **attrs: Any) -> int:
+def _scan_cost(*inputs: ShapedArray, body: Body, length: int, **attrs: Any) -> int:
     return length * graph_cost(body.graph)
 
 
@@ -84,8 +86,8 @@ while_p = Op(
 lower.register(while_p, While())
 
 
-@infer.rule(while_p)
-def _while_infer(*inputs: Aval, cond: Body, body: Body, constants: int, carries: int) -> Avals:
+@abstract_eval.rule(while_p)
+def _while_abstract_eval(*inputs: ShapedArray, cond: Body, body: Body, constants: int, carries: int) -> Avals:
     for graph in (cond.graph, body.graph):
         _require_inputs("while_loop", graph, inputs)
     decides = [node.aval for node in cond.graph.outputs]
@@ -105,7 +107,7 @@ def _while_reference(*inputs: Any, cond: Body, body: Body, constants: int, carri
 
 
 @cost.rule(while_p)
-def _while_cost(*inputs: Aval, cond: Body, body: Body, **attrs: Any) -> int:
+def _while_cost(*inputs: ShapedArray, cond: Body, body: Body, **attrs: Any) -> int:
     """Of one iteration: how many there will be is known by none."""
     return graph_cost(cond.graph) + graph_cost(body.graph)
 
@@ -129,8 +131,8 @@ cond_p = Op(
 lower.register(cond_p, Cond())
 
 
-@infer.rule(cond_p)
-def _cond_infer(predicate: Aval, *operands: Aval, then: Body, otherwise: Body) -> Avals:
+@abstract_eval.rule(cond_p)
+def _cond_abstract_eval(predicate: ShapedArray, *operands: ShapedArray, then: Body, otherwise: Body) -> Avals:
     if predicate is not aval((), bool_):
         raise DTypeError(f"[cond] the predicate must be one bool; it is {predicate}.")
     for graph in (then.graph, otherwise.graph):
@@ -148,7 +150,7 @@ def _cond_reference(predicate: Any, *operands: Any, then: Body, otherwise: Body)
 
 
 @cost.rule(cond_p)
-def _cond_cost(predicate: Aval, *operands: Aval, then: Body, otherwise: Body) -> int:
+def _cond_cost(predicate: ShapedArray, *operands: ShapedArray, then: Body, otherwise: Body) -> int:
     return max(graph_cost(then.graph), graph_cost(otherwise.graph))
 
 
@@ -164,12 +166,12 @@ def graph_cost(graph: Graph) -> int:
     return total
 
 
-def _require_inputs(name: str, graph: Graph, operands: Sequence[Aval]) -> None:
+def _require_inputs(name: str, graph: Graph, operands: Sequence[ShapedArray]) -> None:
     expected = [node.aval for node in graph.inputs]
     if expected != list(operands):
         raise ShapeError(f"[{name}] the body takes {expected}; it was given {list(operands)}.")
 
 
-def _require_carries(name: str, before: Sequence[Aval], after: Sequence[Aval]) -> None:
+def _require_carries(name: str, before: Sequence[ShapedArray], after: Sequence[ShapedArray]) -> None:
     if list(before) != list(after):
         raise ShapeError(f"[{name}] the carries must stay as they are; {list(before)} became {list(after)}.")

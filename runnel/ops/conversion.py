@@ -6,25 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_
 from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops import scalar
 from runnel.loops.ir import Apply
-from runnel.loops.rules import Pointwise, View
+from runnel.loops.rules import Elementwise, View
 from runnel.ops.arguments import Array
 
 # --- cast ---------------------------------------------------------------------------------------------------------
 
 cast_p = Op("cast", "x, *, dtype", "x in another dtype. Float to integer truncates and saturates, NaN gives 0.")
-infer.register(cast_p, lambda x, *, dtype: aval(x.shape, dtype))
-lower.register(cast_p, Pointwise(lambda avals, x, *, dtype: Apply(scalar.cast, (x,), dtype)))
+abstract_eval.register(cast_p, lambda x, *, dtype: aval(x.shape, dtype))
+lower.register(cast_p, Elementwise(lambda avals, x, *, dtype: Apply(scalar.cast, (x,), dtype)))
 cost.register(cast_p, lambda x, *, dtype: 0)
 axes.register(cast_p, ELEMENTWISE)
 
@@ -69,7 +69,7 @@ def cast(x: Array, dtype: Any) -> Array:
 # --- stop_gradient ------------------------------------------------------------------------------------------------
 
 stop_gradient_p = Op("stop_gradient", "x", "x, through which no gradient flows.")
-infer.register(stop_gradient_p, lambda x: x)
+abstract_eval.register(stop_gradient_p, lambda x: x)
 reference.register(stop_gradient_p, lambda x: x)
 vjp.register(stop_gradient_p, lambda g, out, x: (None,))
 cost.register(stop_gradient_p, lambda x: 0)
@@ -77,7 +77,7 @@ axes.register(stop_gradient_p, ELEMENTWISE)
 jvp.register(stop_gradient_p, no_tangent)
 
 
-def _identity(aval_in: Aval, aval_out: Aval) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
+def _identity(aval_in: ShapedArray, aval_out: ShapedArray) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
     return [(0, ((axis, 1),)) for axis in range(aval_in.ndim)]
 
 

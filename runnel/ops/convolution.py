@@ -1,7 +1,7 @@
 """Convolutions over one, two or three spatial axes: the primitive and its two transposes, one for each operand.
 
 They take PyTorch's shapes, x[N, C, *sizes] and w[K, C/groups, *kernel], and are made of simpler ops in
-``convolution_rules.py`` (table ``expand``); of bfloat16 they give float32, as products of matrices do. Each is
+``convolution_rules.py`` (table ``decompose``); of bfloat16 they give float32, as products of matrices do. Each is
 bilinear, and the gradients of each are the other two. As in all networks, "convolution" is correlation: the kernel is
 not flipped.
 """
@@ -14,16 +14,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, jvp, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, jvp, reference, vjp
 from runnel.core.tangents import bilinear
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.dots import OPERAND_DTYPES, sum_dtype, summed
+from runnel.ops.im2col import effective_size, positions_along
 from runnel.ops.spatial import Pairs
-from runnel.ops.windows import effective_size, positions_along
 
 AUTO: Final = "auto"
 DIRECT: Final = "direct"
@@ -73,7 +73,7 @@ def _out_shape(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs
     return tuple(positions_along(n, *each) for n, *each in zip(padded, kernel, stride, dilation, strict=True))
 
 
-def _require_operands(op: Op, first: Aval, second: Aval) -> None:
+def _require_operands(op: Op, first: ShapedArray, second: ShapedArray) -> None:
     require_same_dtype(op.name, first, second)
     require_dtype(op.name, first.dtype, OPERAND_DTYPES)
     if first.ndim != second.ndim or not 3 <= first.ndim <= 5:
@@ -95,20 +95,27 @@ def _require_groups(op: Op, channels: int, results: int, groups: int, per_group:
         )
 
 
-@infer.rule(convolution_p)
-def _convolution_infer(
-    x: Aval, w: Aval, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
-) -> Aval:
+@abstract_eval.rule(convolution_p)
+def _convolution_abstract_eval(
+    x: ShapedArray,
+    w: ShapedArray,
+    *,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
+) -> ShapedArray:
     _require_operands(convolution_p, x, w)
     _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1])
     out_size = _out_shape(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
     return aval((x.shape[0], w.shape[0], *out_size), sum_dtype(x.dtype))
 
 
-@infer.rule(convolution_input_gradient_p)
-def _input_gradient_infer(
-    g: Aval,
-    w: Aval,
+@abstract_eval.rule(convolution_input_gradient_p)
+def _input_gradient_abstract_eval(
+    g: ShapedArray,
+    w: ShapedArray,
     *,
     size: Shape,
     stride: Shape,
@@ -116,7 +123,7 @@ def _input_gradient_infer(
     dilation: Shape,
     groups: int,
     algorithm: str = AUTO,
-) -> Aval:
+) -> ShapedArray:
     op = convolution_input_gradient_p
     _require_operands(op, g, w)
     _require_groups(op, w.shape[1] * groups, w.shape[0], groups, None)
@@ -129,10 +136,10 @@ def _input_gradient_infer(
     return aval((g.shape[0], w.shape[1] * groups, *size), sum_dtype(g.dtype))
 
 
-@infer.rule(convolution_weight_gradient_p)
-def _weight_gradient_infer(
-    x: Aval,
-    g: Aval,
+@abstract_eval.rule(convolution_weight_gradient_p)
+def _weight_gradient_abstract_eval(
+    x: ShapedArray,
+    g: ShapedArray,
     *,
     kernel: Shape,
     stride: Shape,
@@ -140,7 +147,7 @@ def _weight_gradient_infer(
     dilation: Shape,
     groups: int,
     algorithm: str = AUTO,
-) -> Aval:
+) -> ShapedArray:
     op = convolution_weight_gradient_p
     _require_operands(op, x, g)
     _require_groups(op, x.shape[1], g.shape[1], groups, None)
@@ -271,16 +278,16 @@ def _weight_gradient_reference(
 
 
 @cost.rule(convolution_p)
-def _convolution_cost(x: Aval, w: Aval, **attrs: Any) -> int:
-    result = infer[convolution_p](x, w, **attrs)
+def _convolution_cost(x: ShapedArray, w: ShapedArray, **attrs: Any) -> int:
+    result = abstract_eval[convolution_p](x, w, **attrs)
     return 2 * result.size * math.prod(w.shape[1:])
 
 
 @cost.rule(convolution_input_gradient_p)
-def _input_gradient_cost(g: Aval, w: Aval, **attrs: Any) -> int:
+def _input_gradient_cost(g: ShapedArray, w: ShapedArray, **attrs: Any) -> int:
     return 2 * g.size * math.prod(w.shape[1:])
 
 
 @cost.rule(convolution_weight_gradient_p)
-def _weight_gradient_cost(x: Aval, g: Aval, *, kernel: Shape, groups: int, **attrs: Any) -> int:
+def _weight_gradient_cost(x: ShapedArray, g: ShapedArray, *, kernel: Shape, groups: int, **attrs: Any) -> int:
     return 2 * g.size * (x.shape[1] // groups) * math.prod(kernel)

@@ -1,4 +1,4 @@
-"""Decompositions of convolutions (table ``expand``): channels-last contractions over windows, which are views.
+"""Decompositions of convolutions (table ``decompose``): channels-last contractions over windows, which are views.
 
 Data between two convolutions stays channels-last: the pass ``sink_permutes`` removes the changes of order in between.
 Which algorithm runs is decided by shapes alone.
@@ -17,7 +17,7 @@ from runnel.core.avals import Shape, aval
 from runnel.core.axes import LOOPED, batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bfloat16, float32
-from runnel.core.tables import axes, expand
+from runnel.core.tables import axes, decompose
 from runnel.ops import winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, multiply
@@ -33,12 +33,12 @@ from runnel.ops.convolution import (
 )
 from runnel.ops.creation_like import full_like
 from runnel.ops.dots import in_float32, operand_dtype, sum_dtype
+from runnel.ops.im2col import channels_first, channels_last, im2col, kernel_slices, positions_along
 from runnel.ops.padding import pad, zero_extended
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p, stack
 from runnel.ops.reductions import sum
 from runnel.ops.spatial import Pairs
 from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows
-from runnel.ops.windows import channels_first, channels_last, positions_along, tap_slices, windows
 
 FEW_CHANNELS: Final = 8  # channels in times channels out of a group that is too small for a contraction
 FEW_TERMS: Final = 64  # summed in one expression
@@ -71,7 +71,7 @@ def _wants_float32(x: Array, algorithm: str) -> bool:
 # --- forward ------------------------------------------------------------------------------------------------------
 
 
-@expand.rule(convolution_p)
+@decompose.rule(convolution_p)
 def _convolution(
     x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
 ) -> Array:
@@ -96,7 +96,7 @@ def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -
     kernel = w.shape[2:]
     if sum_form(x.shape[-1], w.shape[0], kernel, groups) is Algorithm.TAPS:
         return _tap_by_tap(x, w, stride, dilation, groups)
-    patches = windows(x, kernel, stride, dilation)
+    patches = im2col(x, kernel, stride, dilation)
     weight = permute(w, (*range(2, w.ndim), 1, 0))
     inputs, results = x.shape[-1] // groups, w.shape[0] // groups
     parts = [
@@ -115,7 +115,7 @@ def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int)
     inputs, results = x.shape[-1] // groups, w.shape[0] // groups
     weight = permute(reshape(w, (groups, results, inputs, math.prod(kernel))), (3, 2, 0, 1))
     terms: list[Array] = []
-    slices = tap_slices(x, kernel, stride, dilation)
+    slices = kernel_slices(x, kernel, stride, dilation)
     if not inputs:
         return full_like(x, 0, (*slices[0].shape[:-1], groups * results))
     for tap, region in enumerate(slices):
@@ -131,7 +131,7 @@ def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int)
 # --- backward: weights --------------------------------------------------------------------------------------------
 
 
-@expand.rule(convolution_weight_gradient_p)
+@decompose.rule(convolution_weight_gradient_p)
 def _weight_gradient(
     x: Array,
     g: Array,
@@ -155,7 +155,7 @@ def _weight_gradient(
     padded = _covered(padded, cotangent.shape[1:-1], kernel, stride, dilation)
     if sum_form(padded.shape[-1], cotangent.shape[-1], kernel, groups) is Algorithm.TAPS:
         return _weights_tap_by_tap(padded, cotangent, kernel, stride, dilation, groups)
-    patches = windows(padded, kernel, stride, dilation)
+    patches = im2col(padded, kernel, stride, dilation)
     by_tap = permute(patches, (*range(spatial + 1, 2 * spatial + 2), *range(spatial + 1)))
     parts = [
         contract_windows(
@@ -182,7 +182,7 @@ def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilati
     cotangent = reshape(g, (*g.shape[:-1], groups, results))
     spatial = tuple(range(1, g.ndim - 1))
     rows: list[Array] = []
-    for region in tap_slices(x, kernel, stride, dilation):
+    for region in kernel_slices(x, kernel, stride, dilation):
         split = reshape(region, (*region.shape[:-1], groups, inputs))
         for channel in range(inputs):
             product = multiply(narrow(split, -1, channel, 1), cotangent)
@@ -215,7 +215,7 @@ def phases(extent: int, stride: int, dilation: int) -> list[Phase]:
     return result
 
 
-@expand.rule(convolution_input_gradient_p)
+@decompose.rule(convolution_input_gradient_p)
 def _input_gradient(
     g: Array,
     w: Array,

@@ -17,10 +17,10 @@ from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
 from runnel.ops.dots import operand_dtype, sum_dtype
+from runnel.ops.im2col import channels_first, channels_last, effective_size
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.ops.views import reshape
-from runnel.ops.windows import channels_first, channels_last, effective_size
 
 __all__ = ["conv", "conv_transpose", "convolution_rules"]
 

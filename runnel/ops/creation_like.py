@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import as_dtype, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
-from runnel.loops.rules import IndexFunction
+from runnel.loops.rules import IotaLike
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
 from runnel.ops.family import NUMBERS
@@ -84,8 +84,8 @@ class _Counted(Aligned):
 axes.register(iota_p, _Counted({"shape": Each(SIZE), "axis": One()}))
 
 
-@infer.rule(iota_p)
-def _iota_infer(start: Aval, *, shape: Shape, axis: int) -> Aval:
+@abstract_eval.rule(iota_p)
+def _iota_abstract_eval(start: ShapedArray, *, shape: Shape, axis: int) -> ShapedArray:
     require_dtype("iota", start.dtype, NUMBERS)
     if start.shape != (1,) * len(shape) or not 0 <= axis < len(shape):
         raise ShapeError(f"[iota] start of shape {start.shape} and axis {axis} do not fit the shape {shape}.")
@@ -98,7 +98,7 @@ def _iota_reference(start: Any, *, shape: Shape, axis: int) -> Any:
     return (np.zeros(shape, start.dtype) + (start + column.astype(start.dtype))).astype(start.dtype, copy=False)
 
 
-def _iota_steps(result: Aval, *, shape: Shape, axis: int) -> Shape:
+def _iota_steps(result: ShapedArray, *, shape: Shape, axis: int) -> Shape:
     return tuple(int(a == axis) for a in range(result.ndim))
 
 
@@ -107,7 +107,7 @@ def _iota_expr(avals: Any, position: Expr, start: Expr, *, shape: Shape, axis: i
     return Apply(scalar.add, (start, here), start.dtype)
 
 
-lower.register(iota_p, IndexFunction(_iota_expr, _iota_steps))
+lower.register(iota_p, IotaLike(_iota_expr, _iota_steps))
 
 
 @offered("rn")

@@ -1,8 +1,8 @@
 """Products of bfloat16: their accumulation dtype, and the machines with instructions for them.
 
 A product of two bfloat16 is exact in float32. Machines with dot instructions take such factors as they are. For others
-functions convert them to float32 first, where :func:`operand_dtype` says so; and rules of table ``expand`` convert what
-functions did not.
+functions convert them to float32 first, where :func:`operand_dtype` says so; and rules of table ``decompose`` convert
+what functions did not.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dtypes import FLOATS, INTEGERS, REAL, bool_
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Rule, Tangents
 from runnel.loops.ir import Apply, Expr
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from runnel.loops.scalar import ScalarOp
 from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype, require_same_rank
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
@@ -39,7 +39,7 @@ def elementwise(
     accepts = frozenset(accepted)
     gives_bool = scalar_op.result == "bool"
 
-    def infer_rule(*avals: Aval) -> Aval:
+    def abstract_eval_rule(*avals: ShapedArray) -> ShapedArray:
         first = avals[0]
         if first.dtype not in accepts:
             require_dtype(op.name, first.dtype, accepted)
@@ -48,18 +48,18 @@ def elementwise(
             return first
         return aval(shape, bool_ if gives_bool else first.dtype)
 
-    def expr(avals: Sequence[Aval], *xs: Expr) -> Expr:
+    def expr(avals: Sequence[ShapedArray], *xs: Expr) -> Expr:
         computed = scalar_op if of_bools is None or xs[0].dtype is not bool_ else of_bools
         return Apply(computed, xs, avals[-1].dtype)
 
-    infer.register(op, infer_rule)
+    abstract_eval.register(op, abstract_eval_rule)
     reference.register(op, in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))
-    lower.register(op, Pointwise(expr, literal))
+    lower.register(op, Elementwise(expr, literal))
     cost.register(op, per_element)
     axes.register(op, ELEMENTWISE)
 
 
-def meeting_shape(op: Op, *avals: Aval) -> tuple[int, ...]:
+def meeting_shape(op: Op, *avals: ShapedArray) -> tuple[int, ...]:
     """The broadcast shape of operands of equal dtype and rank."""
     first = avals[0]
     if len(avals) == 1 or all(a is first for a in avals):
@@ -69,7 +69,7 @@ def meeting_shape(op: Op, *avals: Aval) -> tuple[int, ...]:
     return broadcast_shapes(op.name, *(a.shape for a in avals))
 
 
-def per_element(*avals: Aval, **attrs: Any) -> int:
+def per_element(*avals: ShapedArray, **attrs: Any) -> int:
     """One operation for each element of the result (table ``cost``)."""
     size = 1
     for n in broadcast_shapes("cost", *(a.shape for a in avals)):

@@ -11,19 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE, LOOPED, batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, float64, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, expand, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, decompose, jvp, lower, reference, vjp
 from runnel.core.tangents import linear, no_tangent
-from runnel.loops.rules import Checked, Gather, ScatterAdd
+from runnel.loops.rules import BoundsChecked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import add, maximum, minimum, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
-from runnel.ops.buckets import bucket_sums, bucket_sums_p, buckets_p
 from runnel.ops.comparison import equal, less
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like, iota
@@ -31,6 +30,7 @@ from runnel.ops.family import NUMBERS
 from runnel.ops.logic import where
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.reductions import sum
+from runnel.ops.segment_sums import counting_sort_p, segment_sum_p, segment_sums
 from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows
 
 # --- take ---------------------------------------------------------------------------------------------------------
@@ -43,8 +43,8 @@ jvp.register(take_p, linear(take_p))
 cost.register(take_p, lambda x, indices, *, axis: 0)
 
 
-@infer.rule(take_p)
-def _take_infer(x: Aval, indices: Aval, *, axis: int) -> Aval:
+@abstract_eval.rule(take_p)
+def _take_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int) -> ShapedArray:
     require_dtype("take", indices.dtype, INTEGERS)
     if not 0 <= axis < x.ndim:
         raise ShapeError(f"[take] axis {axis} is no axis of shape {x.shape}.")
@@ -168,9 +168,9 @@ def picked(x: Array, index: Array, axis: int) -> Array:
 
 
 label_p = Op("label", "x, *, extent, allowed", "x, whose elements must lie in [0, extent) or equal allowed.")
-infer.register(label_p, lambda x, *, extent, allowed: x)
+abstract_eval.register(label_p, lambda x, *, extent, allowed: x)
 reference.register(label_p, lambda x, *, extent, allowed: x)
-lower.register(label_p, Checked(lambda avals, x, *, extent, allowed: x))
+lower.register(label_p, BoundsChecked(lambda avals, x, *, extent, allowed: x))
 vjp.register(label_p, lambda g, out, x, *, extent, allowed: (None,))
 cost.register(label_p, lambda x, *, extent, allowed: 0)
 jvp.register(label_p, no_tangent)
@@ -200,8 +200,8 @@ jvp.register(scatter_add_p, linear(scatter_add_p, 1))
 cost.register(scatter_add_p, lambda indices, updates, *, shape: updates.size)
 
 
-@infer.rule(scatter_add_p)
-def _scatter_infer(indices: Aval, updates: Aval, *, shape: Shape) -> Aval:
+@abstract_eval.rule(scatter_add_p)
+def _scatter_abstract_eval(indices: ShapedArray, updates: ShapedArray, *, shape: Shape) -> ShapedArray:
     require_dtype("scatter_add", indices.dtype, INTEGERS)
     require_dtype("scatter_add", updates.dtype, NUMBERS)
     if indices.ndim != 1 or updates.shape != (indices.size, *shape[1:]) or not shape:
@@ -237,30 +237,30 @@ def _scatter_batched(size: int, indices: Array, updates: Array, *, shape: Shape)
     return split_rows(summed, size, shape[0])
 
 
-@expand.rule(scatter_add_p)
+@decompose.rule(scatter_add_p)
 def _scatter_expand(indices: Array, updates: Array, *, shape: Shape) -> Array | None:
     """Long sums need the pairwise order of buckets. Rows of one column, for which the sort would cost more than the
     sums, are added up in order instead: integers exactly, float32 in float64."""
     if not updates.size:
         return None
     if math.prod(shape[1:]) > 1 or updates.dtype is float64:
-        return bucket_sums(indices, updates, shape)
+        return segment_sums(indices, updates, shape)
     if updates.dtype is float32:
         return cast(apply(scatter_add_p, indices, cast(updates, float64), shape=shape), float32)
     return None
 
 
-jvp.register(bucket_sums_p, linear(bucket_sums_p, 2))
-axes.register(bucket_sums_p, LOOPED)
-jvp.register(buckets_p, no_tangent)
+jvp.register(segment_sum_p, linear(segment_sum_p, 2))
+axes.register(segment_sum_p, LOOPED)
+jvp.register(counting_sort_p, no_tangent)
 
 
-@batching(buckets_p)
+@batching(counting_sort_p)
 def _buckets_batched(size: int, segment_ids: Array, *, rows: int) -> Array:
     """One sort of all elements' labels; of its parts each begins where the element does."""
     n = segment_ids.shape[1]
     clipped = minimum(maximum(cast(segment_ids, int64), 0), rows - 1)
-    table = apply(buckets_p, reshape(own_rows(clipped, rows), (size * n,)), rows=size * rows)
+    table = apply(counting_sort_p, reshape(own_rows(clipped, rows), (size * n,)), rows=size * rows)
     first = multiply(iota(clipped, (size, 1), 0), n)
     begins = reshape(narrow(table, 0, 0, size * rows), (size, rows))
     end = full_like(first, n)
@@ -268,7 +268,7 @@ def _buckets_batched(size: int, segment_ids: Array, *, rows: int) -> Array:
     return concat_same([subtract(begins, first), end, end, subtract(positions, first)], 1)
 
 
-@vjp.rule(bucket_sums_p)
+@vjp.rule(segment_sum_p)
 def _sums_vjp(
     g: Array, out: Array, table: Array, segment_ids: Array, updates: Array, *, shape: Shape
 ) -> tuple[None, None, Array]:

@@ -15,13 +15,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, float32, float64, real_of
 from runnel.core.errors import GradientError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, complex_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype
@@ -60,14 +60,14 @@ def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int
     jvp.register(op, TRANSPOSED)
     reference.register(op, _lapack(op.name, function))
 
-    def count(x: Aval, *others: Aval, **attrs: Any) -> int:
+    def count(x: ShapedArray, *others: ShapedArray, **attrs: Any) -> int:
         m, n = x.shape[-2:]
         return (x.size // max(m * n, 1)) * flops(m, n, min(m, n))
 
     cost.register(op, count)
 
 
-def require_matrices(name: str, x: Aval, *, square: bool = False) -> tuple[int, int]:
+def require_matrices(name: str, x: ShapedArray, *, square: bool = False) -> tuple[int, int]:
     require_dtype(name, x.dtype, _FIELDS)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(f"[{name}] needs {'square ' * square}matrices in the last two axes; got shape {x.shape}.")
@@ -103,8 +103,8 @@ solve_p = Op("solve", "a, b", "x with a·x = b, for square a[..., n, n] and b[..
 host_op(solve_p, np.linalg.solve, lambda m, n, k: 2 * n**3 // 3)
 
 
-@infer.rule(solve_p)
-def _solve_infer(a: Aval, b: Aval) -> Aval:
+@abstract_eval.rule(solve_p)
+def _solve_abstract_eval(a: ShapedArray, b: ShapedArray) -> ShapedArray:
     n, _ = require_matrices("solve", a, square=True)
     require_same_dtype("solve", a, b)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
@@ -135,8 +135,8 @@ eigh_p = Op(
 host_op(eigh_p, lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")), lambda m, n, k: 9 * n**3)
 
 
-@infer.rule(eigh_p)
-def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
+@abstract_eval.rule(eigh_p)
+def _eigh_abstract_eval(a: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ShapedArray]:
     require_matrices("eigh", a, square=True)
     return aval(a.shape[:-1], real_of(a.dtype)), a
 
@@ -171,8 +171,8 @@ host_op(
 )  # fmt: skip
 
 
-@infer.rule(qr_p)
-def _qr_infer(a: Aval, *, complete: bool) -> tuple[Aval, Aval]:
+@abstract_eval.rule(qr_p)
+def _qr_abstract_eval(a: ShapedArray, *, complete: bool) -> tuple[ShapedArray, ShapedArray]:
     m, n = require_matrices("qr", a)
     k = m if complete else min(m, n)
     return aval((*a.shape[:-2], m, k), a.dtype), aval((*a.shape[:-2], k, n), a.dtype)
@@ -219,8 +219,8 @@ svd_p = Op(
 host_op(svd_p, lambda a, *, full: tuple(np.linalg.svd(a, full)), lambda m, n, k: 20 * m * n * k)
 
 
-@infer.rule(svd_p)
-def _svd_infer(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
+@abstract_eval.rule(svd_p)
+def _svd_abstract_eval(a: ShapedArray, *, full: bool) -> tuple[ShapedArray, ShapedArray, ShapedArray]:
     m, n = require_matrices("svd", a)
     k, batch = min(m, n), a.shape[:-2]
     u, vh = ((m, m), (n, n)) if full else ((m, k), (k, n))

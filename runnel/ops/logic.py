@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, bool_
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, lower, reference
+from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, broadcast_shapes, require_same_dtype, require_same_rank
 from runnel.ops.broadcasting import with_rank
 from runnel.ops.comparison import isinf, isnan
@@ -130,8 +130,8 @@ cost.register(where_p, per_element)
 axes.register(where_p, ELEMENTWISE)
 
 
-@infer.rule(where_p)
-def _where_infer(condition: Aval, x: Aval, y: Aval) -> Aval:
+@abstract_eval.rule(where_p)
+def _where_abstract_eval(condition: ShapedArray, x: ShapedArray, y: ShapedArray) -> ShapedArray:
     if condition.dtype is not bool_:
         raise DTypeError(f"[where] the condition must be bool, got {condition.dtype.name}; compare it with something.")
     require_same_dtype("where", x, y)
@@ -144,11 +144,11 @@ def _where_reference(condition: Any, x: Any, y: Any) -> Any:
     return np.where(condition, x, y).astype(x.dtype, copy=False)
 
 
-def _where_expr(avals: tuple[Aval, ...], condition: Expr, x: Expr, y: Expr) -> Expr:
+def _where_expr(avals: tuple[ShapedArray, ...], condition: Expr, x: Expr, y: Expr) -> Expr:
     return Apply(scalar.select, (condition, x, y), avals[-1].dtype)
 
 
-lower.register(where_p, Pointwise(_where_expr))
+lower.register(where_p, Elementwise(_where_expr))
 partials(
     where_p,
     None,

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dtypes import DType, int32, uint8
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, axes, cost, expand, infer, jvp, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, decompose, jvp, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.ops.arguments import Array, require_dtype
 from runnel.ops.arithmetic import add, maximum, multiply
@@ -24,12 +24,12 @@ from runnel.ops.comparison import equal
 from runnel.ops.convolution_rules import interleaved, phases
 from runnel.ops.creation_like import full_like, iota
 from runnel.ops.family import NUMBERS
+from runnel.ops.im2col import channels_first, channels_last, effective_size, im2col_p, kernel_slices, positions_along
 from runnel.ops.logic import where
 from runnel.ops.padding import pad, zero_extended
 from runnel.ops.promotion import constant
 from runnel.ops.spatial import Pairs
 from runnel.ops.views import Leading, reshape
-from runnel.ops.windows import channels_first, channels_last, effective_size, positions_along, tap_slices, windows_p
 
 max_pool_p = Op(
     "max_pool",
@@ -44,8 +44,10 @@ def _lowest(dtype: DType) -> int | float:
     return -math.inf if dtype.is_float else int(np.iinfo(dtype.numpy).min)
 
 
-@infer.rule(max_pool_p)
-def _max_pool_infer(x: Aval, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Aval:
+@abstract_eval.rule(max_pool_p)
+def _max_pool_abstract_eval(
+    x: ShapedArray, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape
+) -> ShapedArray:
     require_dtype("max_pool", x.dtype, NUMBERS)
     if not len(kernel) == len(stride) == len(padding) == len(dilation) == x.ndim - 2 or min((*kernel, *stride)) < 1:
         raise ShapeError(
@@ -67,21 +69,21 @@ def _max_pool_infer(x: Aval, *, kernel: Shape, stride: Shape, padding: Pairs, di
 def _max_pool_reference(x: Any, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
     lowest = np.array(-np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min).astype(x.dtype)
     padded = np.pad(x, ((0, 0), (0, 0), *padding), constant_values=lowest)
-    patches = reference[windows_p](np.moveaxis(padded, 1, -1), kernel=kernel, stride=stride, dilation=dilation)
+    patches = reference[im2col_p](np.moveaxis(padded, 1, -1), kernel=kernel, stride=stride, dilation=dilation)
     spatial = len(kernel)
     with np.errstate(all="ignore"):
         return np.moveaxis(patches.max(axis=tuple(range(spatial + 1, 2 * spatial + 1))), -1, 1)
 
 
 @cost.rule(max_pool_p)
-def _max_pool_cost(x: Aval, *, kernel: Shape, **attrs: Any) -> int:
-    return infer[max_pool_p](x, kernel=kernel, **attrs).size * math.prod(kernel)
+def _max_pool_cost(x: ShapedArray, *, kernel: Shape, **attrs: Any) -> int:
+    return abstract_eval[max_pool_p](x, kernel=kernel, **attrs).size * math.prod(kernel)
 
 
-@expand.rule(max_pool_p)
+@decompose.rule(max_pool_p)
 def _max_pool_expand(x: Array, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Array:
     padded = pad(channels_last(x), ((0, 0), *padding, (0, 0)), _lowest(x.dtype))
-    return channels_first(functools.reduce(maximum, tap_slices(padded, kernel, stride, dilation)))
+    return channels_first(functools.reduce(maximum, kernel_slices(padded, kernel, stride, dilation)))
 
 
 @vjp.rule(max_pool_p)
@@ -93,7 +95,7 @@ def _max_pool_vjp(
     greatest, cotangent = channels_last(out), channels_last(g)
     kind = uint8 if math.prod(kernel) <= 256 else int32
     first = constant(x, 0, kind, x.ndim)
-    slices = tap_slices(padded, kernel, stride, dilation)
+    slices = kernel_slices(padded, kernel, stride, dilation)
     for tap, region in reversed([*enumerate(slices)][1:]):
         first = where(equal(region, greatest), constant(x, tap, kind, x.ndim), first)
     first = where(equal(slices[0], greatest), constant(x, 0, kind, x.ndim), first)

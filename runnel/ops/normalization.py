@@ -16,10 +16,10 @@ from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.convolving import for_each_image
+from runnel.ops.im2col import channels_first, channels_last
 from runnel.ops.reductions import sum
 from runnel.ops.transcendental import rsqrt, square
 from runnel.ops.views import reshape
-from runnel.ops.windows import channels_first, channels_last
 
 
 def _wide(x: Array) -> Array:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import Aligned, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops.rules import Padding
 from runnel.ops.arguments import Array, is_single, require_same_dtype
@@ -41,8 +41,8 @@ def padded_shape(shape: Shape, widths: Widths) -> Shape:
     return tuple(low + high + ((n - 1) * step + 1 if n else 0) for n, (low, high, step) in pairs)
 
 
-@infer.rule(pad_p)
-def _pad_infer(x: Aval, value: Aval, *, widths: Widths) -> Aval:
+@abstract_eval.rule(pad_p)
+def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, widths: Widths) -> ShapedArray:
     require_same_dtype("pad", x, value)
     if len(widths) != x.ndim or value.shape != (1,) * x.ndim or any(min(w) < 0 or w[2] < 1 for w in widths):
         raise ShapeError(

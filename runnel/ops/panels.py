@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bfloat16
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, jvp, lower, reference
+from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference
 from runnel.core.tangents import bilinear
-from runnel.loops.rules import Contraction
+from runnel.loops.rules import DotGeneral
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contiguity import contiguous
 from runnel.ops.dots import OPERAND_DTYPES, sum_dtype, summed
@@ -31,13 +31,13 @@ panel_product_p = Op(
     "x, panels, *, axes, columns",
     "The product of x[*rows, *inner], summed over its last ``axes`` axes, with a matrix in panels: [*rows, *columns].",
 )
-lower.register(panel_product_p, Contraction(several=True, panels=True))
+lower.register(panel_product_p, DotGeneral(several=True, panels=True))
 jvp.register(panel_product_p, bilinear(panel_product_p))
 cost.register(panel_product_p, lambda x, panels, *, axes, columns: 2 * x.size * math.prod(columns))
 
 
-@infer.rule(panel_product_p)
-def _infer(x: Aval, panels: Aval, *, axes: int, columns: Shape) -> Aval:
+@abstract_eval.rule(panel_product_p)
+def _abstract_eval(x: ShapedArray, panels: ShapedArray, *, axes: int, columns: Shape) -> ShapedArray:
     require_same_dtype("panel_product", x, panels)
     require_dtype("panel_product", x.dtype, OPERAND_DTYPES)
     rows, inner = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]

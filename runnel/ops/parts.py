@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, complex_of, float32, float64, real_of
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, complex_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, Operand, require_dtype
@@ -35,11 +35,11 @@ def _part(op: Op, function: Callable[[Any], Any], back: Callable[[Array, Array],
     the operand, to that of the operand."""
     gives_real = op is not conj_p
 
-    def infer_rule(x: Aval) -> Aval:
+    def abstract_eval_rule(x: ShapedArray) -> ShapedArray:
         require_dtype(op.name, x.dtype, COMPLEX)
         return aval(x.shape, real_of(x.dtype)) if gives_real else x
 
-    infer.register(op, infer_rule)
+    abstract_eval.register(op, abstract_eval_rule)
     reference.register(op, function)
     lower.register(op, HostCall())
     cost.register(op, per_element)
@@ -64,8 +64,8 @@ axes.register(pair_p, ELEMENTWISE)
 complex_rules.register(pair_p, NATIVE)
 
 
-@infer.rule(pair_p)
-def _pair_infer(x: Aval, y: Aval) -> Aval:
+@abstract_eval.rule(pair_p)
+def _pair_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     require_dtype("complex", x.dtype, _PARTS)
     return aval(meeting_shape(pair_p, x, y), complex_of(x.dtype))
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Concatenation, View
 from runnel.ops.arguments import (
@@ -39,8 +39,8 @@ jvp.register(slice_p, linear(slice_p))
 axes.register(slice_p, Aligned({"starts": Each(0), "sizes": Each(SIZE), "steps": Each(1)}))
 
 
-@infer.rule(slice_p)
-def _slice_infer(x: Aval, *, starts: Shape, sizes: Shape, steps: Shape) -> Aval:
+@abstract_eval.rule(slice_p)
+def _slice_abstract_eval(x: ShapedArray, *, starts: Shape, sizes: Shape, steps: Shape) -> ShapedArray:
     if not len(starts) == len(sizes) == len(steps) == x.ndim:
         raise ShapeError(
             f"[slice] shape {x.shape} needs {x.ndim} starts, sizes and steps; got {starts}, {sizes}, {steps}."
@@ -58,7 +58,9 @@ def _slice_reference(x: Any, *, starts: Shape, sizes: Shape, steps: Shape) -> An
     return x
 
 
-def _slice_map(aval_in: Aval, aval_out: Aval, *, starts: Shape, sizes: Shape, steps: Shape) -> list[AxisMap]:
+def _slice_map(
+    aval_in: ShapedArray, aval_out: ShapedArray, *, starts: Shape, sizes: Shape, steps: Shape
+) -> list[AxisMap]:
     return [(start, ((axis, step),)) for axis, (start, step) in enumerate(zip(starts, steps, strict=True))]
 
 
@@ -96,8 +98,8 @@ cost.register(concat_p, lambda *xs, axis: 0)
 reference.register(concat_p, lambda *xs, axis: np.concatenate(xs, axis=axis))
 
 
-@infer.rule(concat_p)
-def _concat_infer(*xs: Aval, axis: int) -> Aval:
+@abstract_eval.rule(concat_p)
+def _concat_abstract_eval(*xs: ShapedArray, axis: int) -> ShapedArray:
     require_same_dtype("concat", *xs)
     first = xs[0].shape
     for x in xs:

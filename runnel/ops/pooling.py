@@ -16,13 +16,13 @@ from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_tuple, is_single
 from runnel.ops.arithmetic import add, divide
+from runnel.ops.im2col import channels_first, channels_last, effective_size, kernel_slices, positions_along
 from runnel.ops.max_pooling import max_pool_p
 from runnel.ops.padding import pad
 from runnel.ops.pieces import concat, narrow, slice_p
 from runnel.ops.reductions import sum
 from runnel.ops.spatial import Pairs, per_axis
 from runnel.ops.views import reshape
-from runnel.ops.windows import channels_first, channels_last, effective_size, positions_along, tap_slices
 
 
 def _geometry(
@@ -112,7 +112,7 @@ def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
         positions_along(n, extent, step, 1) for n, extent, step in zip(x.shape[1:-1], kernel, stride, strict=True)
     )
     if stride != kernel:
-        return functools.reduce(add, tap_slices(x, kernel, stride, (1,) * spatial))
+        return functools.reduce(add, kernel_slices(x, kernel, stride, (1,) * spatial))
     covered = (x.shape[0], *(n * extent for n, extent in zip(count, kernel, strict=True)), x.shape[-1])
     if covered != x.shape:
         x = apply(slice_p, x, starts=(0,) * x.ndim, sizes=covered, steps=(1,) * x.ndim)

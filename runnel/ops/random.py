@@ -13,17 +13,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.axes import AxisRule
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import as_dtype, bool_, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
-from runnel.loops.rules import IndexFunction
+from runnel.loops.rules import IotaLike
 from runnel.ops.arguments import Array, as_sizes, require_dtype
 from runnel.ops.arithmetic import add, multiply, subtract
 from runnel.ops.comparison import less
@@ -55,10 +55,10 @@ jvp.register(random_bits_p, no_tangent)
 cost.register(random_bits_p, lambda key0, key1, *, shape, **attrs: 8 * _ROUNDS * math.prod(shape))
 
 
-@infer.rule(random_bits_p)
-def _bits_infer(
-    key0: Aval, key1: Aval, *, shape: Shape, word: int, stream: int, order: Shape = (), keyed: int = 0
-) -> Aval:
+@abstract_eval.rule(random_bits_p)
+def _bits_abstract_eval(
+    key0: ShapedArray, key1: ShapedArray, *, shape: Shape, word: int, stream: int, order: Shape = (), keyed: int = 0
+) -> ShapedArray:
     require_dtype("random_bits", key0.dtype, (uint32,))
     require_dtype("random_bits", key1.dtype, (uint32,))
     has_own = [a < keyed for a in order or range(len(shape))]
@@ -125,7 +125,7 @@ def _position_steps(shape: Shape, order: Shape, keyed: int) -> Shape:
     return tuple(steps[a] for a in of_axes)
 
 
-def _bits_steps(result: Aval, *, order: Shape = (), keyed: int = 0, **attrs: Any) -> Shape:
+def _bits_steps(result: ShapedArray, *, order: Shape = (), keyed: int = 0, **attrs: Any) -> Shape:
     return _position_steps(result.shape, order, keyed)
 
 
@@ -147,7 +147,7 @@ def _operation(op: scalar.ScalarOp) -> Binary:
     return lambda x, y: Apply(op, (x, y), uint32)
 
 
-lower.register(random_bits_p, IndexFunction(_bits_expr, _bits_steps))
+lower.register(random_bits_p, IotaLike(_bits_expr, _bits_steps))
 
 
 class _Drawn(AxisRule):
@@ -159,7 +159,7 @@ class _Drawn(AxisRule):
             changed["order"] = (0, *(a + 1 for a in attrs["order"]))
         return apply(op, *operands, **attrs | changed)
 
-    def in_order(self, attrs: dict[str, Any], order: Shape, result: Aval) -> dict[str, Any]:
+    def in_order(self, attrs: dict[str, Any], order: Shape, result: ShapedArray) -> dict[str, Any]:
         meant = attrs.get("order") or tuple(range(len(order)))
         shape = tuple(attrs["shape"][a] for a in order)
         return attrs | {"shape": shape, "order": tuple(meant[a] for a in order)}

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import REDUCTION
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_, float32, int64, uint8, uint64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes as axis_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops.rules import Reduction
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_dtype
@@ -31,7 +31,7 @@ from runnel.ops.views import reshape
 def reduction(op: Op, kind: str, numpy: Callable[..., Any], accepted: Sequence[DType], *, empty: bool = True) -> None:
     """Register ``op`` as a reduction in the loop IR's sense of ``kind``; ``empty`` says that it has an identity."""
 
-    def infer_rule(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+    def abstract_eval_rule(x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
         require_dtype(op.name, x.dtype, accepted)
         if not empty and builtins.any(x.shape[a] == 0 for a in axes):
             raise ShapeError(
@@ -43,7 +43,7 @@ def reduction(op: Op, kind: str, numpy: Callable[..., Any], accepted: Sequence[D
         with np.errstate(all="ignore"):
             return np.asarray(numpy(x, axis=axes, keepdims=True)).astype(x.dtype, copy=False)
 
-    infer.register(op, infer_rule)
+    abstract_eval.register(op, abstract_eval_rule)
     reference.register(op, reference_rule)
     lower.register(op, Reduction(kind))
     axis_rules.register(op, REDUCTION)

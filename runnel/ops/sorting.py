@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops.rules import Sort
 from runnel.ops.arguments import Array, normalize_axis
@@ -39,8 +39,8 @@ axes.register(sort_p, Stacked())
 cost.register(sort_p, lambda x, *, descending: x.size * max(x.shape[-1] - 1, 1).bit_length())
 
 
-@infer.rule(sort_p)
-def _infer(x: Aval, *, descending: bool) -> tuple[Aval, Aval]:
+@abstract_eval.rule(sort_p)
+def _abstract_eval(x: ShapedArray, *, descending: bool) -> tuple[ShapedArray, ShapedArray]:
     if not x.ndim or x.shape[-1] > _LONGEST:
         raise ShapeError(f"[sort] needs a last axis of at most {_LONGEST} elements; got shape {x.shape}.")
     return x, aval(x.shape, int64)

@@ -9,7 +9,7 @@ from typing import Any
 from runnel.core.avals import Shape
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import as_shape, is_single
-from runnel.ops.windows import effective_size
+from runnel.ops.im2col import effective_size
 
 Pairs = tuple[tuple[int, int], ...]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import AxisRule, batching
 from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.records import record
 from runnel.core.surface import offered
-from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, is_single, normalize_axes, normalize_axis
@@ -34,14 +34,14 @@ jvp.register(reshape_p, linear(reshape_p))
 cost.register(reshape_p, lambda x, *, shape: 0)
 
 
-@infer.rule(reshape_p)
-def _reshape_infer(x: Aval, *, shape: Shape) -> Aval:
+@abstract_eval.rule(reshape_p)
+def _reshape_abstract_eval(x: ShapedArray, *, shape: Shape) -> ShapedArray:
     if math.prod(shape) != x.size or min(shape, default=0) < 0:
         raise ShapeError(f"[reshape] shape {x.shape} has {x.size} elements and cannot become {shape}.")
     return aval(shape, x.dtype)
 
 
-def _reshape_map(aval_in: Aval, aval_out: Aval, *, shape: Shape) -> list[AxisMap] | None:
+def _reshape_map(aval_in: ShapedArray, aval_out: ShapedArray, *, shape: Shape) -> list[AxisMap] | None:
     """Axes may be split, and axes of size 1 come and go; a merge of two proper axes has no such map."""
     if aval_in.size == 0:
         return [(0, ())] * aval_in.ndim
@@ -130,8 +130,8 @@ jvp.register(permute_p, linear(permute_p))
 cost.register(permute_p, lambda x, *, axes: 0)
 
 
-@infer.rule(permute_p)
-def _permute_infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+@abstract_eval.rule(permute_p)
+def _permute_abstract_eval(x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
     if sorted(axes) != list(range(x.ndim)):
         raise AxisError(f"[permute] axes {axes} are no order of the {x.ndim} axes of shape {x.shape}.")
     return aval(tuple(x.shape[a] for a in axes), x.dtype)
@@ -142,7 +142,7 @@ def _permute_vjp(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tu
     return (apply(permute_p, g, axes=inverse_order(axes)),)
 
 
-def _permute_map(aval_in: Aval, aval_out: Aval, *, axes: tuple[int, ...]) -> list[AxisMap]:
+def _permute_map(aval_in: ShapedArray, aval_out: ShapedArray, *, axes: tuple[int, ...]) -> list[AxisMap]:
     return [(0, ((place, 1),)) for place in inverse_order(axes)]
 
 

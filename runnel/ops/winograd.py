@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import LOOPED
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference
 from runnel.core.tangents import bilinear
 from runnel.loops.ir import K_BLOCK
 from runnel.loops.rules import Winograd, WinogradGradient
@@ -32,9 +32,9 @@ from runnel.ops.pieces import narrow
 from runnel.ops.views import Leading, reshape
 
 OUTPUTS: Final = 4  # results of a tile along an axis
-TAPS: Final = 3
+KERNEL: Final = 3
 GRAIN: Final = 8  # filters
-SPAN: Final = OUTPUTS + TAPS - 1  # inputs of a tile along an axis
+SPAN: Final = OUTPUTS + KERNEL - 1  # inputs of a tile along an axis
 POINTS: Final = tuple(Fraction(p, 4) for p in (0, 3, -3, 6, -6))
 
 Matrix = tuple[tuple[Fraction, ...], ...]
@@ -59,7 +59,7 @@ def matrices() -> tuple[Matrix, Matrix, Matrix]:
     norms = [math.prod((p - q for q in rest), start=Fraction(1)) for p, rest in zip(POINTS, others, strict=True)]
     zero, one = Fraction(0), Fraction(1)
     output = tuple((*(p**i for p in POINTS), one if i == OUTPUTS - 1 else zero) for i in range(OUTPUTS))
-    filters = tuple(tuple(p**i / n for i in range(TAPS)) for p, n in zip(POINTS, norms, strict=True))
+    filters = tuple(tuple(p**i / n for i in range(KERNEL)) for p, n in zip(POINTS, norms, strict=True))
     inputs = tuple((*_product_over(rest), zero) for rest in others)
     return output, (*filters, (zero, zero, one)), (*inputs, tuple(_product_over(POINTS)))
 
@@ -84,7 +84,7 @@ def rounded(filters: int) -> int:
 
 def padded(extent: int) -> int:
     """How many inputs along an axis the tiles of ``extent`` results read."""
-    return tiles(extent) * OUTPUTS + TAPS - 1
+    return tiles(extent) * OUTPUTS + KERNEL - 1
 
 
 winograd_p = Op(
@@ -98,8 +98,8 @@ jvp.register(winograd_p, bilinear(winograd_p))
 axes.register(winograd_p, Leading())
 
 
-@infer.rule(winograd_p)
-def _infer(x: Aval, filters: Aval, *, height: int, width: int, count: int) -> Aval:
+@abstract_eval.rule(winograd_p)
+def _abstract_eval(x: ShapedArray, filters: ShapedArray, *, height: int, width: int, count: int) -> ShapedArray:
     require_same_dtype("winograd", x, filters)
     require_dtype("winograd", x.dtype, (float32, float64))
     if x.ndim != 4 or filters.shape != (SPAN * SPAN, x.shape[-1], rounded(count)):
@@ -135,7 +135,7 @@ def _transformed(x: Any, rows: int, columns: int) -> Any:
 
 
 @cost.rule(winograd_p)
-def _cost(x: Aval, filters: Aval, *, height: int, width: int, count: int) -> int:
+def _cost(x: ShapedArray, filters: ShapedArray, *, height: int, width: int, count: int) -> int:
     return 2 * SPAN * SPAN * x.shape[0] * tiles(height) * tiles(width) * x.shape[3] * count
 
 
@@ -157,8 +157,8 @@ def parts_of(images: int, height: int, width: int) -> int:
     return max(FEWEST_PARTS, -(-images * tiles(height) * tiles(width) // K_BLOCK))
 
 
-@infer.rule(winograd_gradient_p)
-def _gradient_infer(x: Aval, dy: Aval) -> Aval:
+@abstract_eval.rule(winograd_gradient_p)
+def _gradient_abstract_eval(x: ShapedArray, dy: ShapedArray) -> ShapedArray:
     require_same_dtype("winograd_gradient", x, dy)
     require_dtype("winograd_gradient", x.dtype, (float32, float64))
     n, height, width, filters = dy.shape
@@ -187,7 +187,7 @@ def _gradient_reference(x: Any, dy: Any) -> Any:
 
 
 @cost.rule(winograd_gradient_p)
-def _gradient_cost(x: Aval, dy: Aval) -> int:
+def _gradient_cost(x: ShapedArray, dy: ShapedArray) -> int:
     n, height, width, filters = dy.shape
     return 2 * SPAN * SPAN * n * tiles(height) * tiles(width) * x.shape[3] * filters
 
@@ -195,13 +195,13 @@ def _gradient_cost(x: Aval, dy: Aval) -> int:
 def winograd_filters(weight: Array) -> Array:
     """Filters of shape (3, 3, C, K) as :func:`winograd` takes them: G g Gᵀ of shape (36, C, K), with more filters, all
     zero, up to a multiple of GRAIN."""
-    if weight.ndim != 4 or weight.shape[:2] != (TAPS, TAPS):
+    if weight.ndim != 4 or weight.shape[:2] != (KERNEL, KERNEL):
         raise ShapeError(f"[winograd_filters] takes filters of shape (3, 3, C, K), got {weight.shape}.")
     g = as_floats(FILTER)
     channels, count = weight.shape[2:]
     if rounded(count) != count:
         weight = pad(weight, ((0, 0), (0, 0), (0, 0), (0, rounded(count) - count)))
-    taps = reshape(weight, (TAPS * TAPS, channels * rounded(count)))
+    taps = reshape(weight, (KERNEL * KERNEL, channels * rounded(count)))
     transform = weight.lift(np.kron(g, g).astype(weight.dtype.numpy), weight.dtype)
     return reshape(matmul(transform, taps), (SPAN * SPAN, channels, rounded(count)))
 
@@ -218,4 +218,4 @@ def winograd_gradient(x: Array, dy: Array) -> Array:
     back = np.tile(np.kron(g, g).T, (1, parts.shape[0] // SPAN**2))
     transform = x.lift(back.astype(x.dtype.numpy), x.dtype)
     taps = matmul(transform, reshape(parts, (parts.shape[0], parts.shape[1] * parts.shape[2])))
-    return narrow(reshape(taps, (TAPS, TAPS, *parts.shape[1:])), -1, 0, dy.shape[3])
+    return narrow(reshape(taps, (KERNEL, KERNEL, *parts.shape[1:])), -1, 0, dy.shape[3])

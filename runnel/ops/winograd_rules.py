@@ -9,12 +9,12 @@ from runnel.core.dtypes import float32
 from runnel.ops.arguments import Array
 from runnel.ops.contiguity import contiguous
 from runnel.ops.convolution import DIRECT, WINOGRAD
+from runnel.ops.im2col import channels_first, channels_last
 from runnel.ops.padding import zero_extended
 from runnel.ops.pieces import flip
 from runnel.ops.spatial import Pairs
 from runnel.ops.views import permute
-from runnel.ops.windows import channels_first, channels_last
-from runnel.ops.winograd import OUTPUTS, TAPS, padded, tiles, winograd, winograd_filters, winograd_gradient
+from runnel.ops.winograd import KERNEL, OUTPUTS, padded, tiles, winograd, winograd_filters, winograd_gradient
 
 FEWEST_CHANNELS: Final = 16  # in and out: below, the transforms cost more than they save
 FEWEST_TILES: Final = 16  # below, reading the transformed filters costs more
@@ -23,7 +23,7 @@ USED: Final = 0.5  # part of the tiles' results that lies inside the image
 
 def fits(kernel: Shape, stride: Shape, dilation: Shape, groups: int) -> bool:
     """Whether the algorithm can carry out such a convolution at all."""
-    return kernel == (TAPS, TAPS) and stride == (1, 1) and dilation == (1, 1) and groups == 1
+    return kernel == (KERNEL, KERNEL) and stride == (1, 1) and dilation == (1, 1) and groups == 1
 
 
 def wins(images: int, channels: int, filters: int, out_size: Shape) -> bool:
@@ -68,7 +68,7 @@ def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:
     """The gradient for an x of ``size``: a convolution of g with the filters turned round."""
     (top, _), (left, _) = padding
     turned = permute(flip(flip(w, 2), 3), (2, 3, 0, 1))
-    g_extended = extended(channels_last(g), (TAPS - 1 - top, TAPS - 1 - left), size)
+    g_extended = extended(channels_last(g), (KERNEL - 1 - top, KERNEL - 1 - left), size)
     return channels_first(winograd(g_extended, winograd_filters(contiguous(turned)), size[0], size[1], w.shape[1]))
 
 

@@ -120,7 +120,7 @@ class StepPrograms:
             self._observed = compile(step, keep_grads=True, name=f"{type(optimizer).__name__}.step")
         self._observed(optimizer)
 
-    @context.settled
+    @context.in_one_context
     def _make(self, structure: Hashable, parameters: list[Variable], update: Callable[[], None], name: str) -> None:
         program = StepProgram(structure, parameters, update, name)
         self._programs = [program, *self._programs[: _MOST_PROGRAMS - 1]]

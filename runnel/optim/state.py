@@ -80,11 +80,11 @@ def checked_state(optimizer: Saved, saved: Any) -> list[LoadedGroup]:
     require_keys(f"the state of {owner}", saved, ("state", "param_groups"))
     groups, state = saved["param_groups"], saved["state"]
     if not isinstance(groups, Sequence) or not isinstance(state, Mapping):
-        raise refusal(f'"param_groups" of {owner} is a list and "state" a dict; received {_kinds(groups, state)}')
+        raise state_error(f'"param_groups" of {owner} is a list and "state" a dict; received {_kinds(groups, state)}')
     sizes = [len(group.params) for group in optimizer.param_groups]
     received = [_size(theirs) for theirs in groups]
     if sizes != received:
-        raise refusal(f"the groups have {sizes} Parameters; received {received}")
+        raise state_error(f"the groups have {sizes} Parameters; received {received}")
     for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True)):
         names = (*group.plain, *NOTES, *(theirs if isinstance(theirs, Mapping) else ()))
         optional = [name for name in names if (rule := rule_of(name)) is None or rule.optional]
@@ -92,9 +92,9 @@ def checked_state(optimizer: Saved, saved: Any) -> list[LoadedGroup]:
     numbers = [number for theirs in groups for number in theirs["params"]]
     unknown = [number for number in state if number not in set(numbers)]
     if unknown:
-        raise refusal(f'there is state for {", ".join(map(repr, unknown))}, which stands in no "params"')
+        raise state_error(f'there is state for {", ".join(map(repr, unknown))}, which stands in no "params"')
     if len(set(numbers)) != len(numbers):
-        raise refusal(f'each Parameter has a number of its own in "params"; received {numbers}')
+        raise state_error(f'each Parameter has a number of its own in "params"; received {numbers}')
     return [
         _checked_group(optimizer, i, group, theirs, state)
         for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True))
@@ -109,7 +109,7 @@ def _checked_group(
         received = {name: value for name, value in theirs.items() if name not in ("params", "param_names")}
         values = optimizer.checked_group({**group.plain, **received}, group.params)
     except (TypeError, ValueError) as error:
-        raise refusal(f"group {index}: {str(error).rstrip('.')}") from error
+        raise state_error(f"group {index}: {str(error).rstrip('.')}") from error
     counts: list[float] = []
     slots: list[dict[str, Any]] = []
     for p, number in zip(group.params, theirs["params"], strict=True):
@@ -140,7 +140,7 @@ def _free(owner: str, p: Variable, saved: Any) -> dict[str, Any]:
     if saved is None:
         return {}
     if not isinstance(saved, Mapping):
-        raise refusal(f"the state of {p.described} in {owner} is a dict; received {type(saved).__name__}")
+        raise state_error(f"the state of {p.described} in {owner} is a dict; received {type(saved).__name__}")
     return {str(name): _copied(p, value) for name, value in saved.items()}
 
 
@@ -156,16 +156,16 @@ def _copied(p: Variable, value: Any) -> Any:
 def require_keys(what: str, received: Any, expected: Collection[str], optional: Collection[str] = ()) -> None:
     """StateError unless ``received`` is a dict of exactly these keys, but for ``optional`` ones."""
     if not isinstance(received, Mapping):
-        raise refusal(f"{what} is a dict; received {type(received).__name__}")
+        raise state_error(f"{what} is a dict; received {type(received).__name__}")
     missing = [key for key in expected if key not in received and key not in optional]
     unknown = [key for key in received if key not in expected and key not in optional]
     if missing or unknown:
         parts = ["misses " + ", ".join(map(repr, missing))] if missing else []
         parts += ["has an unknown " + ", ".join(map(repr, unknown))] if unknown else []
-        raise refusal(f"{what} {' and '.join(parts)}")
+        raise state_error(f"{what} {' and '.join(parts)}")
 
 
-def refusal(sentence: str) -> StateError:
+def state_error(sentence: str) -> StateError:
     """The error for a state that does not fit."""
     return StateError(f"[load_state_dict] {sentence}. Nothing was loaded.")
 
@@ -173,7 +173,7 @@ def refusal(sentence: str) -> StateError:
 def _size(group: Any) -> int:
     numbers = group["params"] if isinstance(group, Mapping) and "params" in group else None
     if not isinstance(numbers, Sequence) or not all(type(number) is int for number in numbers):
-        raise refusal('"params" of a group is a list of the numbers of its Parameters')
+        raise state_error('"params" of a group is a list of the numbers of its Parameters')
     return len(numbers)
 
 
@@ -183,7 +183,7 @@ def _count(what: str, value: Any) -> float:
     except (TypeError, ValueError):
         count = math.nan
     if not (math.isfinite(count) and count >= 0 and count == int(count)):
-        raise refusal(f"{what} is a whole number, at least 0; received {value!r}")
+        raise state_error(f"{what} is a whole number, at least 0; received {value!r}")
     return count
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.compiler.passes.expand import Expanding
+from runnel.compiler.passes.decompose import Decomposing
 from runnel.core.avals import aval
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import PassError
@@ -19,7 +19,7 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
 
-class Written(Expanding, ArrayMethods[Any]):
+class Written(Decomposing, ArrayMethods[Any]):
     """A ``value`` of a graph that functions and operators can be applied to. Composite ops become simpler ones at once,
     so that what is written fits at any place of a pipeline."""
 

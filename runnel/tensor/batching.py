@@ -9,7 +9,7 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import tables, tracebacks
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, VerifierError
 from runnel.core.tables import Op
@@ -47,7 +47,7 @@ class Batching(Level):
         tensor._weak = x.is_weak
         return tensor
 
-    def _level_tensor(self, value: Aval, component: Tensor, is_stacked: bool) -> BatchedTensor:
+    def _level_tensor(self, value: ShapedArray, component: Tensor, is_stacked: bool) -> BatchedTensor:
         return level_tensor(BatchedTensor, self, value, (component, is_stacked))  # type: ignore[return-value]
 
     def split(self, x: Tensor) -> tuple[Tensor, bool]:
@@ -67,14 +67,14 @@ class Batching(Level):
         if not any(is_stacked for _, is_stacked in pairs):
             outs = apply(op, *(x for x, _ in pairs), **attrs)
             return tuple(map(self.lifted, outs)) if op.multiple_results else self.lifted(outs)
-        types = tables.infer[op](*(x.aval.unplaced for x in inputs), **attrs)
-        expected: tuple[Aval, ...] = types if op.multiple_results else (types,)
+        types = tables.abstract_eval[op](*(x.aval.unplaced for x in inputs), **attrs)
+        expected: tuple[ShapedArray, ...] = types if op.multiple_results else (types,)
         rule = tables.axes.get(op)
         values = None
         if rule is not None:
             values = rule.batched(op, self.size, tuple(map(self._with_axis, inputs)), attrs)
-        if values is None and op in tables.expand:
-            expanded = tables.expand[op](*inputs, **attrs)
+        if values is None and op in tables.decompose:
+            expanded = tables.decompose[op](*inputs, **attrs)
             if expanded is not None:
                 return expanded if expanded._level is self else self.lifted(expanded)
         if values is None:
@@ -165,7 +165,7 @@ class BatchedTensor(LevelTensor):
 
 
 def looped(
-    op: Op, size: int, pairs: Sequence[tuple[Tensor, bool]], attrs: dict[str, Any], results: Sequence[Aval]
+    op: Op, size: int, pairs: Sequence[tuple[Tensor, bool]], attrs: dict[str, Any], results: Sequence[ShapedArray]
 ) -> Any:
     """The results of ``op`` element by element. What hands on the order of effects goes from one to the next."""
     inputs = [placeholder(aval(x.shape[1:], x.dtype) if each else x.aval, "x") for x, each in pairs]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from runnel.core.avals import Aval, common_device
+from runnel.core.avals import ShapedArray, common_device
 from runnel.core.devices import Device
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float64
@@ -50,7 +50,7 @@ class BodyTrace(Trace):
     def owns(self, node: Value) -> bool:
         return node in self._own or node.is_constant
 
-    def input(self, value: Aval, kind: InputKind, name: str) -> Input:
+    def input(self, value: ShapedArray, kind: InputKind, name: str) -> Input:
         node = super().input(value, kind, name)
         self._own.add(node)
         return node
@@ -90,7 +90,7 @@ class Traced(NamedTuple):
             )
 
 
-def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequence[Aval]) -> Traced:
+def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> Traced:
     """Trace ``function``, which is called with one tensor for each of ``avals`` and returns tensors and numbers.
 
     It may assign Variables, but not ``.grad``. What is floating needs a gradient inside, so that ``detach()`` is seen.
@@ -111,8 +111,8 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
             order = trace.facet(Effects).order
             token = None if order is None else tensors.node_of(order.read(), trace)
     finally:
-        if outer is not None and outer.refusal is None:
-            outer.refusal = trace.refusal
+        if outer is not None and outer.deferred_error is None:
+            outer.deferred_error = trace.deferred_error
     for variable in (*traced.gradients, *traced.gradient_inputs):
         raise SideEffectError(
             f"[{name}] the function uses the .grad of {variable.described}; take gradients with runnel.grad "
@@ -130,7 +130,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
     return Traced(inputs, outputs, read, written, trace.custom_derivative)
 
 
-def graph_of(name: str, function: Callable[..., Sequence[Tensor]], avals: Sequence[Aval]) -> Graph:
+def graph_of(name: str, function: Callable[..., Sequence[Tensor]], avals: Sequence[ShapedArray]) -> Graph:
     """The graph of ``function``, which is called with one tensor for each of ``avals`` and reads nothing else. It can
     be differentiated all through, whatever the mode."""
     trace = Trace(tensors.serial_now())

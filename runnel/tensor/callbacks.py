@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core import pytree
-from runnel.core.avals import Aval, aval, common_device
+from runnel.core.avals import ShapedArray, aval, common_device
 from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber, apply
 from runnel.core.dtypes import as_dtype
@@ -99,7 +99,7 @@ def print_values(fmt: str, *args: Any, **kwargs: Any) -> None:
     _call("debug.print", called, (), args, kwargs, ordered=True)
 
 
-def _expected(leaf: Any) -> Aval:
+def _expected(leaf: Any) -> ShapedArray:
     if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         raise ArgumentError(
             "[pure_callback] result_shape_dtypes is a tree of things with shape and dtype, such as "
@@ -111,7 +111,7 @@ def _expected(leaf: Any) -> Aval:
 def _call(
     name: str,
     called: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]],
-    results: tuple[Aval, ...],
+    results: tuple[ShapedArray, ...],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     *,

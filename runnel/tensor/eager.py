@@ -21,12 +21,12 @@ from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.sink_permutes import in_order
 from runnel.compiler.passes.usual import EXPANSION, NO_PASSES
 from runnel.core import switches, tables
-from runnel.core.avals import Aval, Shape, aval, common_device, row_major
+from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
 from runnel.core.recent import Recent
-from runnel.core.switches import SETTLED
+from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import user_line
 from runnel.graph.extract import placeholder
@@ -51,7 +51,7 @@ class Viewing:
 
     __slots__ = ("offset", "result", "strides")
 
-    def __init__(self, result: Aval, offset: int, strides: Shape) -> None:
+    def __init__(self, result: ShapedArray, offset: int, strides: Shape) -> None:
         self.result = result
         self.offset = offset
         self.strides = strides
@@ -70,7 +70,7 @@ class Running:
         "_slab", "program", "result", "strides",
     )  # fmt: skip
 
-    def __init__(self, result: Aval, strides: Shape, program: Program, sizes: tuple[int, ...]) -> None:
+    def __init__(self, result: ShapedArray, strides: Shape, program: Program, sizes: tuple[int, ...]) -> None:
         """``sizes`` are those of the operands' elements, in bytes."""
         self.result = result
         self.strides = strides
@@ -131,7 +131,7 @@ class OnHost:
 
     __slots__ = ("attrs", "op", "results")
 
-    def __init__(self, op: Op, attrs: dict[str, Any], results: tuple[Aval, ...]) -> None:
+    def __init__(self, op: Op, attrs: dict[str, Any], results: tuple[ShapedArray, ...]) -> None:
         self.op = op
         self.attrs = attrs
         self.results = results
@@ -145,7 +145,7 @@ class OnHost:
         return placed if self.op.multiple_results else placed[0]
 
     @staticmethod
-    def _placed(result: Aval, array_like: Any) -> Placed:
+    def _placed(result: ShapedArray, array_like: Any) -> Placed:
         array = np.ascontiguousarray(array_like)
         value = aval(result.shape, from_numpy(array.dtype), result.device)
         return value, Storage.wrap(array.reshape(value.shape)), 0, row_major(value.shape)
@@ -156,7 +156,7 @@ class RunningMulti:
 
     __slots__ = ("program", "results")
 
-    def __init__(self, program: Program, results: tuple[Aval, ...]) -> None:
+    def __init__(self, program: Program, results: tuple[ShapedArray, ...]) -> None:
         self.program = program
         self.results = results
 
@@ -168,7 +168,7 @@ class RunningMulti:
         return [(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
 
 
-Placed = tuple[Aval, Storage | None, int, Shape]
+Placed = tuple[ShapedArray, Storage | None, int, Shape]
 Plan = Viewing | Running | RunningMulti | OnHost
 
 _PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
@@ -177,7 +177,7 @@ _PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
 def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     """Carry out ``op`` now, on the device of its operands; gives the result's aval, storage, offset and strides, or a
     list of those of several."""
-    now = SETTLED.state.context or contexts.switched()
+    now = RESOLVED.state.context or contexts.switched()
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
         key: Any = (op, now, x._aval, x._layout[1], y._aval, y._layout[1], *attrs.values())
@@ -203,10 +203,10 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
     avals = [t._aval.unplaced for t in tensors]
     if is_by_numpy(op, avals, attrs):
         raise ComplexOperands
-    inferred = tables.infer[op](*avals, **attrs)
-    results: tuple[Aval, ...] = inferred if op.multiple_results else (inferred,)
+    inferred = tables.abstract_eval[op](*avals, **attrs)
+    results: tuple[ShapedArray, ...] = inferred if op.multiple_results else (inferred,)
     lowering = lowering_for(op)
-    if lowering.runs_on_host or (op not in tables.lower and op not in tables.expand):
+    if lowering.runs_on_host or (op not in tables.lower and op not in tables.decompose):
         return OnHost(op, attrs, tuple([x.on(device) for x in results]))
     if op.multiple_results:
         return _prepare_several(op, tensors, attrs, results, context)
@@ -224,7 +224,7 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
         nodes, strides = _inputs(tensors)
         out = applied(op, tuple(nodes), attrs, result)
     graph = Graph(nodes, [out], {}, op.name)
-    options = _EXPANDED if op in tables.expand else _ALONE
+    options = _EXPANDED if op in tables.decompose else _ALONE
     compiled = compile_graph(graph, Bindings(strides), context, options)
     (steps,) = compiled.strides
     result_strides = tuple(steps[order.index(a)] for a in range(result.ndim))
@@ -233,7 +233,11 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
 
 
 def _prepare_several(
-    op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], results: tuple[Aval, ...], context: CompileContext
+    op: Op,
+    tensors: tuple[Operand, ...],
+    attrs: dict[str, Any],
+    results: tuple[ShapedArray, ...],
+    context: CompileContext,
 ) -> RunningMulti:
     inputs, strides = _inputs(tensors)
     outs = results_of(Node(op, tuple(inputs), attrs, results))
@@ -260,11 +264,11 @@ def _inputs(tensors: tuple[Operand, ...], order: Shape | None = None) -> tuple[l
     return nodes, strides
 
 
-def _in_order(value: Aval, order: Shape) -> Aval:
+def _in_order(value: ShapedArray, order: Shape) -> ShapedArray:
     return aval(tuple(value.shape[a] for a in order), value.dtype, value.device)
 
 
-def memory_order(tensors: tuple[Operand, ...], result: Aval) -> Shape | None:
+def memory_order(tensors: tuple[Operand, ...], result: ShapedArray) -> Shape | None:
     """The order of axes in which the largest operand is dense; None if it is as it is, or in none."""
     largest = max(tensors, key=lambda t: t._aval.size)
     shape, strides = largest._aval.shape, largest._layout[1]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from runnel.backends.context import default_device
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.devices import Device
 from runnel.graph.node import Input, InputKind, Value
 from runnel.ops.callbacks import TOKEN
@@ -29,7 +29,7 @@ class Order:
     """The order of the effects of ``trace``; without one effects happen at once, and have no other order."""
 
     name = "order of effects"
-    aval: Aval = TOKEN
+    aval: ShapedArray = TOKEN
 
     def __init__(self, trace: Trace | None, device: Device | None = None) -> None:
         self.before: Input | None = None  # of a body: its first token comes from around it

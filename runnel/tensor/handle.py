@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from runnel.backends.host.memory import Storage
-from runnel.core.avals import Aval, Shape, row_major
+from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import DType
 from runnel.core.errors import GradientError
 from runnel.core.tables import Op
@@ -53,7 +53,7 @@ class Handle(ArrayMethods[T]):
     # twice as cheap to create.
     __slots__ = ("__dict__", "__weakref__", "_aval", "_is_recorded", "_layout", "_serial", "_storage")
 
-    _aval: Aval
+    _aval: ShapedArray
     _layout: tuple[int, Shape]  # offset and strides, in elements
     _is_recorded: bool  # set once a record of the tape holds this tensor
     _serial: int
@@ -72,7 +72,7 @@ class Handle(ArrayMethods[T]):
     _parts: Any = None
     requires_grad: bool = False
 
-    aval: Aval = _read_only("_aval")
+    aval: ShapedArray = _read_only("_aval")
     shape: Shape = _read_only("_aval.shape")
     dtype: DType = _read_only("_aval.dtype")
     ndim: int = _read_only("_aval.ndim")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.public import public
@@ -21,7 +21,7 @@ from runnel.tensor.methods import ArrayMethods
 Function = Callable[..., Any]
 
 
-def fitted(name: str, target: Aval, value: Any) -> Any:
+def fitted(name: str, target: ShapedArray, value: Any) -> Any:
     """``value`` in the dtype of ``target``. ShapeError or DTypeError where it does not fit."""
     if value.shape != target.shape:
         raise ShapeError(

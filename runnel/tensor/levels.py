@@ -14,7 +14,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core import tracebacks
-from runnel.core.avals import Aval, Shape
+from runnel.core.avals import Shape, ShapedArray
 from runnel.core.complexes import is_by_numpy
 from runnel.core.devices import Device
 from runnel.core.errors import LevelError
@@ -141,7 +141,7 @@ def _detached(part: Any) -> Any:
     return part.detach() if isinstance(part, Tensor) else part
 
 
-def level_tensor(kind: type[LevelTensor], level: Level, value: Aval, parts: tuple[Any, ...]) -> LevelTensor:
+def level_tensor(kind: type[LevelTensor], level: Level, value: ShapedArray, parts: tuple[Any, ...]) -> LevelTensor:
     """A tensor of a level from its components."""
     tensor = kind.__new__(kind)
     tensor._aval = value

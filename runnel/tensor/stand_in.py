@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from runnel import ops
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.tables import Op
 from runnel.tensor.grad_mode import recording
@@ -88,7 +88,7 @@ class Owner(Protocol[T]):
     """What a :class:`Data` belongs to: a leaf, or a Variable."""
 
     @property
-    def aval(self) -> Aval: ...
+    def aval(self) -> ShapedArray: ...
 
     def detach(self) -> T: ...
 
@@ -104,7 +104,7 @@ class Data(StandIn[T]):
         self._owner = owner
 
     @property
-    def aval(self) -> Aval:
+    def aval(self) -> ShapedArray:
         return self._owner.aval
 
     @property

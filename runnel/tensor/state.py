@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import DTypeError, RunnelError, ShapeError, StateError
 from runnel.ops import cast, zeros_like
 from runnel.tensor.creation import asarray
@@ -57,7 +57,7 @@ def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, stri
     return LoadReport(missing, unexpected)
 
 
-def fitting(owner: str, name: str, expected: Aval, value: Any) -> Tensor:
+def fitting(owner: str, name: str, expected: ShapedArray, value: Any) -> Tensor:
     """``value`` in the shape and dtype ``expected``, on its device. A float of another width is converted, all else
     is an error."""
     try:

@@ -1,6 +1,6 @@
-"""The base class of Modules and optimizers: setting an attribute ticks the state clock.
+"""The base class of Modules and optimizers: setting an attribute advances the state version.
 
-Programs look at such an object again only when the clock has ticked. ``CLOCK`` itself is in ``variable.py``.
+Programs look at such an object again only when the version has changed. ``CLOCK`` itself is in ``variable.py``.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from runnel.core.watched import WatchedDict
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import STATE_VERSION, Variable
 
 
 class TickingDict(WatchedDict):
-    """A dict that ticks the state clock when it is changed: the ``__dict__`` of a stateful object, for one."""
+    """A dict that advances the state version when it is changed: the ``__dict__`` of a stateful object, for one."""
 
     __slots__ = ()
 
     @staticmethod
     def changed() -> None:
-        CLOCK.now += 1
+        STATE_VERSION.now += 1
 
 
 class Stateful:
-    """An object that ticks the state clock whenever one of its attributes is set or deleted, through its ``__dict__``
-    too. (``object.__setattr__`` alone goes past that.)"""
+    """An object that advances the state version whenever one of its attributes is set or deleted, through its
+    ``__dict__`` too. (``object.__setattr__`` alone goes past that.)"""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         instance = object.__new__(cls)
@@ -32,11 +32,11 @@ class Stateful:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value if name != "__dict__" else TickingDict(value))
-        CLOCK.now += 1
+        STATE_VERSION.now += 1
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
-        CLOCK.now += 1
+        STATE_VERSION.now += 1
 
     # Methods that look at nothing but the tree of stateful objects and Variables below this one.
     of_the_tree: ClassVar[frozenset[str]] = frozenset()

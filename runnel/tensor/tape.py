@@ -137,9 +137,9 @@ def _cotangents(
         if g is None or id(tensor) not in alive:
             continue
         if ON_GRADIENT and is_hooked(tensor):
-            g = hooked(tensor, settled(g, tensor))
+            g = hooked(tensor, summed(g, tensor))
         if record is None or (leaf_ids is not None and id(tensor) in leaf_ids):
-            at_leaves[id(tensor)] = (tensor, settled(g, tensor))
+            at_leaves[id(tensor)] = (tensor, summed(g, tensor))
             continue
         for x, dx in zip(record.inputs, apply_rule(record, tensor, g, create_graph, alive), strict=True):
             if dx is not None and id(x) in alive:
@@ -208,7 +208,7 @@ def apply_rule(
     """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
     not ``alive`` (by default, what needs no gradient) need not be computed."""
     if isinstance(record, PulledRecord):
-        return record.pull(out, settled(g, out), create_graph, alive)
+        return record.pull(out, summed(g, out), create_graph, alive)
     inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
     if isinstance(record, MultiResultRecord):
         if not isinstance(g, dict):
@@ -220,18 +220,18 @@ def apply_rule(
         needs_grad = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
         gs = tuple(x if x is None or create_graph else plain(x) for x in (g.get(i) for i in range(len(outs))))
         return tuple(tables.vjp[record.op](gs, outs, *inputs, needs_grad=needs_grad, **record.attrs))
-    settled_g, result = settled(g, out), out
+    summed_g, result = summed(g, out), out
     if not create_graph:
-        settled_g, result = plain(settled_g), plain(out)
+        summed_g, result = plain(summed_g), plain(out)
     if isinstance(record, ResultRecord):
-        return (ResultCotangent(record.index, settled_g),)
+        return (ResultCotangent(record.index, summed_g),)
     if record.op is None:
-        return tuple(record.rule(settled_g, result))
+        return tuple(record.rule(summed_g, result))
     if record.op is slice_p:
-        piece = SliceGradient.of(settled_g, inputs[0], **record.attrs)
+        piece = SliceGradient.of(summed_g, inputs[0], **record.attrs)
         if piece is not None:
             return (piece,)
-    return tuple(tables.vjp[record.op](settled_g, result, *inputs, **record.attrs))
+    return tuple(tables.vjp[record.op](summed_g, result, *inputs, **record.attrs))
 
 
 class ResultCotangent(NamedTuple):
@@ -247,7 +247,7 @@ Cotangent = Any
 Pending = dict[int, Cotangent]
 
 
-def settled(g: Cotangent, tensor: T) -> T:
+def summed(g: Cotangent, tensor: T) -> T:
     """A pending cotangent of ``tensor`` as one tensor."""
     total: T = assembled(g, tensor.shape) if isinstance(g, list) else g
     return total
@@ -273,4 +273,4 @@ def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
             f"[backward] a cotangent of shape {g.shape} reached a tensor of shape {tensor.shape}; "
             "the vjp rule of the op that read it is wrong."
         )
-    pending[id(tensor)] = g if before is None else settled(before, tensor) + g
+    pending[id(tensor)] = g if before is None else summed(before, tensor) + g

@@ -18,7 +18,7 @@ from runnel.backends import base, context
 from runnel.backends.host.memory import Storage
 from runnel.core import tracebacks
 from runnel.core.arrays import can_share, same_memory
-from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy
 from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber
@@ -334,11 +334,11 @@ def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
     return symbolic(trace.record(stop_gradient_p, (node_of(result, trace),), {})[0])
 
 
-def _blank(value: Aval) -> Tensor:
+def _blank(value: ShapedArray) -> Tensor:
     return placed(value, None, 0, ())
 
 
-def placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
+def placed(value: ShapedArray, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
     """``from_storage`` for who knows all of it, and calls it for every result."""
     tensor = Tensor.__new__(Tensor)
     tensor._aval = value
@@ -348,7 +348,7 @@ def placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) ->
     return tensor
 
 
-def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
+def from_storage(value: ShapedArray, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
     """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
     return placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.devices import Device
 from runnel.core.dtypes import DType, real_of
 from runnel.core.errors import DeviceError
@@ -30,8 +30,8 @@ from runnel.graph.node import (
     applied,
     results_of,
 )
+from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.parts import pair_p
-from runnel.ops.recomputation import again_p
 
 F = TypeVar("F")
 
@@ -48,7 +48,9 @@ class Trace:
         self.captures: dict[int, tuple[Any, Input]] = {}  # id(tensor or ndarray) -> (it, its input node)
         self.constants: dict[int, tuple[Any, Value]] = {}
         self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
-        self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
+        self.deferred_error: Exception | None = (
+            None  # the first error about a traced value, though the function caught it
+        )
         self.custom_derivative = ""  # the name of a function with one that was recorded
         self.scalars: list[tuple[Any, Value]] = []  # (getter, node): run-time floats read by the function
         self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
@@ -83,7 +85,7 @@ class Trace:
         """Whether ``node`` is of this trace, and not of one around it."""
         return True
 
-    def input(self, value: Aval, kind: InputKind, name: str) -> Input:
+    def input(self, value: ShapedArray, kind: InputKind, name: str) -> Input:
         node = Input(value, kind, name, user_line())
         self.inputs.append(node)
         return node
@@ -123,5 +125,5 @@ class Repetition:
         if node in self.results or node.is_constant:
             return node
         if node not in self._again:
-            self._again[node] = applied(again_p, (node, *self.after), {}, node.aval, node.where)
+            self._again[node] = applied(optimization_barrier_p, (node, *self.after), {}, node.aval, node.where)
         return self._again[node]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runnel.core import tracebacks
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import TracedValueError
 from runnel.tensor.active import ACTIVE
 
@@ -19,13 +19,13 @@ _INSTEAD: Final = {  # by what asked
 }
 
 
-def traced_value(aval: Aval, what: str) -> TracedValueError:
+def traced_value(aval: ShapedArray, what: str) -> TracedValueError:
     """The error for asking for the value by ``what``. It counts even if the traced function catches it."""
     error = TracedValueError(
         f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracebacks.user_line()}; it exists only "
         f"when the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
     )
     trace = ACTIVE.trace
-    if trace is not None and trace.refusal is None:
-        trace.refusal = error
+    if trace is not None and trace.deferred_error is None:
+        trace.deferred_error = error
     return error

@@ -17,7 +17,7 @@ from runnel.backends import base
 from runnel.backends.host.state import VERSION, StateLock
 from runnel.core import kinds, tracebacks
 from runnel.core.arrays import as_array
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType, as_dtype, from_numpy
@@ -34,7 +34,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import MARKS, TURN
 
 
-class StateClock:
+class StateVersion:
     """``now`` ticks whenever state that compiled programs watch may have changed outside of them: an attribute of a
     Module or optimizer was set. A program compares one number instead of everything. ``grads`` ticks whenever a
     ``.grad`` came or went, for programs that read or set some; ``writes`` whenever Variables were given values."""
@@ -47,7 +47,7 @@ class StateClock:
         self.writes = 0
 
 
-CLOCK = StateClock()
+STATE_VERSION = StateVersion()
 
 
 class ConsumedGradient:
@@ -186,7 +186,7 @@ class Variable(StandIn[Tensor]):
             object.__setattr__(self, name, attribute)
 
     @property
-    def aval(self) -> Aval:
+    def aval(self) -> ShapedArray:
         return self._aval
 
     @property
@@ -206,7 +206,7 @@ class Variable(StandIn[Tensor]):
             raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
         self._requires_grad = flag
         self._settled = None  # the next reading is a leaf of the other kind
-        CLOCK.now += 1
+        STATE_VERSION.now += 1
 
     def requires_grad_(self, flag: bool = True) -> Self:
         """Whether ``backward()`` computes a gradient for it; returns the Variable itself."""
@@ -329,7 +329,7 @@ class Variable(StandIn[Tensor]):
         if lock is not None:
             lock.assigned += 1
             lock.words[VERSION] += 1
-        CLOCK.writes += 1
+        STATE_VERSION.writes += 1
         del before
         return True
 
@@ -377,9 +377,9 @@ class Variable(StandIn[Tensor]):
         self._aval, self._tensor, self._shared = value.aval, value, value
         self._settled = self._pin = self._state_lock = None
         self._grad = gradient
-        CLOCK.now += 1
-        CLOCK.grads += 1
-        CLOCK.writes += 1
+        STATE_VERSION.now += 1
+        STATE_VERSION.grads += 1
+        STATE_VERSION.writes += 1
         del before
         return self
 
@@ -502,7 +502,7 @@ class Variable(StandIn[Tensor]):
             traced.consumed.discard(self)
         else:
             self._grad = value
-            CLOCK.grads += 1
+            STATE_VERSION.grads += 1
 
     def drop_gradient(self) -> None:
         """``grad = None``, quickly."""
@@ -510,13 +510,13 @@ class Variable(StandIn[Tensor]):
             self.grad = None
         elif self._grad is not None:
             self._grad = None
-            CLOCK.grads += 1
+            STATE_VERSION.grads += 1
 
     def add_gradient(self, g: Tensor) -> None:
         """Add to ``grad`` what nobody else holds."""
         if self._grad is None and tracing.ACTIVE.trace is None:
             self._grad = g
-            CLOCK.grads += 1
+            STATE_VERSION.grads += 1
             return
         before = self.grad
         if before is not None:

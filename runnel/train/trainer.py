@@ -399,7 +399,7 @@ class Trainer:
 
     def _require_fitting(self, state: Any) -> None:
         if not isinstance(state, Mapping) or state.keys() != self.state_dict().keys() or state["format"] != _FORMAT:
-            raise _refusal("it is not a state of a Trainer of this version")
+            raise _state_error("it is not a state of a Trainer of this version")
         ours = {
             "accumulate": self.accumulate,
             "scheduler": self.scheduler is not None,
@@ -412,7 +412,7 @@ class Trainer:
         }
         for name, value in ours.items():
             if theirs[name] != value:
-                raise _refusal(f"it has {name}={theirs[name]!r}, and this Trainer {value!r}")
+                raise _state_error(f"it has {name}={theirs[name]!r}, and this Trainer {value!r}")
 
 
 class _NoProgress:
@@ -430,7 +430,7 @@ class _NoProgress:
         pass
 
 
-def _refusal(sentence: str) -> StateError:
+def _state_error(sentence: str) -> StateError:
     return StateError(f"[Trainer] the state does not fit: {sentence}. Nothing was loaded.")
 
 

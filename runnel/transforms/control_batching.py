@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.graph.body import Body
@@ -44,7 +44,7 @@ def _with_carries(graph: Graph, own: Collection[int], first: int, carries: int) 
         inputs |= more
 
 
-def _stacked(values: Aval, size: int) -> Aval:
+def _stacked(values: ShapedArray, size: int) -> ShapedArray:
     return aval((size, *values.shape), values.dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
@@ -78,7 +78,7 @@ class _Body:
         self.f = f
         self.carry = carry
         self.x = x
-        self.carry_types: list[Aval] = []
+        self.carry_types: list[ShapedArray] = []
         self.ys: Tree | None = None
 
     def __call__(self, *leaves: Tensor) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import apply
 from runnel.core.recent import Recent
 from runnel.core.records import record
@@ -35,7 +35,7 @@ class GradientPlan:
     """Numbers are those of the body's inputs (constants, carries, xs) and outputs (carries, ys)."""
 
     forward: Body  # gives ``extras`` as further ys
-    extras: tuple[Aval, ...]
+    extras: tuple[ShapedArray, ...]
     linearized: Linearized
     backward: Body | None  # from (constants, cotangents of carries, sums, cotangents of ys, kept)
     constants: tuple[int, ...]  # inputs that the backward body reads
@@ -44,7 +44,7 @@ class GradientPlan:
     ys: tuple[int, ...]  # outputs whose cotangents it reads
     residuals: tuple[tuple[Value, int], ...]  # what it reads at each step: an input, or a y by number
     previous: frozenset[Value]  # those of ``residuals`` that are the y of the step before
-    results: tuple[Aval, ...]  # of one step: cotangents of carries, sums, cotangents of xs, factors
+    results: tuple[ShapedArray, ...]  # of one step: cotangents of carries, sums, cotangents of xs, factors
     xs: tuple[int, ...]  # inputs whose cotangents it stacks
     factors: tuple[Value, ...]  # it stacks them too
     terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it

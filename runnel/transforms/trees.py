@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from runnel.core import pytree
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
@@ -48,7 +48,7 @@ def tensors_of(tree: Tree) -> list[Tensor]:
 
 
 def require_same(
-    name: str, what: str, before: Tree, old_types: Sequence[Aval], after: Tree, new_types: Sequence[Aval]
+    name: str, what: str, before: Tree, old_types: Sequence[ShapedArray], after: Tree, new_types: Sequence[ShapedArray]
 ) -> None:
     """Raise unless ``after`` has the form of ``before`` and each leaf its shape and dtype."""
     if not before.same_form(after):

@@ -19,7 +19,7 @@ from runnel.compile import disk_cache
 from runnel.core import switches
 from runnel.core.errors import SettingError
 from runnel.core.records import replace
-from runnel.core.switches import SETTLED
+from runnel.core.switches import RESOLVED
 from runnel.core.tables import Table
 from runnel.tensor import eager
 
@@ -187,10 +187,10 @@ def test_every_part_of_a_context_is_in_every_key(tmp_path: Path, monkeypatch: py
         assert len({disk_cache.key(graph, each, None) for each in others}) == len(others)
     for each in others:
         before = len(eager._PLANS)
-        SETTLED.state.context = each
+        RESOLVED.state.context = each
         x.tanh()
         assert len(eager._PLANS) == before + 1
-    SETTLED.state.context = None
+    RESOLVED.state.context = None
 
 
 def test_work_that_has_begun_keeps_its_context() -> None:

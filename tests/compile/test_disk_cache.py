@@ -22,7 +22,7 @@ from runnel.backends.cpu.functions import Functions
 from runnel.backends.host import objects
 from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache, disk_cache
-from runnel.compile.native import Native
+from runnel.compile.compiled_program import CompiledProgram
 from runnel.compiler.executable.program import Program
 from runnel.compiler.executable.serialized import command_buffer
 from runnel.compiler.plan import Planner
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path / "cache"
 
 
-def native_of(compiled: Any, *args: Any) -> Native:
+def native_of(compiled: Any, *args: Any) -> CompiledProgram:
     native = compiled._executable_for(args, {}).native
     assert native is not None
     return native
@@ -176,7 +176,7 @@ def test_a_preparation_is_kept_with_its_program(plans: list[str]) -> None:
     assert not plans
     weight.assign(weight.read() * 0.0)
     assert np.array_equal(again(x).numpy(), np.full((160, 160), 160, np.float32))
-    assert again.program(x).preparation is not None
+    assert again.program(x).hoisted_constants is not None
 
 
 def test_training_goes_on_as_if_nothing_were_kept(plans: list[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import MemoryBudgetError, RunnelError
-from runnel.ops.recomputation import again_p
+from runnel.ops.optimization_barrier import optimization_barrier_p
 from tests.compiler.harness import same_bits
 
 pytestmark = pytest.mark.suite
@@ -76,7 +76,7 @@ def test_a_budget_is_kept_and_changes_no_bit(part: float) -> None:
     assert report.recomputed
     assert report.extra_seconds > 0
     assert all(r.bytes > 0 and r.seconds > 0 for r in report.recomputed)
-    assert any(node.op is again_p for node in inspection.plan.graph.nodes)
+    assert any(node.op is optimization_barrier_p for node in inspection.plan.graph.nodes)
     assert "computed again" in str(report)
     assert report.as_json()["recomputed"][0]["op"] == report.recomputed[0].op
     assert inspection.passes[-1][0] == "memory_budget"

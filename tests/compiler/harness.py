@@ -9,7 +9,7 @@ import numpy as np
 
 from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
-from runnel.compiler.passes.expand import expand
+from runnel.compiler.passes.decompose import decompose
 from runnel.compiler.plan import Plan, Planner
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
@@ -39,7 +39,7 @@ class Traced:
         traced = trace.facet(TracedVariables)
         updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
         graph = trace.graph(outputs, updates, "traced")
-        self.graph = expand(rewrite(graph) if rewrite is not None else graph)
+        self.graph = decompose(rewrite(graph) if rewrite is not None else graph)
         self.avals = [o.aval for o in outputs]
         self.reads_others = len(graph.inputs) != len(args) + len(traced.nodes)
         self.plan: Plan = Planner(self.graph, threads, fuse=fuse).plan()

@@ -207,4 +207,4 @@ def test_products_of_updates_lie_in_tiles(k):
         traced = Traced(step, (x, y), threads=threads)
         traced(x, y)
         assert same_bits(expected, w._tensor.numpy())
-        assert any(life.place.label == "product" for life in traced.plan.arena.lives) == (k > 256)
+        assert any(life.allocation.label == "product" for life in traced.plan.arena.lives) == (k > 256)

@@ -12,7 +12,7 @@ import pytest
 
 from runnel.core import switches
 from runnel.core.errors import SettingError
-from runnel.core.switches import SETTLED, Switch
+from runnel.core.switches import RESOLVED, Switch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,10 +74,10 @@ def test_an_unknown_switch_is_told() -> None:
 
 
 def test_each_change_makes_a_new_state() -> None:
-    before = SETTLED.state
+    before = RESOLVED.state
     with switches.override(debug=1):
-        inside = SETTLED.state
-    assert len({before, inside, SETTLED.state}) == 3
+        inside = RESOLVED.state
+    assert len({before, inside, RESOLVED.state}) == 3
 
 
 def imported(**environment: str) -> subprocess.CompletedProcess[str]:

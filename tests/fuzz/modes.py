@@ -19,7 +19,7 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
 from runnel.core.tables import Op
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from runnel.ops.promotion import binary, unary
 from tests.compiler.harness import same_bits
 from tests.fuzz.running import arrays_of, check
@@ -33,7 +33,7 @@ SHAPES = ((), (1,), (5,), (17,), (40,), (3, 5), (1, 5), (3, 1), (2, 16), (0,), (
 # Ops of one element to one element without attributes, by the number of their operands.
 POINTWISE: dict[int, list[Op]] = {}
 for _op in Op.registry.values():
-    if isinstance(tables.lower.get(_op), Pointwise) and "*" not in _op.signature:
+    if isinstance(tables.lower.get(_op), Elementwise) and "*" not in _op.signature:
         POINTWISE.setdefault(len(_op.signature.split(",")), []).append(_op)
 FUNCTIONS: tuple[Callable[[Any], Any], ...] = (
     ops.relu, ops.gelu, ops.silu, ops.softplus, ops.leaky_relu, ops.elu, ops.square, ops.reciprocal, ops.rsqrt,

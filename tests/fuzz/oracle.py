@@ -34,7 +34,7 @@ def numpy_where_exact() -> Iterator[None]:
         key = (op, *attrs.values(), *[x.aval for x in tensors])
         if key not in nodes:
             operands = tuple(placeholder(x.aval, "x") for x in tensors)
-            node = applied(op, operands, attrs, tables.infer[op](*[x.aval for x in tensors], **attrs))
+            node = applied(op, operands, attrs, tables.abstract_eval[op](*[x.aval for x in tensors], **attrs))
             nodes[key] = node if agrees(node) else None
         actual = nodes[key]
         if actual is None:

@@ -7,7 +7,7 @@ import pytest
 
 from runnel.core import switches, tables
 from runnel.core.tables import Op
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from tests.fuzz import graph_programs, modes, sums
 from tests.fuzz.graph_checks import same_bits
 from tests.fuzz.oracle import numpy_where_exact
@@ -33,7 +33,7 @@ def test_every_pointwise_op_is_drawn() -> None:
     missing = {
         op.name
         for op in Op.registry.values()
-        if isinstance(tables.lower.get(op), Pointwise) and op not in drawn and "*" not in op.signature
+        if isinstance(tables.lower.get(op), Elementwise) and op not in drawn and "*" not in op.signature
     }
     assert missing == {"where"}
 

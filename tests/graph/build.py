@@ -8,7 +8,7 @@ import numpy as np
 
 from runnel.core.avals import aval
 from runnel.core.dtypes import DType, float32, from_numpy
-from runnel.core.tables import Op, infer
+from runnel.core.tables import Op, abstract_eval
 from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Input, InputKind, Value, applied
 
@@ -28,7 +28,7 @@ def constant(value: Any, dtype: DType = float32) -> Value:
 
 
 def op(op_: Op, *inputs: Value, where: str = "", **attrs: Any) -> Value:
-    return applied(op_, inputs, attrs, infer[op_](*(x.aval for x in inputs), **attrs), where)
+    return applied(op_, inputs, attrs, abstract_eval[op_](*(x.aval for x in inputs), **attrs), where)
 
 
 def graph(

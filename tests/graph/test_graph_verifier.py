@@ -85,10 +85,10 @@ def test_ill_formed(name: str) -> None:
     assert str(caught.value).startswith("Graph 'program' after pass 'fold': ")
 
 
-def test_op_without_infer_rule() -> None:
+def test_op_without_abstract_eval_rule() -> None:
     bare = Op("bare_in_verifier_test", "x", "No rules.")
     try:
-        with pytest.raises(VerifierError, match=r"bare_in_verifier_test. no rule in table .infer."):
+        with pytest.raises(VerifierError, match=r"bare_in_verifier_test. no rule in table .abstract_eval."):
             verify(graph([X], applied(bare, (X,), {}, FULL)))
     finally:
         del Op.registry[bare.name]

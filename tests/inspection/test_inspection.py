@@ -156,7 +156,7 @@ def test_measured_calls_compute_what_the_program_does(threads: int, split_everyt
 def test_json_is_json() -> None:
     inspection = network(threads=2)
     data = json.loads(json.dumps(inspection.as_json()))
-    assert set(data) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory", "preparation"}
+    assert set(data) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory", "hoisted_constants"}
     assert len(data["schedule"]) == len(inspection.plan.calls)
     assert data["memory"]["peak"] == inspection.plan.arena.peak
     json.dumps(inspection.measure(seconds=0.0).as_json())

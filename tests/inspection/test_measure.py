@@ -52,16 +52,16 @@ def test_what_is_prepared_is_measured_first() -> None:
         return x @ contiguous(rn.exp(weight).T)
 
     inspection = serve.program(values(4, 160))
-    assert inspection.preparation is not None
+    assert inspection.hoisted_constants is not None
     result = inspection.measure(seconds=0.0)
-    assert result.preparation is not None
-    assert len(result.preparation.calls) == len(inspection.preparation.plan.calls) > 0
-    assert any("exp" in c.ops for c in result.preparation.calls)
+    assert result.hoisted_constants is not None
+    assert len(result.hoisted_constants.calls) == len(inspection.hoisted_constants.plan.calls) > 0
+    assert any("exp" in c.ops for c in result.hoisted_constants.calls)
     text = str(result)
     assert "before, when Variables have changed:" in text and text.count("all calls one after another") == 2
-    assert len(result.as_json()["preparation"]["calls"]) == len(result.preparation.calls)
-    assert str(inspection.preparation.schedule).splitlines()[-1] in str(inspection)
-    assert inspection.as_json()["preparation"]["schedule"]
+    assert len(result.as_json()["hoisted_constants"]["calls"]) == len(result.hoisted_constants.calls)
+    assert str(inspection.hoisted_constants.schedule).splitlines()[-1] in str(inspection)
+    assert inspection.as_json()["hoisted_constants"]["schedule"]
 
 
 def test_calls_run_on_the_threads_they_are_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 import runnel as rn
 from runnel import nn
 from runnel.core.errors import DTypeError, RunnelError, ShapeError
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.variable import STATE_VERSION
 
 
 class Block(nn.Module):
@@ -92,9 +92,9 @@ def test_modes_reach_everything_below() -> None:
 def test_setting_and_deleting_attributes_ticks_the_clock() -> None:
     net = Net()
     for change in (lambda: setattr(net, "flag", 1), lambda: delattr(net, "flag"), net.eval, net.requires_grad_):
-        before = CLOCK.now
+        before = STATE_VERSION.now
         change()
-        assert CLOCK.now > before
+        assert STATE_VERSION.now > before
 
 
 def test_requires_grad_and_zero_grad() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.compiler.kernels.places import Space
+from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.passes.usual import USUAL
 from tests.compiler.harness import Traced
 
@@ -214,7 +214,10 @@ def test_dropout_happens_inside_attention() -> None:
         return out, layer.in_proj_weight.grad
 
     plan = Traced(program, [x], rewrite=lambda graph: USUAL.run(graph)[0]).plan
-    assert max(a.place.size for c in plan.calls for a in c.accesses if a.place.space is Space.ARENA) < 200 * 200
+    assert (
+        max(a.allocation.size for c in plan.calls for a in c.accesses if a.allocation.space is MemorySpace.ARENA)
+        < 200 * 200
+    )
     results = []
     for need_weights in (False, True):
         rn.manual_seed(3)

@@ -228,7 +228,9 @@ RECORDS: dict[str, Record] = {
         tuple((((2, 3),), {"dtype": d}) for d in (dt.float32, dt.float64, dt.int32, dt.bfloat16, dt.float16)),
         tuple(d for d in ANY if d.kind != "uint"), smooth=False,
     ),
-    "again": Record(lambda x, *after: x, ((((2, 3),), {}), (((2, 3), (4,)), {}), (((), (0, 2), (3,)), {})), ANY),
+    "optimization_barrier": Record(
+        lambda x, *after: x, ((((2, 3),), {}), (((2, 3), (4,)), {}), (((), (0, 2), (3,)), {})), ANY
+    ),
     "contiguous": _one(lambda x: x, ANY),
     "stop_gradient": _one(lambda x: x, ANY, smooth=False),
     "sum": _reduce(np.sum, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
@@ -322,10 +324,10 @@ RECORDS: dict[str, Record] = {
     "scatter_add": Record(_scatter, (
         (((4,), (4,)), {"shape": (5,)}), (((6,), (6, 2)), {"shape": (5, 2)}), (((0,), (0, 3)), {"shape": (5, 3)}),
     ), NUMBERS, input_dtypes=(dt.int32, None), index_limit=5),
-    "buckets": Record(_buckets, tuple(
+    "counting_sort": Record(_buckets, tuple(
         (((count,),), {"rows": rows}) for count, rows in ((0, 5), (4, 5), (40, 5), (1, 9))
     ), (dt.int32, dt.int64), input_dtypes=(dt.int64,), smooth=False, index_limit=5),
-    "bucket_sums": Record(_bucket_sums, tuple(
+    "segment_sums": Record(_bucket_sums, tuple(
         (((rows + 2 + n,), (n,), (n, *rest)), {"shape": (rows, *rest)})
         for rows, n, rest in (
             (5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)),

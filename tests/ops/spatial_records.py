@@ -135,7 +135,7 @@ _POOLS: tuple[Any, ...] = tuple(
 
 HALF = (-0.5, 0.5)
 SPATIAL: dict[str, dict[str, Any]] = {
-    "windows": {"oracle": _windows, "dtypes": ANY, "cases": tuple(
+    "im2col": {"oracle": _windows, "dtypes": ANY, "cases": tuple(
         ((shape,), {"kernel": k, "stride": s, "dilation": d})
         for shape, k, s, d in (
             ((2, 6, 3), (3,), (1,), (1,)), ((1, 5, 7, 2), (2, 3), (2, 1), (1, 2)),

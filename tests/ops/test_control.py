@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from runnel.compiler.passes.bodies import in_bodies, without_unused_results
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import bool_, float32, int64
 from runnel.core.errors import DTypeError, ShapeError, VerifierError
-from runnel.core.tables import cost, infer, reference
+from runnel.core.tables import abstract_eval, cost, reference
 from runnel.graph import interpreter
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder, zeros
@@ -26,7 +26,7 @@ from runnel.ops.control import cond_p, scan_p, while_p
 SCALAR, ROW = aval((), float32), aval((2,), float32)
 
 
-def node(op: Any, *inputs: Value, result: Aval | None = None) -> Value:
+def node(op: Any, *inputs: Value, result: ShapedArray | None = None) -> Value:
     return applied(op, inputs, {}, inputs[0].aval if result is None else result)
 
 
@@ -49,7 +49,7 @@ def f32(*values: float) -> Any:
 
 def test_scan() -> None:
     avals = (SCALAR, SCALAR, aval((3,), float32))
-    assert infer[scan_p](*avals, **scan_attrs()) == (SCALAR, aval((3,), float32))
+    assert abstract_eval[scan_p](*avals, **scan_attrs()) == (SCALAR, aval((3,), float32))
     last, ys = reference[scan_p](f32(2), f32(1), f32(5, 6, 7), **scan_attrs())
     assert last == 8 + 4 * 5 + 2 * 6 + 7 and ys.tolist() == [2.0, 14.0, 40.0]
     last, ys = reference[scan_p](f32(2), f32(1), f32(5, 6, 7), **scan_attrs(reverse=True))
@@ -57,7 +57,7 @@ def test_scan() -> None:
     assert cost[scan_p](*avals, **scan_attrs()) == 6
     for wrong in (avals[:2], (*avals[:2], aval((4,), float32)), (SCALAR, ROW, avals[2])):
         with pytest.raises(ShapeError):
-            infer[scan_p](*wrong, **scan_attrs())
+            abstract_eval[scan_p](*wrong, **scan_attrs())
 
 
 def test_while_loop() -> None:
@@ -65,13 +65,13 @@ def test_while_loop() -> None:
     cond = Body(Graph([limit, x], [node(lt_p, x, limit, result=aval((), bool_))], {}, "cond"))
     body = Body(Graph([limit, x], [node(add_p, x, x)], {}, "body"))
     attrs = {"cond": cond, "body": body, "constants": 1, "carries": 1}
-    assert infer[while_p](SCALAR, SCALAR, **attrs) == (SCALAR,)
+    assert abstract_eval[while_p](SCALAR, SCALAR, **attrs) == (SCALAR,)
     assert reference[while_p](f32(100), f32(3), **attrs)[0] == 192
     assert cost[while_p](SCALAR, SCALAR, **attrs) == 2
     with pytest.raises(DTypeError, match="one bool"):
-        infer[while_p](SCALAR, SCALAR, **attrs | {"cond": body})
+        abstract_eval[while_p](SCALAR, SCALAR, **attrs | {"cond": body})
     with pytest.raises(ShapeError):
-        infer[while_p](SCALAR, ROW, **attrs)
+        abstract_eval[while_p](SCALAR, ROW, **attrs)
 
 
 def test_cond() -> None:
@@ -79,15 +79,15 @@ def test_cond() -> None:
     then, otherwise = (Body(Graph([x], [node(op, x, x)], {}, "branch")) for op in (add_p, mul_p))
     attrs = {"then": then, "otherwise": otherwise}
     flag = aval((), bool_)
-    assert infer[cond_p](flag, SCALAR, **attrs) == (SCALAR,)
+    assert abstract_eval[cond_p](flag, SCALAR, **attrs) == (SCALAR,)
     assert reference[cond_p](np.bool_(True), f32(5), **attrs)[0] == 10
     assert reference[cond_p](np.bool_(False), f32(5), **attrs)[0] == 25
     assert cost[cond_p](flag, SCALAR, **attrs) == 1
     with pytest.raises(DTypeError, match="predicate"):
-        infer[cond_p](SCALAR, SCALAR, **attrs)
+        abstract_eval[cond_p](SCALAR, SCALAR, **attrs)
     wide = Body(Graph([x], [zeros(ROW)], {}, "wide"))
     with pytest.raises(ShapeError, match="one branch"):
-        infer[cond_p](flag, SCALAR, **attrs | {"otherwise": wide})
+        abstract_eval[cond_p](flag, SCALAR, **attrs | {"otherwise": wide})
 
 
 def loop_graph(use: tuple[int, ...]) -> Graph:

@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies as st
 import runnel.ops  # noqa: F401 - fills the tables
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32, from_numpy, int64
-from runnel.core.tables import Op, infer, lower, reference
+from runnel.core.tables import Op, abstract_eval, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr, Ref
-from runnel.loops.rules import IndexFunction, Pointwise, Reduction, View
+from runnel.loops.rules import Elementwise, IotaLike, Reduction, View
 
 from .records import RECORDS, sample
 
@@ -44,7 +44,7 @@ def of_form(*forms: type) -> list[str]:
     return [n for n in sorted(RECORDS) if isinstance(lower.get(Op.registry[n]), forms)]
 
 
-@pytest.mark.parametrize("name", of_form(Pointwise, IndexFunction))
+@pytest.mark.parametrize("name", of_form(Elementwise, IotaLike))
 def test_expressions_mean_the_reference(name: str) -> None:
     record, op = RECORDS[name], Op.registry[name]
     rule = lower[op]
@@ -52,10 +52,10 @@ def test_expressions_mean_the_reference(name: str) -> None:
         for case in record.cases:
             arrays = sample(record, case, dtype)
             avals = [aval(a.shape, from_numpy(a.dtype)) for a in arrays]
-            out = infer[op](*avals, **case[1])
+            out = abstract_eval[op](*avals, **case[1])
             known = {f"x{i}": a for i, a in enumerate(arrays)}
             refs = [Ref(f"x{i}", a.dtype) for i, a in enumerate(avals)]
-            if isinstance(rule, IndexFunction):
+            if isinstance(rule, IotaLike):
                 steps = rule.steps(out, **case[1])
                 known["n"] = sum((s * p for s, p in zip(steps, np.indices(out.shape), strict=True)), np.int64(0))
                 expr = rule.expr((*avals, out), Ref("n", int64), *refs, **case[1])
@@ -92,7 +92,7 @@ def test_views_read_what_the_reference_gives(name: str) -> None:
     for case in record.cases:
         x, *_ = sample(record, case, float32)
         a = aval(x.shape, float32)
-        out = infer[op](a, **case[1])
+        out = abstract_eval[op](a, **case[1])
         map_ = lower[op].map(a, out, **case[1])
         if map_ is not None and out.size:
             mapped += 1

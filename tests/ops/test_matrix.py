@@ -9,7 +9,7 @@ from pathlib import Path
 
 import runnel
 import runnel.ops
-from runnel.core.tables import Op, Table, infer
+from runnel.core.tables import Op, Table, abstract_eval
 from runnel.ops.matrix import ABSENT, EMPTY, PRESENT, as_text, matrix
 
 
@@ -26,13 +26,13 @@ def test_matrix_says_what_the_tables_hold() -> None:
 def test_a_new_op_shows_its_holes() -> None:
     op = Op("_only_for_this_test", "x", "An op without a vjp.")
     try:
-        infer.register(op, lambda x: x)
+        abstract_eval.register(op, lambda x: x)
         (row,) = (r for r in matrix() if r.name == op.name)
-        assert row.cells["infer"] == PRESENT and row.cells["vjp"] == ABSENT
+        assert row.cells["abstract_eval"] == PRESENT and row.cells["vjp"] == ABSENT
         assert op.name in as_text()
     finally:
         del Op.registry[op.name]
-        del infer._rules[op]
+        del abstract_eval._rules[op]
 
 
 def test_exports_are_unique_and_documented() -> None:

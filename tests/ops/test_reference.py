@@ -10,7 +10,7 @@ import pytest
 import runnel.ops  # noqa: F401 - fills the tables
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float64
-from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, cost, decompose, lower, reference, vjp
 from runnel.loops.rules import HostCall
 
 from .records import RECORDS, sample
@@ -24,16 +24,20 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e
 
 
 def test_every_op_has_a_record() -> None:
-    own = {name for name, op in Op.registry.items() if infer.get(op) and infer[op].__module__.startswith("runnel.")}
+    own = {
+        name
+        for name, op in Op.registry.items()
+        if abstract_eval.get(op) and abstract_eval[op].__module__.startswith("runnel.")
+    }
     elsewhere = {n for n, op in Op.registry.items() if op.regions or isinstance(lower.get(op), HostCall)}
     assert own - elsewhere == set(RECORDS)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_op_stands_in_the_tables(name: str) -> None:
-    for table in (infer, reference, cost) if RECORDS[name].made_late else (infer, reference, vjp, cost):
+    for table in (abstract_eval, reference, cost) if RECORDS[name].made_late else (abstract_eval, reference, vjp, cost):
         assert Op.registry[name] in table, f"{name} is missing in {table.name}"
-    assert Op.registry[name] in lower or Op.registry[name] in expand, f"{name} is lowered, or expanded"
+    assert Op.registry[name] in lower or Op.registry[name] in decompose, f"{name} is lowered, or expanded"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +68,7 @@ def compare(result: Any, expected: Any, dtype: DType) -> None:
 @pytest.mark.parametrize("name", [n for n in NAMES if RECORDS[n].smooth and float64 in RECORDS[n].dtypes])
 def test_vjp_is_the_derivative(name: str) -> None:
     record, op = RECORDS[name], Op.registry[name]
-    result = infer[op](*_avals(record, op), **record.cases[0][1])
+    result = abstract_eval[op](*_avals(record, op), **record.cases[0][1])
     if any(x.dtype.is_float for x in listed(op, result)):
         for case in record.cases:
             check_grad(lambda *xs, attrs=case[1]: flat(apply(op, *xs, **attrs)), *sample(record, case, float64, seed=3))

@@ -14,10 +14,10 @@ from runnel.core.errors import ShapeError
 from runnel.ops.winograd import (
     FILTER,
     INPUT,
+    KERNEL,
     OUTPUT,
     OUTPUTS,
     SPAN,
-    TAPS,
     padded,
     winograd,
     winograd_filters,
@@ -31,8 +31,8 @@ def direct(x: np.ndarray, w: np.ndarray, height: int, width: int) -> np.ndarray:
     wide = x.astype(np.float64)
     return sum(
         np.einsum("nhwc,ck->nhwk", wide[:, r : r + height, s : s + width], w[r, s].astype(np.float64))
-        for r in range(TAPS)
-        for s in range(TAPS)
+        for r in range(KERNEL)
+        for s in range(KERNEL)
     )
 
 
@@ -41,7 +41,7 @@ def random(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def test_the_matrices_are_a_convolution_exactly() -> None:
-    for filter_at in range(TAPS):
+    for filter_at in range(KERNEL):
         for input_at in range(SPAN):
             g = [row[filter_at] for row in FILTER]
             d = [row[input_at] for row in INPUT]
@@ -65,8 +65,8 @@ def test_any_sizes(n: int, height: int, width: int, channels: int, filters: int,
     np.testing.assert_allclose(y, direct(x, w, height, width), atol=2e-5 * 3 * channels**0.5, rtol=0)
     dy = random(rng, n, height, width, filters)
     actual = winograd_gradient(rn.asarray(x), rn.asarray(dy)).numpy()
-    for r in range(TAPS):
-        for s in range(TAPS):
+    for r in range(KERNEL):
+        for s in range(KERNEL):
             part = x[:, r : r + height, s : s + width].astype(np.float64)
             want = np.einsum("nhwc,nhwk->ck", part, dy.astype(np.float64))
             np.testing.assert_allclose(actual[r, s], want, atol=2e-5 * (n * height * width) ** 0.5, rtol=0)

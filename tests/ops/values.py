@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, from_numpy
-from runnel.core.tables import Op, infer, reference, vjp
+from runnel.core.tables import Op, abstract_eval, reference, vjp
 
 
 class ArrayValue(TensorLike):
@@ -27,7 +27,7 @@ class ArrayValue(TensorLike):
         self.weak = False
 
     @property
-    def aval(self) -> Aval:
+    def aval(self) -> ShapedArray:
         return aval(self.array.shape, from_numpy(self.array.dtype))
 
     @property
@@ -37,7 +37,7 @@ class ArrayValue(TensorLike):
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         assert all(isinstance(x, ArrayValue) for x in inputs), f"[{op.name}] {inputs}"
         hash(tuple(attrs.items()))
-        expected = infer[op](*(x.aval for x in inputs), **attrs)
+        expected = abstract_eval[op](*(x.aval for x in inputs), **attrs)
         actual = reference[op](*(x.array for x in inputs), **attrs)
         results = tuple(ArrayValue(x, op, inputs, attrs) for x in (actual if op.multiple_results else (actual,)))
         for result, value in zip(results, expected if op.multiple_results else (expected,), strict=True):

@@ -10,7 +10,7 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import CaptureWarning, GradientError, RunnelError, ShapeError, SideEffectError
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.variable import STATE_VERSION
 
 
 def parameter(n: int = 3) -> nn.Parameter:
@@ -63,9 +63,9 @@ def test_changing_a_group_ticks_the_clock_and_makes_missing_state() -> None:
     p = parameter()
     optimizer = optim.SGD([p], lr=0.1)
     assert optimizer.state[p] == {}
-    before = CLOCK.now
+    before = STATE_VERSION.now
     optimizer.param_groups[0]["momentum"] = 0.9
-    assert CLOCK.now > before
+    assert STATE_VERSION.now > before
     assert list(optimizer.state[p]) == ["momentum_buffer"]
 
 

@@ -124,5 +124,5 @@ def test_rows_that_rest_are_passed_over(kind: Any) -> None:
 
     program = step.program(rn.asarray(np.arange(20) % 7))
     assert program.plan.arena.peak < 300 * 64 * 4
-    update = next(k for k in program.kernels if "bucket_sums" in str(k) or "s0_first" in str(k))
+    update = next(k for k in program.kernels if "segment_sums" in str(k) or "s0_first" in str(k))
     assert "for turn in 0..named" in str(update)

@@ -32,7 +32,7 @@ def names(graph: passes.Graph, least: int = 0) -> list[str]:
 
 def test_constant_folding_by_attributes() -> None:
     fold = example("passes/constant_folding")
-    own = passes.USUAL.without("fold").insert(fold.FOLD, after="expand")
+    own = passes.USUAL.without("fold").insert(fold.FOLD, after="decompose")
 
     def f(x: rn.Tensor) -> rn.Tensor:
         half = rn.asarray([0.5]) * 3 + rn.asarray([1.0])
@@ -49,17 +49,17 @@ def test_constant_folding_by_attributes() -> None:
 def test_flops_as_an_attribute() -> None:
     flops = example("passes/flops")
     with pytest.raises(ValueError, match=r"has 204 floating-point operations, and 100 are allowed"):
-        rn.compile(lambda x, w: rn.tanh(x @ w), passes=passes.USUAL.insert(flops.at_most(100), before="expand"))(
+        rn.compile(lambda x, w: rn.tanh(x @ w), passes=passes.USUAL.insert(flops.at_most(100), before="decompose"))(
             normal(2, 8), normal(8, 6)
         )
-    allowed = rn.compile(lambda x: x + 1, passes=passes.USUAL.insert(flops.at_most(100), before="expand"))
+    allowed = rn.compile(lambda x: x + 1, passes=passes.USUAL.insert(flops.at_most(100), before="decompose"))
     assert allowed(rn.ones(100)).shape == (100,)
 
 
 def test_a_layout_as_an_attribute() -> None:
     """The same bits in both layouts, and no more copies than before."""
     layout = example("passes/layout")
-    own = passes.USUAL.insert(layout.CORRECT_LAYOUT, after="expand")
+    own = passes.USUAL.insert(layout.CORRECT_LAYOUT, after="decompose")
 
     def f(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
         return rn.tanh(rn.relu(x) * y + x)
@@ -81,7 +81,7 @@ def test_batch_normalization_at_inference_is_scale_and_shift() -> None:
     simplify = example("passes/simplify_inference").SIMPLIFY_INFERENCE
     model, x = net(), normal(2, 3, 6, 6)
     plain = rn.compile(lambda x: model(x))
-    own = rn.compile(lambda x: model(x), passes=passes.USUAL.insert(simplify, before="expand"))
+    own = rn.compile(lambda x: model(x), passes=passes.USUAL.insert(simplify, before="decompose"))
     with rn.no_grad():
         np.testing.assert_allclose(own(x).numpy(), plain(x).numpy(), rtol=1e-4, atol=1e-5)
         at_points = [names(f.program(x).optimized, 2 * 8 * 36) for f in (plain, own)]
@@ -93,7 +93,7 @@ def test_batch_normalization_at_inference_is_scale_and_shift() -> None:
 def test_scales_become_part_of_filters() -> None:
     simplify = example("passes/simplify_inference").SIMPLIFY_INFERENCE
     fold = example("passes/fold_scale_axis").FOLD_SCALE_AXIS
-    own = passes.USUAL.insert(simplify, before="expand").insert(fold, before="expand")
+    own = passes.USUAL.insert(simplify, before="decompose").insert(fold, before="decompose")
     model, x = net(), normal(2, 3, 6, 6)
     compiled = rn.compile(lambda x: model(x), passes=own)
     with rn.no_grad():
@@ -111,7 +111,7 @@ def test_scales_on_either_side(on_inputs: bool) -> None:
         return conv(x * s, w, padding=1) if on_inputs else conv(x, w, padding=1) * s
 
     x, w, s = normal(2, 3, 5, 5), normal(4, 3, 3, 3), normal(1, 3 if on_inputs else 4, 1, 1)
-    own = rn.compile(f, passes=passes.USUAL.insert(fold, before="expand"))
+    own = rn.compile(f, passes=passes.USUAL.insert(fold, before="decompose"))
     np.testing.assert_allclose(own(x, w, s).numpy(), f(x, w, s).numpy(), rtol=1e-4, atol=1e-5)
     graph = dict(own.program(x, w, s).passes)["fold_scale_axis"]
     scaled = [v.aval.shape for v in graph.values if v.op is not None and v.op.name == "mul"]
@@ -130,12 +130,12 @@ class Residual(nn.Module):
 def test_a_residual_network_folds_to_the_same_output_and_prepares_its_filters_once() -> None:
     simplify = example("passes/simplify_inference").SIMPLIFY_INFERENCE
     fold = example("passes/fold_scale_axis").FOLD_SCALE_AXIS
-    own = passes.USUAL.insert(simplify, before="expand").insert(fold, before="expand")
+    own = passes.USUAL.insert(simplify, before="decompose").insert(fold, before="decompose")
     model, x = evaluated(Residual(64)), normal(1, 64, 4, 4)
     compiled = rn.compile(lambda x: model(x), passes=own)
     with rn.no_grad():
         np.testing.assert_allclose(compiled(x).numpy(), model(x).numpy(), rtol=1e-3, atol=1e-2)
         inspection = compiled.program(x)
-    assert inspection.preparation is not None
+    assert inspection.hoisted_constants is not None
     assert names(inspection.optimized, 64 * 16).count("mul") == 0
-    assert names(inspection.preparation.optimized, 64 * 64 * 9).count("mul") == 2
+    assert names(inspection.hoisted_constants.optimized, 64 * 64 * 9).count("mul") == 2

@@ -51,7 +51,9 @@ def test_the_search_is_what_programs_use() -> None:
 
     x = normal(40, 40)
     plain, own = rn.compile(f).program(x).plan, rn.compile(f, memory_planner=memory.search).program(x).plan
-    assert [life.place.offset for life in plain.arena.lives] == [life.place.offset for life in own.arena.lives]
+    assert [life.allocation.offset for life in plain.arena.lives] == [
+        life.allocation.offset for life in own.arena.lives
+    ]
     assert (plain.arena.peak, plain.arena.lower_bound) == (own.arena.peak, own.arena.lower_bound)
 
 

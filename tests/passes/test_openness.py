@@ -38,7 +38,7 @@ class Noting:
 
     @property
     def pipeline(self) -> passes.Pipeline:
-        return passes.USUAL.insert(passes.Pass("noting", "notes graphs", self), before="expand")
+        return passes.USUAL.insert(passes.Pass("noting", "notes graphs", self), before="decompose")
 
 
 def normal(*shape: int) -> rn.Tensor:
@@ -199,8 +199,8 @@ def test_a_pass_that_changes_a_type_is_named_and_leaves_the_function_usable() ->
     ("options", "error", "message"),
     [
         ({"passes": [1]}, ArgumentError, r"\[compile\] passes is a pipeline, .* received"),
-        ({"passes": passes.USUAL.without("expand")}, PassError, "programs need 'expanded', which no pass gives"),
-        ({"passes": passes.USUAL.without("bodies")}, PassError, "programs need 'expanded bodies'"),
+        ({"passes": passes.USUAL.without("decompose")}, PassError, "programs need 'decomposed', which no pass gives"),
+        ({"passes": passes.USUAL.without("bodies")}, PassError, "programs need 'decomposed bodies'"),
         ({"memory_planner": 3}, ArgumentError, r"\[compile\] memory_planner is a function .* received 3"),
         ({"memory_planner": Unhashable()}, ArgumentError, r"\[compile\] memory_planner is a function .*with a hash"),
     ],
@@ -215,9 +215,9 @@ def test_wrong_options(options: dict[str, Any], error: type[Exception], message:
 def test_an_order_that_a_pass_does_not_allow() -> None:
     fold = example("passes/constant_folding").FOLD
     with pytest.raises(
-        PassError, match=r"'fold_by_attributes' needs 'expanded', .*; 'expand' gives it: place it earlier"
+        PassError, match=r"'fold_by_attributes' needs 'decomposed', .*; 'decompose' gives it: place it earlier"
     ):
-        rn.compile(lambda x: x, passes=passes.USUAL.insert(fold, before="expand"))
+        rn.compile(lambda x: x, passes=passes.USUAL.insert(fold, before="decompose"))
 
 
 def cubes(x: rn.Tensor) -> rn.Tensor:

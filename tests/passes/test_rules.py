@@ -23,7 +23,7 @@ def graph_of(function: Callable[..., Any], *args: rn.Tensor) -> passes.Graph:
 
 
 def pipeline(*rules: Rule) -> passes.Pipeline:
-    return passes.USUAL.insert(rewriting("mine", "", *rules), before="expand")
+    return passes.USUAL.insert(rewriting("mine", "", *rules), before="decompose")
 
 
 def ops_of(graph: passes.Graph) -> list[str]:

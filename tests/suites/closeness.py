@@ -7,17 +7,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType, from_numpy
-from runnel.core.tables import Op, cost, expand, lower
+from runnel.core.tables import Op, cost, decompose, lower
 from runnel.loops import scalar
 from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, Ref
 from runnel.loops.rules import (
     Attention,
     AttentionGradient,
-    Contraction,
-    Pointwise,
+    DotGeneral,
+    Elementwise,
     Reduction,
     Winograd,
     WinogradGradient,
@@ -34,25 +34,25 @@ def _operations(expr: Expr) -> set[ScalarOp]:
     return {expr.op}.union(*(_operations(a) for a in expr.args))
 
 
-def ulps_allowed(op: Op, avals: tuple[Aval, ...], attrs: dict[str, Any]) -> float:
+def ulps_allowed(op: Op, avals: tuple[ShapedArray, ...], attrs: dict[str, Any]) -> float:
     """Units in the last place between ``op`` and its exact value; 0 where it must be the reference to the bit.
 
     ``avals`` are those of the inputs and of the result. Sums and products are in another order than NumPy's, so their
     bound grows with the number of terms.
     """
     rule, result = lower.get(op), avals[-1].dtype
-    if isinstance(rule, Pointwise):
+    if isinstance(rule, Elementwise):
         refs = [Ref(f"x{i}", a.dtype) for i, a in enumerate(avals[:-1])]
         used = _operations(rule.expr(avals, *refs, **attrs)) & set(ULP_BOUNDS)
         bound = max((ULP_BOUNDS[o].get(result, HALF_BOUND) for o in used), default=0.0)
         return 0.0 if bound <= 0.5 or used == {scalar.sqrt} else bound
     if not result.is_float:
         return 0.0
-    if op in expand or isinstance(rule, (Attention, AttentionGradient)):
+    if op in decompose or isinstance(rule, (Attention, AttentionGradient)):
         return cost[op](*avals[:-1], **attrs) / max(avals[-1].size, 1)
     if isinstance(rule, (Winograd, WinogradGradient)):  # the transforms cancel what is larger than their results
         return 4.0 * max(avals[0].shape)
-    if isinstance(rule, Contraction):
+    if isinstance(rule, DotGeneral):
         return 2.0 * avals[0].shape[-1]
     if isinstance(rule, Reduction) and rule.op in ("sum", "prod"):
         return 2.0 * (avals[0].size / max(avals[-1].size, 1) + 1)

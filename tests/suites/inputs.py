@@ -11,7 +11,7 @@ import runnel as rn
 from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.tables import Op, lower
-from runnel.loops.rules import IndexFunction, Pointwise
+from runnel.loops.rules import Elementwise, IotaLike
 from tests.ops.records import RECORDS, Case, Record
 
 Array = np.ndarray[Any, Any]
@@ -67,13 +67,13 @@ def wide_case(name: str) -> Case:
     another."""
     record = RECORDS[name]
     shapes, attrs = record.cases[-1]
-    if isinstance(lower.get(Op.registry[name]), Pointwise) and name != "cast":
+    if isinstance(lower.get(Op.registry[name]), Elementwise) and name != "cast":
         return ((3, 37),) * len(shapes), attrs
     return shapes, attrs
 
 
 def is_pointwise(name: str) -> bool:
-    return isinstance(lower.get(Op.registry[name]), (Pointwise, IndexFunction))
+    return isinstance(lower.get(Op.registry[name]), (Elementwise, IotaLike))
 
 
 def special_inputs(name: str, dtype: DType) -> list[Array]:

@@ -11,8 +11,8 @@ import numpy as np
 import runnel as rn
 from runnel import ops
 from runnel.backends.interpreter import kernels as interpreter
-from runnel.compiler.kernels.places import Access, Place, Space
-from runnel.compiler.passes.expand import expand
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, MemorySpace
+from runnel.compiler.passes.decompose import decompose
 from runnel.compiler.plan import Plan, Planner
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
@@ -36,7 +36,7 @@ def traced(function: Any, arrays: list[Array], threads: int = 1) -> Plan:
         nodes = [trace.input(aval(a.shape, dtype_of(a)), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(arrays)]
         actual = function(*[tensors.symbolic(n) for n in nodes])
         outputs = [tensors.node_of(y, trace) for y in (actual if isinstance(actual, tuple) else (actual,))]
-    return Planner(expand(trace.graph(outputs, {}, "suite")), threads).plan()
+    return Planner(decompose(trace.graph(outputs, {}, "suite")), threads).plan()
 
 
 def with_gradients(function: Any) -> Any:
@@ -67,7 +67,7 @@ def record_plans() -> Iterator[Sample]:
                 with tracing.activate(tracing.Trace(tensors.serial_now())):
                     result = apply(op, *map(tensors.symbolic, nodes), **case[1])
                     outs = [x._node for x in (result if op.multiple_results else (result,))]
-                    plan = Planner(expand(Graph(nodes, outs, {}, name)), 1).plan()
+                    plan = Planner(decompose(Graph(nodes, outs, {}, name)), 1).plan()
                 yield f"{name} {dtype.name} {case}", plan, arrays
 
 
@@ -100,24 +100,24 @@ class Memory:
     def __init__(self, plan: Plan, arrays: list[Array]) -> None:
         self.plan = plan
         self.arena = np.zeros(plan.arena.peak, np.uint8)
-        self.own: dict[Place, Array] = {}
-        for place, array in zip(plan.inputs, arrays, strict=True):
-            self.own[place] = array.reshape(-1).copy()
-        for place in plan.outputs:
-            self.own[place] = np.zeros(place.size, place.dtype.numpy)
-        for place in plan.constants:
-            self.own[place] = np.asarray(place.value).reshape(-1).copy()
+        self.own: dict[Allocation, Array] = {}
+        for allocation, array in zip(plan.inputs, arrays, strict=True):
+            self.own[allocation] = array.reshape(-1).copy()
+        for allocation in plan.outputs:
+            self.own[allocation] = np.zeros(allocation.size, allocation.dtype.numpy)
+        for allocation in plan.constants:
+            self.own[allocation] = np.asarray(allocation.value).reshape(-1).copy()
 
-    def of(self, access: Access) -> Array:
+    def of(self, access: BufferAccess) -> Array:
         """What a buffer sees: the place from the access's first element on."""
-        place = access.place
-        if place.space is Space.SCRATCH:
-            undefined = np.nan if place.dtype.is_float else 85
-            return np.full(place.size, undefined, place.dtype.numpy)  # the call's own
-        if place.space is Space.ARENA:
-            whole = self.arena[place.offset : place.offset + place.nbytes].view(place.dtype.numpy)
+        allocation = access.allocation
+        if allocation.space is MemorySpace.SCRATCH:
+            undefined = np.nan if allocation.dtype.is_float else 85
+            return np.full(allocation.size, undefined, allocation.dtype.numpy)  # the call's own
+        if allocation.space is MemorySpace.ARENA:
+            whole = self.arena[allocation.offset : allocation.offset + allocation.nbytes].view(allocation.dtype.numpy)
         else:
-            whole = self.own[place]
+            whole = self.own[allocation]
         return whole[access.offset :]
 
 
@@ -130,4 +130,4 @@ def interpret(plan: Plan, arrays: list[Array]) -> list[Array]:
         for block in blocks:
             if block is not None:
                 interpreter.run(call.kernel, buffers, params, *block)
-    return [memory.own[place] for place in plan.outputs]
+    return [memory.own[allocation] for allocation in plan.outputs]

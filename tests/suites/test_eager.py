@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float16, float32, float64
-from runnel.core.tables import Op, infer, lower, reference
-from runnel.loops.rules import Pointwise, Reduction
+from runnel.core.tables import Op, abstract_eval, lower, reference
+from runnel.loops.rules import Elementwise, Reduction
 from tests.ops.records import RECORDS, Record, sample
 from tests.ops.values import listed
 from tests.suites.closeness import Array, check, ulps_allowed
 from tests.suites.inputs import LAYOUTS, NAMES, dtype_of, main_dtype, shared, special_inputs, wide_case
 
 
-def avals_of(op: Op, arrays: list[Array], attrs: dict[str, Any]) -> tuple[Aval, ...]:
+def avals_of(op: Op, arrays: list[Array], attrs: dict[str, Any]) -> tuple[ShapedArray, ...]:
     """The avals of the operands and of the first result."""
     arguments = [aval(a.shape, dtype_of(a)) for a in arrays]
-    result = infer[op](*arguments, **attrs)
+    result = abstract_eval[op](*arguments, **attrs)
     return (*arguments, result[0] if op.multiple_results else result)
 
 
@@ -39,7 +39,7 @@ def agrees(name: str, arrays: list[Array], attrs: dict[str, Any], what: Any) -> 
         return
     slack = 1.0 if avals[-1].dtype is float64 else 0.0  # the oracle's own error
     scales: list[Any] = [None] * len(results)
-    if not isinstance(lower.get(op), Pointwise):
+    if not isinstance(lower.get(op), Elementwise):
         scales = oracle(op, record, [np.abs(a) for a in arrays], attrs, record.scale)
     for result, exact, scale in zip(results, oracle(op, record, arrays, attrs), scales, strict=True):
         check(result.numpy(), exact, ulps + slack, what, scale)
@@ -80,7 +80,7 @@ def test_every_layout(name: str) -> None:
 POINTWISE_FLOATS = [
     n
     for n in NAMES
-    if isinstance(lower.get(Op.registry[n]), Pointwise)
+    if isinstance(lower.get(Op.registry[n]), Elementwise)
     and float32 in RECORDS[n].dtypes
     and "*" not in Op.registry[n].signature  # of no attributes
 ]

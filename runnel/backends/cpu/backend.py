@@ -22,7 +22,7 @@ class CpuBackend(CpuPlanning, HostMemory):
 
     device = CPU
     has_files = True
-    always_seals = False
+    always_commits = False
 
     def target(self) -> InstructionSet:
         return targets.chosen()

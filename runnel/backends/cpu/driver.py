@@ -15,6 +15,7 @@ from runnel.backends.cpu.compiler import Compiler
 from runnel.backends.cpu.link import Function
 from runnel.backends.host.layout import (
     ARRIVED,
+    COMMITTED,
     COMPLETED,
     CONTROL,
     FAULT,
@@ -28,7 +29,6 @@ from runnel.backends.host.layout import (
     POSITION,
     RECORDS,
     REQUEST,
-    SEALED,
     SIZE,
     SPINS,
     STATUS,
@@ -45,7 +45,7 @@ class EntryPoints(NamedTuple):
     """Addresses of the driver's functions."""
 
     rn_barrier: int  # a kernel
-    rn_seal: int  # a kernel
+    rn_commit: int  # a kernel
     rn_jump: int  # the kernel of jump records
     rn_solo: int  # (launch block) -> status: one thread, without the team
     rn_solo_at_once: int  # the same, or BUSY instead of waiting
@@ -91,8 +91,8 @@ entry:
   %stop.at = getelementptr i64, ptr %block, i64 {STOP}
   %stop = load i64, ptr %stop.at
   store i64 0, ptr %stop.at
-  %sealed.at = getelementptr i64, ptr %block, i64 {SEALED}
-  store i64 0, ptr %sealed.at
+  %committed.at = getelementptr i64, ptr %block, i64 {COMMITTED}
+  store i64 0, ptr %committed.at
   %stopped = icmp ne i64 %stop, 0
   %without.fault = select i1 %stopped, i64 %request, i64 0
   br label %look

@@ -153,7 +153,7 @@ class Launch:
 
     @property
     def run_watched(self) -> Callable[[], int]:
-        """``run``, or, for a long program, a variant of it that Ctrl-C stops before its seal."""
+        """``run``, or, for a long program, a variant of it that Ctrl-C stops before its commit point."""
         return Interruptible(self).run if self._is_long else self.run
 
     def _require_locks(self) -> None:
@@ -172,8 +172,8 @@ class Launch:
         return int(self._words[layout.STATUS])
 
     def cancel(self) -> None:
-        """Stop the run in progress, or else the next one, before its next kernel, unless it has passed its seal. Any
-        thread may call this."""
+        """Stop the run in progress, or else the next one, before its next kernel, unless it has passed its commit
+        point. Any thread may call this."""
         self._words[layout.REQUEST] = layout.CANCELLED
 
     def interrupt(self) -> None:
@@ -218,10 +218,10 @@ def barrier_address() -> int:
     return driver.entry_points().rn_barrier
 
 
-def seal_address() -> int:
+def commit_address() -> int:
     """A barrier after which the run cannot be stopped: no persistent state may be written before it, so a run changes
     all of the state or none."""
-    return driver.entry_points().rn_seal
+    return driver.entry_points().rn_commit
 
 
 def jump_address() -> int:

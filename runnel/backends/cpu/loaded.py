@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from runnel.backends.commands import BARRIER, JUMP, SEAL, CommandBuffer, Words
-from runnel.backends.cpu.launch import Launch, barrier_address, jump_address, seal_address
+from runnel.backends.commands import BARRIER, COMMIT, JUMP, CommandBuffer, Words
+from runnel.backends.cpu.launch import Launch, barrier_address, commit_address, jump_address
 from runnel.backends.cpu.link import Function
 
 
@@ -20,7 +20,7 @@ class LoadedProgram:
         self._buffer: Final = buffer
         self._args: Final[int] = buffer.words.__array_interface__["data"][0]
         numbers = np.array([0, *functions, 0, 0, 0], np.int64)  # negative numbers count from the end
-        numbers[BARRIER], numbers[SEAL], numbers[JUMP] = barrier_address(), seal_address(), jump_address()
+        numbers[BARRIER], numbers[COMMIT], numbers[JUMP] = barrier_address(), commit_address(), jump_address()
         self._functions: Final = numbers
         self._commands: Final = [self._bound(rows) for rows in buffer.commands]
 

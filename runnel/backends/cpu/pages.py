@@ -31,7 +31,7 @@ statistics: Final = Statistics()
 
 
 class Pages:
-    """Zeroed pages for ``nbytes`` bytes, at ``address``, to be written and then sealed."""
+    """Zeroed pages for ``nbytes`` bytes, at ``address``, to be written and then made read-only."""
 
     __slots__ = ("__weakref__", "address", "nbytes")
 

@@ -1,4 +1,4 @@
-"""LLVM text of a thread's execution of its records: kernels, jumps, barriers and the seal."""
+"""LLVM text of a thread's execution of its records: kernels, jumps, barriers and the commit point."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from runnel.backends.host.layout import (
     BARRIER,
     BASES,
     CANCELLED,
+    COMMITTED,
     COUNT,
     DELAY,
     FAULT,
@@ -16,7 +17,6 @@ from runnel.backends.host.layout import (
     NUMBER,
     RANDOM,
     REQUEST,
-    SEALED,
     SPINS,
     STOP,
     TEAM,
@@ -27,8 +27,8 @@ _ALL: Final = 2**31 - 1  # sleepers to wake
 
 
 def text() -> str:
-    """The functions ``@rn_run``, ``@stretch``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_seal``, for use inside a module
-    that has those of ``waiting``."""
+    """The functions ``@rn_run``, ``@stretch``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_commit``, for use inside a
+    module that has those of ``waiting``."""
     return f"""; pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)
 define internal void @delay(ptr %thread, i64 %most) noinline {{
   %at = getelementptr i64, ptr %thread, i64 {RANDOM}
@@ -92,16 +92,16 @@ done:
 
 ; a barrier beyond which no request stops the run: the first thread, which alone turns requests into stops, promises
 ; before it arrives that it will not do so any more
-define internal void @rn_seal(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
+define internal void @rn_commit(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
   %number.at = getelementptr i64, ptr %thread, i64 {NUMBER}
   %number = load i64, ptr %number.at
   %first = icmp eq i64 %number, 0
-  br i1 %first, label %seal, label %meet
-seal:
+  br i1 %first, label %commit, label %meet
+commit:
   %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
   %launch = load ptr, ptr %launch.at
-  %sealed.at = getelementptr i64, ptr %launch, i64 {SEALED}
-  store i64 1, ptr %sealed.at
+  %committed.at = getelementptr i64, ptr %launch, i64 {COMMITTED}
+  store i64 1, ptr %committed.at
   br label %meet
 meet:
   call void @rn_barrier(ptr %thread, ptr null, i64 0, i64 0, i64 0, i64 0)
@@ -142,9 +142,9 @@ asked:
   %decided = icmp ne i64 %stop, 0
   br i1 %decided, label %leave, label %requested
 requested:  ; only the first thread comes here
-  %sealed.at = getelementptr i64, ptr %launch, i64 {SEALED}
-  %sealed = load i64, ptr %sealed.at
-  %too.late = icmp ne i64 %sealed, 0
+  %committed.at = getelementptr i64, ptr %launch, i64 {COMMITTED}
+  %committed = load i64, ptr %committed.at
+  %too.late = icmp ne i64 %committed, 0
   br i1 %too.late, label %ready, label %decide
 decide:
   store atomic i64 1, ptr %stop.at release, align 8
@@ -223,15 +223,15 @@ done:
 
 _MEETING: Final = f"""meet:
   %barrier.here = icmp eq ptr %k, @rn_barrier
-  %seal.here = icmp eq ptr %k, @rn_seal
-  %met = or i1 %barrier.here, %seal.here
+  %commit.here = icmp eq ptr %k, @rn_commit
+  %met = or i1 %barrier.here, %commit.here
   br i1 %met, label %stop.here, label %call
 stop.here:
   %behind = getelementptr i64, ptr %record, i64 8
-  br i1 %seal.here, label %seal, label %rest
-seal:
-  %sealing.at = getelementptr i64, ptr %launch, i64 {SEALED}
-  store i64 1, ptr %sealing.at
+  br i1 %commit.here, label %commit, label %rest
+commit:
+  %committing.at = getelementptr i64, ptr %launch, i64 {COMMITTED}
+  store i64 1, ptr %committing.at
   br label %rest
 rest:
   ret ptr %behind

@@ -4,8 +4,9 @@ control block   lines of 128 bytes, each written by few: LOCK; BARRIER (generati
                 PENDING workers of the launch; FINISHED launches and their sleepers; SPINS, the pauses before
                 yielding, and SIZE, the number of threads; then from MAILBOXES on one line for each thread
 mailbox         ticket (an int32), its sleepers, thread block to run (0 asks the worker to end)
-launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT, OWNER (the Python
-                thread whose scratch it uses, or -1), START; then the thread blocks, one line each, from the second line
+launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, COMMITTED, COMPLETED, LOCKS, LOCK_COUNT, OWNER (the
+                Python thread whose scratch it uses, or -1), START; then the thread blocks, one line each, from the
+                second line
 start table     what START points to: words INSIDE (the list of that name in ``host.calls``), AT_ONCE (the function that
                 runs the program with the GIL held, or 0), SLOT_COUNT, then from SLOTS the slots that a start writes
 thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH,
@@ -15,8 +16,8 @@ state lock      int32 GATE, HOLDERS (-1: a writer, else the number of readers), 
 lock entry      a state lock that a launch takes: words ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES or ANY
 
 How a run is stopped: any thread may set REQUEST. The first thread, between two records, copies it to STOP unless the
-run is SEALED, and the others obey STOP; a fault sets both. So every thread WATCHes one word. A run that is not stopped
-and has no fault counts in COMPLETED.
+run is COMMITTED, and the others obey STOP; a fault sets both. So every thread WATCHes one word. A run that is not
+stopped and has no fault counts in COMPLETED.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SIZE: Final = SPINS + 8
 MAIL_THREAD: Final = 8
 
 # words of a launch block
-THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT, OWNER, START = range(11)
+THREADS, CONTROL, STATUS, REQUEST, STOP, COMMITTED, COMPLETED, LOCKS, LOCK_COUNT, OWNER, START = range(11)
 
 # words of a start table
 INSIDE, AT_ONCE, SLOT_COUNT, SLOTS = range(4)

@@ -1,9 +1,9 @@
 """The cache on disk: from a key (SHA-256 in hex) to the bytes of an object file, of a program, or of measured rates.
 
-Entries run as machine code. So the folder must be the user's own (``own_folder``), and each entry has a seal over its
-key and body, which only the user can compute (``secret``). An entry that is missing, damaged, or not a sealed file of
-reasonable size is a miss. Several processes may use one folder at once: files appear atomically. An unusable folder is
-not an error: there is one warning and no cache. ``docs/cache.md`` describes what this trusts.
+Entries run as machine code. So the folder must be the user's own (``own_folder``), and each entry has a signature over
+its key and body, which only the user can compute (``secret``). An entry that is missing, damaged, or not a signed file
+of reasonable size is a miss. Several processes may use one folder at once: files appear atomically. An unusable folder
+is not an error: there is one warning and no cache. ``docs/cache.md`` describes what this trusts.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from runnel.core.regular_files import read_regular
 
 LARGEST: Final = 1 << 26  # bytes of an entry
 _MAGIC: Final = b"runnel entry 2\n"
-_SEAL: Final = hashlib.sha256
-_HEADER: Final = len(_MAGIC) + _SEAL().digest_size
+_SIGNATURE: Final = hashlib.sha256
+_HEADER: Final = len(_MAGIC) + _SIGNATURE().digest_size
 _SUFFIX: Final = ".rno"
 _TOUCH_AFTER: Final = 3600.0  # seconds: the time stamp of a file is renewed at most once an hour
 _SCAN_EVERY: Final = 64  # writes between two scans for files of other processes
@@ -72,7 +72,7 @@ class ObjectCache:
         self._writes = 0
 
     def get(self, key: str) -> bytes | None:
-        """The entry of ``key``; None if there is none, or none that this user has sealed (such a file is removed)."""
+        """The entry of ``key``; None if there is none, or none that this user has signed (such a file is removed)."""
         with self._opened(create=False) as folder:
             return None if folder is None else self._read(folder, key)
 
@@ -84,8 +84,8 @@ class ObjectCache:
             if folder is None:
                 return
             try:
-                sealed = [_MAGIC, self._seal(folder, key, body), body]
-                atomic_files.put(folder, key + _SUFFIX, sealed, 0o600, durable=False)
+                signed = [_MAGIC, self._sign(folder, key, body), body]
+                atomic_files.put(folder, key + _SUFFIX, signed, 0o600, durable=False)
             except OSError as error:
                 self._warn("cannot be written", error)
                 return
@@ -128,27 +128,27 @@ class ObjectCache:
             return None
         body = content[_HEADER:]
         try:
-            seal = _MAGIC + self._seal(folder, key, body)
+            signature = _MAGIC + self._sign(folder, key, body)
         except OSError as error:
             self._is_usable = False
             self._warn("is not used", error)
             return None
-        if not hmac.compare_digest(content[:_HEADER], seal):
-            self._discard(folder, name, "not sealed by this user for this key")
+        if not hmac.compare_digest(content[:_HEADER], signature):
+            self._discard(folder, name, "not signed by this user for this key")
             return None
         if time.time() - state.st_mtime > _TOUCH_AFTER:
             with contextlib.suppress(OSError):
                 os.utime(name, dir_fd=folder, follow_symlinks=False)
         return body
 
-    def _seal(self, folder: int, key: str, body: bytes) -> bytes:
-        """The seal of an entry, which only this user can compute. The key is a digest of all versions that produced the
-        body."""
+    def _sign(self, folder: int, key: str, body: bytes) -> bytes:
+        """The signature of an entry, which only this user can compute. The key is a digest of all versions that
+        produced the body."""
         if not self._secret:
             self._secret = _user_secret(folder)
-        seal = hmac.new(self._secret, _MAGIC + key.encode() + b"\n", _SEAL)
-        seal.update(body)
-        return seal.digest()
+        signature = hmac.new(self._secret, _MAGIC + key.encode() + b"\n", _SIGNATURE)
+        signature.update(body)
+        return signature.digest()
 
     def _evict(self, folder: int) -> None:
         """Scan the folder and, above the limit, remove the oldest files down to three quarters of it."""

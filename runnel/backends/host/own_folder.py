@@ -31,9 +31,9 @@ def open_own_folder(path: str | os.PathLike[str], *, create: bool = False) -> in
     try:
         state = os.fstat(handle)
         if state.st_uid != os.geteuid():
-            raise _refusal(f"it belongs to {_user(state.st_uid)}", place)
+            raise _permission_error(f"it belongs to {_user(state.st_uid)}", place)
         if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise _refusal(f"others may write to it (chmod go-w {place})", place)
+            raise _permission_error(f"others may write to it (chmod go-w {place})", place)
     except BaseException:
         os.close(handle)
         raise
@@ -59,7 +59,7 @@ def _resolved(path: str, create: bool) -> str:
             if links > _LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             if state.st_uid not in (os.geteuid(), ROOT):
-                raise _refusal(f"the link {there} belongs to {_user(state.st_uid)}", path)
+                raise _permission_error(f"the link {there} belongs to {_user(state.st_uid)}", path)
             target = os.readlink(there)
             names += target.split("/")[::-1]
             here = "/" if target.startswith("/") else here
@@ -86,10 +86,10 @@ def _state(path: str, create: bool) -> os.stat_result:
 def _check(folder: str, state: os.stat_result) -> None:
     """Refuse a folder in which other users can rename files that are not theirs."""
     if state.st_uid not in (os.geteuid(), ROOT):
-        raise _refusal(f"{folder} belongs to {_user(state.st_uid)}", folder)
+        raise _permission_error(f"{folder} belongs to {_user(state.st_uid)}", folder)
     by_group = state.st_mode & stat.S_IWGRP and not _is_of_one_user(state)
     if (state.st_mode & stat.S_IWOTH or by_group) and not state.st_mode & stat.S_ISVTX:
-        raise _refusal(f"others may write to {folder}", folder)
+        raise _permission_error(f"others may write to {folder}", folder)
 
 
 def _is_of_one_user(state: os.stat_result) -> bool:
@@ -115,5 +115,5 @@ def _user_name(uid: int) -> str:
         return ""
 
 
-def _refusal(reason: str, path: str) -> PermissionError:
+def _permission_error(reason: str, path: str) -> PermissionError:
     return PermissionError(errno.EPERM, reason, path)

@@ -12,7 +12,7 @@ from typing import Final
 from runnel.core import atomic_files
 from runnel.core.regular_files import read_regular
 
-NAME: Final = "seal.key"
+NAME: Final = "signature.key"
 SIZE: Final = 32
 
 

@@ -26,7 +26,7 @@ class InterpreterBackend(CpuPlanning, HostMemory):
 
     device = INTERPRETER
     has_files = False
-    always_seals = True
+    always_commits = True
 
     def target(self) -> Target:
         return targets.described()

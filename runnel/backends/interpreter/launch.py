@@ -1,7 +1,7 @@
 """Programs of the interpreter, and their runs: on one thread, which runs each thread's commands up to its next barrier.
 
 A run that takes state locks and is started by the main thread is executed by another thread, so that no signal handler
-can interrupt it: Ctrl-C stops it before its seal, and after that waits for its end, as on the CPU.
+can interrupt it: Ctrl-C stops it before its commit point, and after that waits for its end, as on the CPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.backends.commands import BARRIER, JUMP, SEAL, CommandBuffer, Words
+from runnel.backends.commands import BARRIER, COMMIT, JUMP, CommandBuffer, Words
 from runnel.backends.host import calls as host, layout, memory
 from runnel.backends.host.layout import CANCELLED, INTERRUPTED, LATER
 from runnel.backends.interpreter import kernels as interpreter
@@ -54,7 +54,7 @@ class Launch:
         self.words[layout.THREADS] = len(commands)
         self._table: Words = np.zeros((0, 4), np.int64)
         self._entries: list[list[int]] = []
-        self._sealed = False
+        self._committed = False
 
     def lock(self, entries: Sequence[tuple[int, bool, int, int]]) -> None:
         self._table = np.array(entries, np.int64).reshape(-1, 4)
@@ -92,7 +92,7 @@ class Launch:
         self.words[layout.REQUEST] = CANCELLED
 
     def interrupt(self) -> None:
-        """Stop the run in progress before its seal, because of a signal."""
+        """Stop the run in progress before its commit point, because of a signal."""
         self.words[layout.REQUEST] = INTERRUPTED
 
     def _locked(self) -> int:
@@ -100,7 +100,7 @@ class Launch:
         status = KEEPER.take(self._entries)
         if status:
             return status
-        self._sealed = False
+        self._committed = False
         try:
             status = self._whole()
         except _Stopped as stopped:
@@ -118,16 +118,16 @@ class Launch:
         while walks:
             reached = [(walk, next(walk, None)) for walk in walks]
             walks = [walk for walk, meeting in reached if meeting is not None]
-            if any(meeting == SEAL for _, meeting in reached):
+            if any(meeting == COMMIT for _, meeting in reached):
                 self._stop_if_requested()
                 status = KEEPER.begin_writing(self._entries)
                 if status:
                     return status
-                self._sealed = True
+                self._committed = True
         return 0
 
     def _walk(self, rows: list[list[int]]) -> Iterator[int]:
-        """Execute a thread's commands; stops at each BARRIER and SEAL."""
+        """Execute a thread's commands; stops at each BARRIER and COMMIT."""
         words = self._program.words
         at = 0
         while True:
@@ -139,13 +139,13 @@ class Launch:
             if kernel == JUMP:
                 slot, offset = words[args // 8 : args // 8 + 2]
                 at += (i1 if ctypes.c_byte.from_address(self._base(slot) + offset).value else i0) - 1
-            elif kernel in (BARRIER, SEAL):
+            elif kernel in (BARRIER, COMMIT):
                 yield kernel
             else:
                 self._run_kernel(self._program.kernels[kernel - 1], args // 8, extents, (i0, i1, j0, j1))
 
     def _stop_if_requested(self) -> None:
-        if self.words[layout.REQUEST] and not self._sealed:
+        if self.words[layout.REQUEST] and not self._committed:
             raise _Stopped(self.words[layout.REQUEST])
 
     def _run_kernel(self, kernel: Kernel, args: int, extents: int, block: tuple[int, int, int, int]) -> None:
@@ -162,8 +162,8 @@ class Launch:
             elif end == begin:
                 arrays[buffer.name] = np.empty(0, buffer.dtype.numpy)
             elif buffer.mode != "tile":
-                place: Any = _ANYWHERE.from_address(self._base(slot) + begin)
-                arrays[buffer.name] = np.frombuffer(place, buffer.dtype.numpy, (end - begin) // item)
+                allocation: Any = _ANYWHERE.from_address(self._base(slot) + begin)
+                arrays[buffer.name] = np.frombuffer(allocation, buffer.dtype.numpy, (end - begin) // item)
         first = args + 2 * len(kernel.buffers)
         params = dict(zip((p.name for p in kernel.params), words[first:], strict=False))
         fault = interpreter.run(kernel, arrays, params, *block, origins=origins, precision=self._program.precision)

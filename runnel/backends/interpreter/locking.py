@@ -1,8 +1,8 @@
 """State locks of the interpreter's runs: the protocol of ``cpu.locking``, in Python.
 
-A run takes its locks together, for reading or for writing. It writes from its seal on, and only then readers of its
-Variables wait. Until then they may use the memory of a Variable, which changes its version, and the run is refused at
-the seal as STALE: nothing has been written yet.
+A run takes its locks together, for reading or for writing. It writes from its commit point on, and only then readers of
+its Variables wait. Until then they may use the memory of a Variable, which changes its version, and the run is refused
+at the commit point as STALE: nothing has been written yet.
 """
 
 from __future__ import annotations

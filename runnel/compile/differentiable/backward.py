@@ -10,7 +10,7 @@ from runnel.compile.differentiable.derivative import Pullback
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
 from runnel.compiler.options import Bindings, Options
-from runnel.core.avals import Aval, Shape, row_major
+from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.graph.graph import Graph
 from runnel.tensor.handle import plain
 from runnel.tensor.tensor import Tensor, from_storage
@@ -20,7 +20,7 @@ class CompiledBackward(NamedTuple):
     """A program for some of the results."""
 
     program: Program
-    results: list[tuple[int, int, Aval, Shape]]  # number in the graph, which output it is in, strides
+    results: list[tuple[int, int, ShapedArray, Shape]]  # number in the graph, which output it is in, strides
 
 
 class Backward:

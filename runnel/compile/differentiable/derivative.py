@@ -14,7 +14,7 @@ from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
 from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
 from runnel.compile.differentiable.sketch import Sketcher, Steps, choices, outline
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.records import record
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
@@ -79,7 +79,7 @@ class Part:
     ``inputs``, as a walk over the single ops would do; those of phase 0 at once.
     """
 
-    value: Aval
+    value: ShapedArray
     pullbacks: tuple[Pullback, ...]
     inputs: tuple[End | Late, ...]
     phases: tuple[tuple[End, ...], ...]
@@ -118,7 +118,7 @@ def derivative(
     trace: Trace,
     live: Sequence[tuple[int, Tensor]],
     outside: dict[int, int],
-    steady: Collection[Value],
+    invariant: Collection[Value],
     results: Sequence[Value],
     recompute: bool = False,
 ) -> Derivative:
@@ -141,7 +141,7 @@ def derivative(
         ]
     if (traced.written, traced.gradients) != before:
         raise NotDivisible("a derivative changes Variables")
-    free = {x for x in trace.inputs if x in steady or _keeps_its_value(x, trace)} | set(results)
+    free = {x for x in trace.inputs if x in invariant or _keeps_its_value(x, trace)} | set(results)
     every = [p for of_one in pulled for p in of_one]
     outputs = [x for p in every for x in p.outputs]
     sketcher = Sketcher(trace, ends.of)

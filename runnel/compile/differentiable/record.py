@@ -16,7 +16,7 @@ from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.late import LateGradients
 from runnel.compile.differentiable.unfolding import unfold
 from runnel.compiler.options import Options
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import float32
 from runnel.core.lifetime import Weak
 from runnel.graph.node import Value
@@ -269,7 +269,7 @@ def _token() -> Tensor:
     return tensors.constant(0.0, float32)
 
 
-def stand_in(value: Aval, record: Record[Tensor] | None = None) -> Tensor:
+def stand_in(value: ShapedArray, record: Record[Tensor] | None = None) -> Tensor:
     """A node of the tape without a value."""
     node = tensors.from_storage(value, None)
     node.requires_grad, node._record = True, record

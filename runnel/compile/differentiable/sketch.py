@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.differentiable.ends import End, NotDivisible
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import RunnelError
 from runnel.core.tables import Op
 from runnel.graph.extract import placeholder
@@ -186,7 +186,7 @@ class Sketcher:
         return self._rule(avals, lambda gs: record.rule(dict(zip(chosen, gs, strict=True)), x), places, orders)
 
     def _rule(
-        self, avals: Sequence[Aval], pulled: Callable[[list[Tensor]], Any], places: dict[int, int], orders: int
+        self, avals: Sequence[ShapedArray], pulled: Callable[[list[Tensor]], Any], places: dict[int, int], orders: int
     ) -> Rule:
         """What ``pulled`` makes of cotangents of these avals."""
         seeds, base = tuple([placeholder(one, "cotangent") for one in avals]), len(places)

@@ -7,9 +7,9 @@ from typing import Any
 
 from runnel.backends import context
 from runnel.backends.host.memory import ALIGNMENT
+from runnel.compile.compiled_program import CompiledProgram
 from runnel.compile.differentiable.call import Call, Tapes
 from runnel.compile.differentiable.derivative import Derivative
-from runnel.compile.native import Native
 from runnel.compile.observe.observation import Observation
 from runnel.graph.node import InputKind
 from runnel.tensor.holding import Hold, ReadVariables
@@ -28,7 +28,7 @@ class Taping:
     Outputs that only backward programs read live and die together, so they lie in one piece of memory, of
     ``residual_bytes``: ``residuals`` says where, by number of the output."""
 
-    def __init__(self, native: Native, observation: Observation) -> None:
+    def __init__(self, native: CompiledProgram, observation: Observation) -> None:
         captured, guard = native.captured, observation.guard
         derivative = captured.derivative
         if derivative is None:
@@ -81,7 +81,7 @@ class Taping:
         call = f"Call(TAPES, ({ends}), inputs, addresses, ({_row(memory)}), pins, hold)"
         self.attach = [f"attach(({results}), {call})"]
 
-    def _lay_residuals(self, native: Native, derivative: Derivative) -> None:
+    def _lay_residuals(self, native: CompiledProgram, derivative: Derivative) -> None:
         graph, program = native.captured.graph, native.program
         own = set(derivative.residuals)
         results = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in own}

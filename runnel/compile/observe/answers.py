@@ -39,7 +39,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     """``value[key]``."""
     value = proxies.shown(rec, value)
     kind = type(value)
-    rec.settled_number(key)
+    rec.concrete_number(key)
     if kind in PLAIN:
         return value[key] if is_plain(key) else rec.calls_c(operator.getitem, (value, key))
     if is_class(value):
@@ -170,7 +170,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
     """``value in container``."""
     container = proxies.shown(rec, container)
     kind = type(container)
-    rec.settled_number(value)
+    rec.concrete_number(value)
     if kind in PLAIN:
         return value in container
     looked_at = type(container) if is_class(container) else kind

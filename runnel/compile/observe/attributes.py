@@ -47,7 +47,7 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     """``value.name``."""
     kind = type(value)
     if kind in PLAIN or kind is slice:
-        return getattr(rec.settled_number(value), name)
+        return getattr(rec.concrete_number(value), name)
     if kind is types.ModuleType:
         return _of_module(rec, value, name)
     if is_class(value):
@@ -140,22 +140,23 @@ def _instance_item(
     item = dict.get(space, name, MISSING)
     if source is None or (id(space), name) in rec.effects.written or id(space) in rec.effects.replaced:
         return item
-    ticks = rec.policy.ticks(type(value))
+    advances_version = rec.policy.advances_version(type(value))
     if item is MISSING:
-        looks_into = (id(space),) if ticks else None
+        looks_into = (id(space),) if advances_version else None
         rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
         return item
     at = _instance_source(rec, value, source, name, item, is_safe)
-    if ticks and rec.policy.changes_by_clock(item):
+    if advances_version and rec.policy.changes_by_version(item):
         at.place = id(space), name
     return rec.reach_symbolic(item, at)
 
 
 def dict_source(rec: Recorder, value: Any, source: Source) -> Source:
-    """A read of an object's ``__dict__``: of one that ticks the state clock it is another when that has ticked."""
+    """A read of an object's ``__dict__``: of one that advances the state version it is another once that has
+    changed."""
     space = instance_dict(value)
     at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
-    if rec.policy.ticks(type(value)):
+    if rec.policy.advances_version(type(value)):
         at.place = id(value), "__dict__"
     return at
 
@@ -541,7 +542,7 @@ def delete_plain(rec: Recorder, value: Any, name: str) -> None:
     if dict.__contains__(space, name):
         generic(rec, value, name, use_hook=False)  # that it is there was read
     else:
-        looks_into = (id(space),) if rec.policy.ticks(kind) else None
+        looks_into = (id(space),) if rec.policy.advances_version(kind) else None
         rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
     rec.effects.will_change(space, dict)
     changes.DELETE_ATTRIBUTE(value, name, None)

@@ -227,7 +227,7 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
 def _look_at_numbers(rec: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """C code and answers look at the numbers they are given."""
     for value in (*args, *kwargs.values()):
-        rec.settled_number(value)
+        rec.concrete_number(value)
 
 
 def _key(function: Any) -> Any:

@@ -121,7 +121,7 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     """Everything that a value holds is read, as C code does that is given it; gives the value."""
     kind = type(value)
     if kind in PLAIN or kind in SYMBOLIC:
-        return rec.settled_number(value)
+        return rec.concrete_number(value)
     if kind in FIXED or is_class(value):
         return value
     if kind is slice:
@@ -156,7 +156,7 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
         if type(item) not in PLAIN:
             content(rec, item, depth + 1)
         elif rec.symbols:
-            rec.settled_number(item)
+            rec.concrete_number(item)
     return value
 
 
@@ -181,7 +181,7 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     """Check all that a container from outside held when the run began."""
     log, before = rec.log, rec.effects.before(value)
     for part in rec.effects.inputs.get(id(value), ()):
-        rec.settled_number(part)
+        rec.concrete_number(part)
     size = base.__len__(before)
     listed = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
     if size > LARGEST:
@@ -267,7 +267,7 @@ def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
         is_plain_dict = _stays_as_it_is(rec, source.value)
         way, constants = ("{p}[%r]", ()) if is_plain_dict else ("{0}.__getitem__({p}, %r)", (dict,))
         at = rec.log.source(source, way % key, f"{source}[{key!r}]", item, constants)
-        if source.place is not None and rec.policy.changes_by_clock(item):
+        if source.place is not None and rec.policy.changes_by_version(item):
             at.place = id(source.value), key
         return at
     if is_simple(key):
@@ -416,7 +416,7 @@ def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:
         yield get_item(rec, value, i)
         i += 1
     if id(value) in rec.effects.states:
-        rec.settled_number(followed.length(rec, value))
+        rec.concrete_number(followed.length(rec, value))
     elif not rec.effects.is_changed(value):
         rec.log.check(source, f"len({{v}}) != {i}", f"len({source})")
 

@@ -292,7 +292,7 @@ def _is_iterator(kind: type) -> bool:
 def _looked_at(rec: Recorder, iterator: Any) -> Any:
     """What an iterator gives to C code, which looks at the numbers."""
     for value in iterator:
-        yield content(rec, value) if rec.policy.is_looked_at(type(value)) else rec.settled_number(value)
+        yield content(rec, value) if rec.policy.is_looked_at(type(value)) else rec.concrete_number(value)
 
 
 def settle_parts(rec: Recorder, values: Iterable[Any]) -> None:

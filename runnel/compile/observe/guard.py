@@ -115,7 +115,7 @@ class Line(NamedTuple):
     code: str
     label: str
     needs: tuple[int, ...]  # reads that stand before it
-    by_clock: bool
+    by_version: bool
     was: Any  # what was found: for messages
 
 
@@ -140,7 +140,7 @@ class Guard:
             "retired": self.is_retired, "is_data_descriptor": is_data_descriptor,
             "modules": sys.modules, "changed": changed, "holds_values": holds_values, "environ": os.environ,
         }  # fmt: skip
-        self._lines = [self._line(entry, _is_by_clock(entry, effects)) for entry in log.entries]
+        self._lines = [self._line(entry, _is_by_version(entry, effects)) for entry in log.entries]
         self.read_sources = [s.index for s in sources]
         self.computed = tuple(dict.fromkeys(s.label for s in log.reads if s.operands))  # at each call, in words
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
@@ -167,24 +167,24 @@ class Guard:
 
     def lines(self, fast: bool, miss: str) -> list[str]:
         """The guard as code over ``fn``, ``args`` and ``kwargs``, which returns ``miss`` when something is not as it
-        was. ``fast``: the state clock has not ticked since it held; what it watches need not be looked at."""
+        was. ``fast``: the state version has not changed since it held; what it watches need not be looked at."""
         entries = self._lines
         if fast:
-            needed = {i for line in entries if line.number < 0 and not line.by_clock for i in line.needs}
+            needed = {i for line in entries if line.number < 0 and not line.by_version for i in line.needs}
             needed |= set(self.read_sources)
             for line in reversed(entries):
                 if line.number in needed:
                     needed.update(line.needs)
-            entries = [line for line in entries if (line.number in needed if line.number >= 0 else not line.by_clock)]
+            entries = [line for line in entries if (line.number in needed if line.number >= 0 else not line.by_version)]
         code = [line.code if line.number >= 0 else f"if {line.code}: return {miss}" for line in entries]
         return [*code, f"if retired: return {miss}"]
 
     def labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What is checked at each call, and what when the state clock has ticked, in words."""
+        """What is checked at each call, and what when the state version has changed, in words."""
         checks = [line for line in self._lines if line.number < 0]
-        parts = ([c.label for c in checks if c.by_clock is by_clock] for by_clock in (False, True))
-        always, by_clock = (tuple(dict.fromkeys(part)) for part in parts)
-        return always, by_clock
+        parts = ([c.label for c in checks if c.by_version is by_version] for by_version in (False, True))
+        always, by_version = (tuple(dict.fromkeys(part)) for part in parts)
+        return always, by_version
 
     def numbers_that_changed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
         """The labels of numbers that are not as they were, if the first thing that is not is one of them."""
@@ -223,7 +223,7 @@ class Guard:
                 return line, f"{line.label} cannot be read"
         return None
 
-    def _line(self, entry: Source | Check, by_clock: bool) -> Line:
+    def _line(self, entry: Source | Check, by_version: bool) -> Line:
         if isinstance(entry, Source):
             code = f"v{entry.index} = {self._filled(entry.text, entry.constants, entry.label)}"
             needs = []
@@ -234,7 +234,7 @@ class Guard:
                 if operand is not None:
                     code = code.replace(f"{{a{i}}}", f"v{operand.index}")
                     needs.append(operand.index)
-            return Line(entry.index, code, entry.label, tuple(needs), by_clock, None)
+            return Line(entry.index, code, entry.label, tuple(needs), by_version, None)
         code = self._filled(entry.fails, entry.constants, entry.label)
         needs = [] if entry.source is None else [entry.source.index]
         if entry.source is not None:
@@ -244,7 +244,7 @@ class Guard:
             needs.append(other.index)
         first = entry.constants[0] if entry.constants else MISSING
         was = first if is_plain(first) or type(first) in DESCRIBED else MISSING
-        return Line(-1, code, entry.label, tuple(needs), by_clock, was)
+        return Line(-1, code, entry.label, tuple(needs), by_version, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
         """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held."""
@@ -280,14 +280,14 @@ class Guard:
             raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
 
 
-def _is_by_clock(entry: Source | Check, effects: Effects) -> bool:
-    """Whether it is as it was, unless the state clock ticks for another reason than what each call changes."""
+def _is_by_version(entry: Source | Check, effects: Effects) -> bool:
+    """Whether it is as it was, unless the state version changes for another reason than what each call changes."""
     if isinstance(entry, Source):
-        ticks = entry.place is not None
+        advances_version = entry.place is not None
     else:
         over = [s for s in (entry.source, *entry.others) if s is not None]
-        ticks = entry.looks_into is not None or (bool(over) and all(s.place is not None for s in over))
-    return ticks and not effects.changes(entry)
+        advances_version = entry.looks_into is not None or (bool(over) and all(s.place is not None for s in over))
+    return advances_version and not effects.changes(entry)
 
 
 def _changed(line: Line, space: dict[str, Any]) -> str:

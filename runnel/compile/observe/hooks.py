@@ -262,7 +262,7 @@ class Hooks(AbstractHooks):
 
     def returned(self, value: Any) -> Any:
         """What a function gives, which C code looks at while it is called."""
-        return value if self.rec.net is None else self.rec.settled_number(value)
+        return value if self.rec.net is None else self.rec.concrete_number(value)
 
     def asynchronous(self, value: Any) -> Any:
         self.rec.refuse("asynchronous code cannot be observed")

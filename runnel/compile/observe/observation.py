@@ -16,10 +16,10 @@ from runnel.compile.observe import closures
 from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
 from runnel.compile.observe.guard import Guard, NotGuarded
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.recording import Recording
-from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Source, is_immortal
 from runnel.compile.observe.values import FIXED, PLAIN, SETS, container_of, described, is_class
 from runnel.core.pytree import flatten, unflatten
@@ -36,7 +36,7 @@ class Change(NamedTuple):
     key: Recipe
     value: Recipe
     label: str
-    ticks: bool = False  # whether it ticks the state clock
+    advances_version: bool = False  # whether it advances the state version
 
     def call(self, values: Values, objects: dict[Any, Any]) -> tuple[Any, ...]:
         """The change as a function and its arguments."""
@@ -144,7 +144,8 @@ def observe(
 ) -> Observation:
     """Run ``function`` observed, take back what it changed, and give the observation.
 
-    Raises Refused where the call cannot be known, and whatever the function raises: everything is as before either way.
+    Raises NotCapturable where the call cannot be known, and whatever the function raises: everything is as before
+    either way.
     """
     session = session or Session()
     rec = Recording(policy, session)
@@ -160,12 +161,12 @@ def observe(
             values, named = _reached(rec, function, args, kwargs)
             result = rec.passed(function, tuple(values), named)
             session.returned(rec)
-            if rec.refusal is not None:  # though the function caught it
-                raise rec.refusal
+            if rec.not_capturable is not None:  # though the function caught it
+                raise rec.not_capturable
             return _finished(rec, result)
     except NotGuarded as problem:
-        raise Refused(str(problem), "at the call") from None
-    except Refused as refused:
+        raise NotCapturable(str(problem), "at the call") from None
+    except NotCapturable as refused:
         if not refused.is_passing:
             with suppress(NotGuarded):
                 refused.guard = Guard(log, [], rec.effects)
@@ -211,7 +212,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
             recipes.of(e.key),
             recipes.of(e.value),
             e.label,
-            rec.policy.ticks(type(e.target)) or rec.policy.is_transparent(type(e.target)),
+            rec.policy.advances_version(type(e.target)) or rec.policy.is_transparent(type(e.target)),
         )
         for e in rec.effects.lasting()
     ]

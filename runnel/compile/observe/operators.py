@@ -221,7 +221,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
         if kind in (str, Text) and convert is str:
             return value
         again = symbols.called(rec, convert, (value,), {})
-        return convert(rec.settled_number(value)) if again is None else again[0]
+        return convert(rec.concrete_number(value)) if again is None else again[0]
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             method = rec.class_attribute(kind, name)
@@ -251,8 +251,8 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
     kind = type(value)
     if kind in PLAIN or kind in SYMBOLIC:
         again = symbols.called(rec, format, (value, spec), {})
-        return format(rec.settled_number(value), rec.settled_number(spec)) if again is None else again[0]
-    spec = rec.settled_number(spec)
+        return format(rec.concrete_number(value), rec.concrete_number(spec)) if again is None else again[0]
+    spec = rec.concrete_number(spec)
     if is_python_class(kind):
         method = rec.class_attribute(kind, "__format__")
         if is_users_method(kind, "__format__", method):

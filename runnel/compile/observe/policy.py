@@ -269,7 +269,7 @@ def _changing_first(function: Any) -> Answer:
         again = None if kwargs else followed.changed(rec, target, function, args)
         if again is not None:
             return again[0]
-        args = tuple(map(rec.settled_number, args))
+        args = tuple(map(rec.concrete_number, args))
         containers.content(rec, target)
         if rec.source_of(target) is not None:
             rec.effects.will_change(target, container_of(type(target)) or list)
@@ -309,8 +309,8 @@ def _reduce(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
 def _count_elements(rec: Recorder, counts: Any, values: Any) -> None:
     """What a ``Counter`` does with an iterable."""
     for value in rec.hooks.iterate(values):
-        before = rec.passed(rec.hooks.load_attr("get", counts), (rec.settled_number(value), 0))
-        rec.hooks.set_item(rec.actor.binary("+", before, 1), counts, rec.settled_number(value))
+        before = rec.passed(rec.hooks.load_attr("get", counts), (rec.concrete_number(value), 0))
+        rec.hooks.set_item(rec.actor.binary("+", before, 1), counts, rec.concrete_number(value))
 
 
 def _fspath(rec: Recorder, path: Any) -> Any:
@@ -432,7 +432,7 @@ def logging_answers() -> answers.Answers:
 
 def _logger(rec: Recorder, name: Any = None) -> Any:
     """``logging.getLogger(name)`` gives the same object for the same name."""
-    name = rec.settled_number(name)
+    name = rec.concrete_number(name)
     logger = logging.getLogger(name)
     label = f"logging.getLogger({name!r})"
     return rec.reach(logger, rec.log.source(None, "{0}({1})", label, logger, (logging.getLogger, rec.constant(name))))
@@ -440,7 +440,7 @@ def _logger(rec: Recorder, name: Any = None) -> Any:
 
 def _is_enabled(rec: Recorder, logger: Any, level: Any) -> bool:
     """``logger.isEnabledFor(level)``, which depends on all loggers above."""
-    level, at = rec.settled_number(level), rec.source_of(logger)
+    level, at = rec.concrete_number(level), rec.source_of(logger)
     is_enabled = logger.isEnabledFor(level)
     if at is not None:
         label = f"{at}.isEnabledFor({level!r})"

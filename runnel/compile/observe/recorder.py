@@ -6,8 +6,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, NoReturn
 
 from runnel.compile.observe.effects import Effects
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.plain import Call
-from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Log, Source
 from runnel.compile.observe.values import SYMBOLIC
 
@@ -51,12 +51,12 @@ class AbstractPolicy:
     def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         """An attribute was found in a class that does not change as a rule."""
 
-    def ticks(self, kind: type) -> bool:
-        """Whether setting an attribute of such an object ticks the state clock."""
+    def advances_version(self, kind: type) -> bool:
+        """Whether setting an attribute of such an object advances the state version."""
         return False
 
-    def changes_by_clock(self, value: Any) -> bool:
-        """Whether what is checked of a value changes only when the state clock ticks."""
+    def changes_by_version(self, value: Any) -> bool:
+        """Whether what is checked of a value changes only when the state version changes."""
         return False
 
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
@@ -249,7 +249,7 @@ class Recorder:
     cells: dict[int, Source]
     codes: set[int]
     originals: dict[int, CodeType]
-    refusal: Refused | None
+    not_capturable: NotCapturable | None
     cell_targets: dict[int, CellType]
     memo: dict[Any, Any]
     hooks: AbstractHooks
@@ -269,7 +269,7 @@ class Recorder:
         """A later call must find an equal number or text at ``source``."""
         raise NotImplementedError
 
-    def settled_number(self, value: Any) -> Any:
+    def concrete_number(self, value: Any) -> Any:
         """A number that somebody looks at: a later call must find an equal one."""
         raise NotImplementedError
 

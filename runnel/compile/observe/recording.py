@@ -18,10 +18,10 @@ from runnel.compile.observe import calls, containers, exposure, followed, method
 from runnel.compile.observe.classes import MISSING, code_of, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.plain import OPERATORS, Call, Plain, with_hooks
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module
 from runnel.compile.observe.values import C_FUNCTIONS, FIXED, PLAIN, SINGLETONS, container_of, is_class
 
@@ -47,7 +47,7 @@ class Recording(Recorder):
         self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
         self.codes: set[int] = set()  # rewritten code that this run executes
         self.originals: dict[int, CodeType] = {}  # what it was
-        self.refusal: Refused | None = None
+        self.not_capturable: NotCapturable | None = None
         self.cell_targets: dict[int, CellType] = {}
         self.memo: dict[Any, Any] = {}
         self.hooks = Hooks(self)
@@ -116,7 +116,7 @@ class Recording(Recorder):
         else:
             self.log.check(source, "{v} is not {0} and differs({v}, {0})", source.label, (value,))
 
-    def settled_number(self, value: Any) -> Any:
+    def concrete_number(self, value: Any) -> Any:
         """A number that somebody looks at: a later call must find an equal one."""
         source = self.symbols.get(id(value))
         if source is None:
@@ -287,7 +287,7 @@ class Recording(Recorder):
 
     def invoke(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function, observed. What it gives may be looked at."""
-        return self.settled_number(self.passed(function, args, kwargs))
+        return self.concrete_number(self.passed(function, args, kwargs))
 
     def passed(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """The same where what it gives goes to the observed code alone."""
@@ -354,7 +354,7 @@ class Recording(Recorder):
     def hashed(self, key: Any) -> None:
         """C code hashes and compares a key."""
         if type(key) in PLAIN:
-            self.settled_number(key)
+            self.concrete_number(key)
         else:
             containers.content(self, key)
             if not self.policy.is_constant(key):
@@ -450,8 +450,8 @@ class Recording(Recorder):
 
     def refuse(self, reason: str, remedy: str = "", is_intended: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
-        self.refusal = Refused(reason, self.line(), remedy, is_intended, is_passing)
-        raise self.refusal
+        self.not_capturable = NotCapturable(reason, self.line(), remedy, is_intended, is_passing)
+        raise self.not_capturable
 
     def line(self) -> str:
         """``file:line`` of the innermost observed frame, outside the standard library where there is one."""

@@ -31,7 +31,7 @@ class Source:
         self.value = value
         self.operands: tuple[Source | None, ...] = ()  # of a number that is computed: ``{a0}``, ``{a1}``, ...
         self.index = -1  # number among the reads of the guard
-        self.place: Place | None = None  # where an attribute lies whose changes tick the state clock
+        self.place: Place | None = None  # where an attribute lies whose changes advance the state version
         self.is_argument: bool = parent is not None and parent.is_argument  # whether it hangs on an argument
 
     def __repr__(self) -> str:
@@ -97,8 +97,8 @@ class Log:
         others: tuple[Source, ...] = (),
         looks_into: Container[int] | None = None,
     ) -> None:
-        """A later call is another case where ``fails`` holds. What is found at sources that change with the state clock
-        alone is checked by it, and so are checks that name the objects they look into, by address."""
+        """A later call is another case where ``fails`` holds. What is found at sources that change with the state
+        version alone is checked by it, and so are checks that name the objects they look into, by address."""
         key = (id(source), fails, *[id(c.value) if type(c) is Identity else id(c) for c in constants], *map(id, others))
         if key in self._checked:
             return

@@ -92,7 +92,7 @@ def computed(
     """
     if not _can_be_computed(rec, result):
         for value in operands:
-            rec.settled_number(value)
+            rec.concrete_number(value)
         return result
     parents = [rec.symbols.get(id(x)) for x in operands]
     label = text.replace("{0}", getattr(constants[0], "__name__", str(constants[0]))) if constants else text
@@ -233,7 +233,7 @@ def look_at(rec: Recorder, function: Any, values: Any) -> None:
     owner = (function.__self__,) if _is_method(function) else ()
     for value in (*owner, *values):
         for part in value if type(value) in (list, tuple) else (value,):
-            rec.settled_number(part)
+            rec.concrete_number(part)
 
 
 def is_any(rec: Recorder, values: Any) -> bool:

@@ -48,7 +48,7 @@ class VaryingHooks:
 
     def plain(self, value: Any) -> Any:
         """A plain value in place of one that is looked at."""
-        return self.rec.settled_number(value) if type(value) in SYMBOLIC else value
+        return self.rec.concrete_number(value) if type(value) in SYMBOLIC else value
 
     # What computes ----------------------------------------------------------------------------------------------------
 

@@ -191,15 +191,15 @@ class _Counting:
             self._product(product, times)
         for loop, inside in level.loops:
             begin, end = self._bound(loop.begin), self._bound(loop.end)
-            turns = max(end - begin, 0.0)
+            trip_count = max(end - begin, 0.0)
             self.known[loop.var.name] = (begin + end - 1) / 2
             if loop.kind == "vec":
-                steps = math.ceil(turns / LANES)
-                self.work.units += times * (_LOOP + (_TAIL * inside.stores if turns % LANES else 0.0))
-                self.add(inside, times * steps, turns / steps if steps else 0.0)
+                steps = math.ceil(trip_count / LANES)
+                self.work.units += times * (_LOOP + (_TAIL * inside.stores if trip_count % LANES else 0.0))
+                self.add(inside, times * steps, trip_count / steps if steps else 0.0)
             else:
-                self.work.units += times * turns * _TURN
-                self.add(inside, times * turns, lanes)
+                self.work.units += times * trip_count * _TURN
+                self.add(inside, times * trip_count, lanes)
 
     def _product(self, product: Product | Contract, times: float) -> None:
         if isinstance(product, Product):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from runnel.backends.commands import BARRIER, COMMAND_WORDS, JUMP, SEAL, Command, Words
-from runnel.compiler.kernels.places import Access, Call
+from runnel.backends.commands import BARRIER, COMMAND_WORDS, COMMIT, JUMP, Command, Words
+from runnel.compiler.kernels.allocations import BufferAccess, Call
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import loop_regions, stops
 from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
@@ -46,12 +46,12 @@ class Arguments:
                 self.flags[region] = start, self.moves[-1]
             self._add_flags(region.inner, (*counts, region.count) if isinstance(region, Repeat) else counts)
 
-    def _add(self, accesses: Sequence[Access], params: Sequence[int], counts: tuple[int, ...]) -> int:
+    def _add(self, accesses: Sequence[BufferAccess], params: Sequence[int], counts: tuple[int, ...]) -> int:
         """The first word of the rows for these accesses."""
         row: list[int] = []
         for access in accesses:
-            place = access.place
-            row += [place.slot, place.offset + access.offset * place.dtype.itemsize]
+            allocation = access.allocation
+            row += [allocation.slot, allocation.offset + access.offset * allocation.dtype.itemsize]
         row += params
         table = np.array(row, np.int64).reshape(*(1 for _ in counts), len(row))
         moves: list[int] = []
@@ -61,7 +61,7 @@ class Arguments:
             step *= counts[level]
             further = np.zeros(len(row), np.int64)
             for k, access in enumerate(accesses):
-                further[2 * k + 1] = access.steps[level] * access.place.dtype.itemsize
+                further[2 * k + 1] = access.steps[level] * access.allocation.dtype.itemsize
             iteration = np.arange(counts[level]).reshape(-1, *(1 for _ in counts[level + 1 :]), 1)
             table = table + iteration * further
         start = self._size
@@ -74,7 +74,7 @@ class Arguments:
 def commands(
     plan: Plan, arguments: Arguments, command: Callable[[int, Block], Command], *, is_long: bool
 ) -> list[Words]:
-    """The commands of each thread: its block of each call, barriers, jumps and, in a long program, the seal."""
+    """The commands of each thread: its block of each call, barriers, jumps and, in a long program, the commit point."""
     return [_Thread(plan, arguments, command, thread, is_long).whole() for thread in range(plan.threads)]
 
 
@@ -125,8 +125,8 @@ class _Thread:
         self.command = command
         self.thread = thread
         self.barrier: Command = (BARRIER, 0, 0, 0, 0, 0, 0, 0)
-        self.seal: Command = (SEAL, 0, 0, 0, 0, 0, 0, 0)
-        self.sealed = stops.seal(plan.calls) if is_long else -1
+        self.commit: Command = (COMMIT, 0, 0, 0, 0, 0, 0, 0)
+        self.committed = stops.commit_point(plan.calls) if is_long else -1
 
     def whole(self) -> Words:
         plan = self.plan
@@ -154,13 +154,13 @@ class _Thread:
 
     def _call(self, part: _Part, index: int, wait: bool) -> None:
         plan = self.plan
-        if index == self.sealed:
-            part.add(self.seal)
+        if index == self.committed:
+            part.add(self.commit)
         elif wait and plan.threads > 1:
             part.add(self.barrier)
         block = plan.blocks[index][self.thread]
         if block is not None:
-            for piece in stops.pieces(plan.calls[index], block) if index < self.sealed else [block]:
+            for piece in stops.pieces(plan.calls[index], block) if index < self.committed else [block]:
                 part.add(self.command(index, piece), self.arguments.moves[index])
 
     def _repeat(self, part: _Part, count: int, inside: list[int | AnyRegion]) -> None:

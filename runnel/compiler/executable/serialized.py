@@ -11,7 +11,7 @@ import numpy as np
 from runnel.backends.base import Backend
 from runnel.backends.commands import Bytes, Command, CommandBuffer
 from runnel.compiler.executable.records import Arguments, commands
-from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call, MemorySpace
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import stops
 from runnel.compiler.schedule.loop_regions import is_unbounded
@@ -34,12 +34,12 @@ def command_buffer(plan: Plan, backend: Backend) -> CommandBuffer:
     def command(index: int, block: Block) -> Command:
         return (*heads[index], *block, first[index], 0)
 
-    is_long = backend.always_seals or stops.is_long(calls) or is_unbounded(plan.regions)
+    is_long = backend.always_commits or stops.is_long(calls) or is_unbounded(plan.regions)
     return CommandBuffer(
         plan.arena.peak,
         len(plan.inputs),
         len(plan.variables),
-        tuple(place.nbytes for place in plan.outputs),
+        tuple(allocation.nbytes for allocation in plan.outputs),
         tuple(plan.output_of),
         _scratch_bytes(calls),
         is_long,
@@ -53,27 +53,32 @@ def command_buffer(plan: Plan, backend: Backend) -> CommandBuffer:
     )
 
 
-def _extent(access: Access) -> tuple[int, int]:
+def _extent(access: BufferAccess) -> tuple[int, int]:
     """The first byte of a buffer's place in its slot, and its end."""
-    place = access.place
-    if place.strided:  # its extent is unknown
+    allocation = access.allocation
+    if allocation.strided:  # its extent is unknown
         return -_ANYWHERE, _ANYWHERE
-    return place.offset, place.offset + place.nbytes
+    return allocation.offset, allocation.offset + allocation.nbytes
 
 
-def _constants(places: Sequence[Place]) -> Bytes:
+def _constants(allocations: Sequence[Allocation]) -> Bytes:
     """The constants at the offsets of the memory plan."""
-    memory = np.zeros(max((p.offset + p.nbytes for p in places), default=0), np.uint8)
-    for place in places:
-        if place.value is not None and place.size:
-            content = np.ascontiguousarray(place.value, place.dtype.numpy).reshape(-1).view(np.uint8)
-            memory[place.offset : place.offset + place.nbytes] = content
+    memory = np.zeros(max((p.offset + p.nbytes for p in allocations), default=0), np.uint8)
+    for allocation in allocations:
+        if allocation.value is not None and allocation.size:
+            content = np.ascontiguousarray(allocation.value, allocation.dtype.numpy).reshape(-1).view(np.uint8)
+            memory[allocation.offset : allocation.offset + allocation.nbytes] = content
     return memory
 
 
 def _scratch_bytes(calls: Sequence[Call]) -> int:
     """The bytes of scratch of tiles, after the panels of packing, which fit into every thread's scratch."""
     return max(
-        (a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH),
+        (
+            a.allocation.offset + a.allocation.nbytes
+            for c in calls
+            for a in c.accesses
+            if a.allocation.space is MemorySpace.SCRATCH
+        ),
         default=0,
     )

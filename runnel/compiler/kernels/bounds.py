@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from runnel.compiler.kernels.allocations import BufferAccess, BufferView, Call, hull
 from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Access, BufferView, Call, hull
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64, uint64
 from runnel.core.errors import AxisError
@@ -65,7 +65,7 @@ def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray
 
 def check(bounded: Bounded, indices: BufferView) -> Call:
     """The call that checks every index: rows are partitioned among threads, each row is one reduction to a bool."""
-    place, offset, strides = indices
+    allocation, offset, strides = indices
     shape = bounded.indices.aval.shape
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     if all(s == d for (n, s), d in zip(axes, row_major(tuple(n for n, _ in axes)), strict=True)):
@@ -74,7 +74,7 @@ def check(bounded: Bounded, indices: BufferView) -> Call:
     code, extent = parts.param(bounded.code), parts.param(bounded.extent)
     variables = [Var(f"x{a}") for a in range(len(axes))]
     steps = [1 if s == 1 and a == len(axes) - 1 else parts.param(s) for a, (_, s) in enumerate(axes)]
-    element = Load("b0", Index(tuple(zip(variables, steps, strict=True))), place.dtype)
+    element = Load("b0", Index(tuple(zip(variables, steps, strict=True))), allocation.dtype)
     body: Stmt = For(
         variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, extent, bounded.allowed)),)
     )
@@ -85,7 +85,7 @@ def check(bounded: Bounded, indices: BufferView) -> Call:
     rows = For(outer, RangeBound.I0, RangeBound.I1, "seq", block)
     before, span = hull(axes[1:-1])
     row_step = axes[0][1] if len(axes) > 1 else 0
-    parts.declare(Access(place, False, offset, row_step, axes[-1][1], span, before=before), "in")
+    parts.declare(BufferAccess(allocation, False, offset, row_step, axes[-1][1], span, before=before), "in")
     extents = (axes[0][0] if len(axes) > 1 else 1, axes[-1][0])
     split = "both" if len(axes) > 1 else "columns"
     call = parts.call("bounds", (rows,), extents, float(bounded.indices.aval.size), bounded.node, split, doc="")

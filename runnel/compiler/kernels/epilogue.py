@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from runnel.compiler.fusion.cluster import aligned_strides
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess
 from runnel.compiler.kernels.elementwise.addressing import LoopIndices
 from runnel.compiler.kernels.elementwise.members import POSITION, Addressing, Members, Reach
 from runnel.compiler.kernels.lowering import Request, lowering_of
 from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Access, Place
 from runnel.compiler.kernels.result_axes import ResultAxes, merged_stride
 from runnel.core.avals import row_major
 from runnel.core.dtypes import int32, int64
@@ -36,21 +36,21 @@ class RowTables:
     def __init__(self, axes: ResultAxes, offsets: OffsetTables) -> None:
         self.axes = axes
         self.offsets = offsets
-        self._tables: dict[Reach, Place] = {}
+        self._tables: dict[Reach, Allocation] = {}
 
     def arrange(self, node: Value, reaches: Iterable[Reach]) -> None:
         """Set the strides of ``reaches`` over rows and columns."""
         for r in reaches:
             rows = self.axes.point_rows(tuple(r.strides))
             row = None if rows is None else merged_stride(rows.shape, rows.strides)
-            table = self.offsets.place(rows.shape, rows.strides) if rows is not None and row is None else None
-            if rows is None or (row is None and (table is None or r.place is POSITION)):
+            table = self.offsets.allocation(rows.shape, rows.strides) if rows is not None and row is None else None
+            if rows is None or (row is None and (table is None or r.allocation is POSITION)):
                 raise VerifierError(f"[{node.op}] an operand of its epilogue has no strides of rows and columns.")
             if table is not None:
                 self._tables[r] = table
             r.strides[:] = [row or 0, rows.column if self.axes.n != 1 else 1]
 
-    def of(self, reach: Reach) -> Place | None:
+    def of(self, reach: Reach) -> Allocation | None:
         return self._tables.get(reach)
 
 
@@ -64,15 +64,15 @@ class RowsAndColumns(Addressing):
         self.tables = RowTables(axes_of_result(node), offsets)
         self.before: list[Stmt] = []  # values bound once for each row
         self._loops = LoopIndices(parts, [row, column])
-        self._names: dict[Place, str] = {}
+        self._names: dict[Allocation, str] = {}
 
     def arrange(self, reaches: Iterable[Reach]) -> None:
         self.tables.arrange(self.node, reaches)
 
-    def access(self, reach: Reach, *, writes: bool) -> Access:
+    def access(self, reach: Reach, *, writes: bool) -> BufferAccess:
         if self.tables.of(reach) is not None:
-            return Access(reach.place, writes, reach.offset, None, None, reach.place.size)
-        return Access(reach.place, writes, reach.offset, reach.strides[0], reach.strides[1], 1)
+            return BufferAccess(reach.allocation, writes, reach.offset, None, None, reach.allocation.size)
+        return BufferAccess(reach.allocation, writes, reach.offset, reach.strides[0], reach.strides[1], 1)
 
     def index(self, reach: Reach) -> Index:
         index, table = self._loops.index(reach), self.tables.of(reach)
@@ -81,11 +81,11 @@ class RowsAndColumns(Addressing):
     def position(self, reach: Reach) -> Expr:
         return self._loops.position(reach)
 
-    def _begin(self, table: Place) -> Ref:
+    def _begin(self, table: Allocation) -> Ref:
         """The offset of the current row, by a table."""
         if table not in self._names:
             name = f"row{len(self._names)}"
-            buffer = self.parts.declare(Access(table, False, 0, 1, 0, 1), "in")
+            buffer = self.parts.declare(BufferAccess(table, False, 0, 1, 0, 1), "in")
             begin = Load(buffer, Index(((self.row, 1),)), int32)
             self.before.append(Let(name, Apply(scalar.cast, (begin,), int64)))
             self._names[table] = name
@@ -114,12 +114,12 @@ class Epilogue:
 
     def operand(self, x: Value) -> Load:
         """The element at the point of an operand with the result's shape; without suitable strides, of a dense copy."""
-        place, offset, strides = self.operands.view(x)
+        allocation, offset, strides = self.operands.view(x)
         axes, shape = self.addressing.tables.axes, self.node.aval.shape
         if not axes.has_steps(aligned_strides(x.aval.shape, strides, shape)):
-            place, offset = self.operands.dense(x)
+            allocation, offset = self.operands.dense(x)
             strides = row_major(x.aval.shape)
-        reach = Reach(place, offset, [*aligned_strides(x.aval.shape, strides, shape)])
+        reach = Reach(allocation, offset, [*aligned_strides(x.aval.shape, strides, shape)])
         self.addressing.arrange([reach])
         return self.members.load(reach, x.aval.dtype)
 

@@ -6,44 +6,44 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.compiler.kernels.attention.lowering import AttentionGradientLowering, AttentionLowering
-from runnel.compiler.kernels.contraction.lowering import ContractionLowering
+from runnel.compiler.kernels.contraction.lowering import DotGeneralLowering
 from runnel.compiler.kernels.control_flow.lowering import CondLowering, ScanLowering, WhileLowering
 from runnel.compiler.kernels.convolution.lowering import WinogradGradientLowering, WinogradLowering
 from runnel.compiler.kernels.copies.lowering import ConcatenationLowering, PaddingLowering, ViewLowering
 from runnel.compiler.kernels.elementwise.lowering import (
-    CheckedLowering,
+    BoundsCheckedLowering,
     ElementwiseLowering,
     PositionLowering,
     ReductionLowering,
 )
 from runnel.compiler.kernels.host_calls.lowering import HostCallLowering
 from runnel.compiler.kernels.indexing.lowering import (
-    BucketsLowering,
-    BucketSumsLowering,
+    CountingSortLowering,
     GatherLowering,
     ScatterAddLowering,
+    SegmentSumLowering,
 )
 from runnel.compiler.kernels.lowering import Lowering
 from runnel.compiler.kernels.sorting.sorting import SortLowering
 from runnel.loops import rules
 
 FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {
-    rules.Pointwise: ElementwiseLowering,
-    rules.Checked: CheckedLowering,
-    rules.IndexFunction: PositionLowering,
+    rules.Elementwise: ElementwiseLowering,
+    rules.BoundsChecked: BoundsCheckedLowering,
+    rules.IotaLike: PositionLowering,
     rules.Reduction: ReductionLowering,
     rules.View: ViewLowering,
     rules.Concatenation: ConcatenationLowering,
     rules.Padding: PaddingLowering,
-    rules.Contraction: ContractionLowering,
+    rules.DotGeneral: DotGeneralLowering,
     rules.Winograd: WinogradLowering,
     rules.WinogradGradient: WinogradGradientLowering,
     rules.Attention: AttentionLowering,
     rules.AttentionGradient: AttentionGradientLowering,
     rules.Gather: GatherLowering,
     rules.ScatterAdd: ScatterAddLowering,
-    rules.Buckets: BucketsLowering,
-    rules.BucketSums: BucketSumsLowering,
+    rules.CountingSort: CountingSortLowering,
+    rules.SegmentSum: SegmentSumLowering,
     rules.Sort: SortLowering,
     rules.Scan: ScanLowering,
     rules.While: WhileLowering,

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final
 from runnel.compiler.cost.rates import ORDINARY
 from runnel.compiler.fusion.cluster import Cluster, Form
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.allocations import Allocation, BufferView, Call, MemorySpace
 from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import BufferView, Call, Place, Space
 from runnel.compiler.kernels.result_axes import Extents, ResultAxes
 from runnel.compiler.kernels.section import PlanBody, Section
 from runnel.core import tables
-from runnel.core.avals import Aval, Shape
+from runnel.core.avals import Shape, ShapedArray
 from runnel.core.errors import MissingRuleError
 from runnel.core.records import record
 from runnel.core.tables import Op
@@ -38,7 +38,7 @@ class Request:
 
     cluster: Cluster
     operands: Operands
-    targets: dict[Value, list[Place]]
+    targets: dict[Value, list[Allocation]]
     subviews: dict[Value, list[BufferView]]
     in_place: Container[int]
     offsets: OffsetTables
@@ -48,18 +48,20 @@ class Request:
     def node(self) -> Value:
         return self.cluster.root
 
-    def results(self) -> list[Place]:
+    def results(self) -> list[Allocation]:
         """A place for each result of the node, new ones for unused results."""
         members = {x.index: x for x in self.cluster.members if isinstance(x, Result)}
         return [
-            self.targets[members[i]][0] if i in members else Place(Space.ARENA, aval.dtype, aval.size, "unused")
+            self.targets[members[i]][0]
+            if i in members
+            else Allocation(MemorySpace.ARENA, aval.dtype, aval.size, "unused")
             for i, aval in enumerate(next(iter(members.values())).node.avals)
         ]
 
     def copies(self) -> list[Call]:
         """Calls that copy results to their other places."""
         copy = Operands(self.operands.views, self.operands.sources).copy
-        return [copy(x, place) for x in self.cluster.members for place in self.targets[x][1:]]
+        return [copy(x, allocation) for x in self.cluster.members for allocation in self.targets[x][1:]]
 
 
 class Lowering:
@@ -124,7 +126,9 @@ class Lowering:
 
     # What it computes -------------------------------------------------------------------------------------------------
 
-    def layout(self, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]) -> tuple[int, Shape] | None:
+    def layout(
+        self, source: ShapedArray, strides: Shape, result: ShapedArray, attrs: dict[str, Any]
+    ) -> tuple[int, Shape] | None:
         """Offset and strides of the result as a view of a source with ``strides``; None if there is none."""
         return None
 
@@ -180,7 +184,7 @@ class Lowering:
         section.add([*request.operands.before, *calls, *request.copies()])
         return section
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         """The calls that compute the node of a STANDALONE cluster into ``results``."""
         node = request.node
         raise MissingRuleError(

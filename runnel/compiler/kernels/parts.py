@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from runnel.backends import context
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call, MemorySpace
 from runnel.compiler.kernels.naming import named
-from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.core.dtypes import DType, bool_, int64
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
@@ -20,7 +20,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.buffers: list[ir.Buffer] = []
-        self.accesses: list[Access] = []
+        self.accesses: list[BufferAccess] = []
         self.params: list[Param] = []
         self.values: list[int] = []
         self._scratch = 0  # bytes, after those of products
@@ -35,29 +35,31 @@ class Parts:
         parts.values += call.params
         return parts
 
-    def declare(self, access: Access, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
+    def declare(self, access: BufferAccess, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
         """A buffer with this ``access``; ``dtype`` where it differs from that of its memory."""
         name = f"b{len(self.buffers)}" if name is None else name
-        self.buffers.append(ir.Buffer(name, access.place.dtype if dtype is None else dtype, mode))
+        self.buffers.append(ir.Buffer(name, access.allocation.dtype if dtype is None else dtype, mode))
         self.accesses.append(access)
         return name
 
-    def buffer(self, name: str, place: Place, offset: int, mode: str = "in", *, is_bounded: bool = False) -> str:
+    def buffer(
+        self, name: str, allocation: Allocation, offset: int, mode: str = "in", *, is_bounded: bool = False
+    ) -> str:
         """Memory with an unknown access pattern: every thread may access all of it."""
-        access = Access(place, mode != "in", offset, None, None, place.size, is_bounded=is_bounded)
+        access = BufferAccess(allocation, mode != "in", offset, None, None, allocation.size, is_bounded=is_bounded)
         return self.declare(access, mode, name=name)
 
     def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
         """Constant integers of the plan."""
         flat = np.ascontiguousarray(values, dtype.numpy).reshape(-1)
-        return self.buffer(name, Place(Space.CONSTANT, dtype, flat.size, name, value=flat), 0)
+        return self.buffer(name, Allocation(MemorySpace.CONSTANT, dtype, flat.size, name, value=flat), 0)
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
         """The thread's own memory, after that of earlier scratch buffers."""
         start = context.current().backend.product_scratch
-        place = Place(Space.SCRATCH, dtype, size, name, slot=0, offset=start + self._scratch)
-        self._scratch += -(-place.nbytes // _ALIGN) * _ALIGN
-        return self.declare(Access(place, True, 0, None, None, size), "scratch", name=name)
+        allocation = Allocation(MemorySpace.SCRATCH, dtype, size, name, slot=0, offset=start + self._scratch)
+        self._scratch += -(-allocation.nbytes // _ALIGN) * _ALIGN
+        return self.declare(BufferAccess(allocation, True, 0, None, None, size), "scratch", name=name)
 
     def param(self, value: int) -> Param:
         self.params.append(Param(f"p{len(self.params)}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.core.avals import Shape
 from runnel.core.records import field, record
@@ -36,9 +36,9 @@ class BodyPlan:
     """The calls of a body's graph, on placeholder places."""
 
     section: Section
-    inputs: list[Place]  # of the inputs that are not Variables
-    variables: dict[Value, Place]
-    outputs: list[Place]
+    inputs: list[Allocation]  # of the inputs that are not Variables
+    variables: dict[Value, Allocation]
+    outputs: list[Allocation]
     output_of: list[int]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runnel.compiler.kernels.places import Call, Place, Space
+from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
 from runnel.compiler.memory.arrangement import arrange
 from runnel.compiler.memory.planner import ALIGN, MemoryPlanner, planned
 from runnel.compiler.memory.sweep import Lifetime, most_alive
@@ -20,13 +20,13 @@ from runnel.core.records import record
 class Life:
     """The lifetime of a place in the arena, from the first call that writes it to the last that accesses it."""
 
-    place: Place
+    allocation: Allocation
     first: int
     last: int
 
     @property
     def nbytes(self) -> int:
-        return -(-max(self.place.nbytes, 1) // ALIGN) * ALIGN
+        return -(-max(self.allocation.nbytes, 1) // ALIGN) * ALIGN
 
 
 @record
@@ -51,21 +51,23 @@ def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = (), planner: Memor
     bound, peak_call = most_alive(lifetimes)
     arrangement = arrange(lifetimes, bound, peak_call) if planner is None else planned(lifetimes, planner)
     for life, offset in zip(lives, arrangement.offsets, strict=True):
-        life.place.slot, life.place.offset = 0, offset
+        life.allocation.slot, life.allocation.offset = 0, offset
     return ArenaPlan(tuple(lives), arrangement.peak, bound, peak_call)
 
 
 def _lives(calls: list[Call], regions: Sequence[AnyRegion]) -> list[Life]:
-    first: dict[Place, int] = {}
-    last: dict[Place, int] = {}
+    first: dict[Allocation, int] = {}
+    last: dict[Allocation, int] = {}
     for index, call in enumerate(calls):
         for access in call.accesses:
-            if access.place.space is Space.ARENA:
-                first.setdefault(access.place, index)
-                last[access.place] = index
+            if access.allocation.space is MemorySpace.ARENA:
+                first.setdefault(access.allocation, index)
+                last[access.allocation] = index
     for region in regions:
         inside = [a for call in calls[region.begin : region.end] for a in call.accesses]
-        for place in {a.place for a in (*inside, *region.touched()) if a.place.space is Space.ARENA}:
-            first[place] = min(first[place], region.begin)
-            last[place] = max(last[place], region.end - 1)
-    return [Life(place, first[place], last[place]) for place in first]
+        for allocation in {
+            a.allocation for a in (*inside, *region.touched()) if a.allocation.space is MemorySpace.ARENA
+        }:
+            first[allocation] = min(first[allocation], region.begin)
+            last[allocation] = max(last[allocation], region.end - 1)
+    return [Life(allocation, first[allocation], last[allocation]) for allocation in first]

@@ -10,8 +10,8 @@ from collections.abc import Collection
 
 from runnel.compiler.fusion.cluster import Cluster, essential, essential_strides
 from runnel.compiler.fusion.strided import Strided, reshaped_strides
+from runnel.compiler.kernels.allocations import Allocation, BufferView
 from runnel.compiler.kernels.lowering import lowering_of
-from runnel.compiler.kernels.places import BufferView, Place
 from runnel.core.avals import Shape
 from runnel.core.records import field, record
 from runnel.graph.node import Value
@@ -25,9 +25,9 @@ class Subview:
     offset: int
     strides: Shape
 
-    def of(self, place: Place) -> BufferView:
+    def of(self, allocation: Allocation) -> BufferView:
         """The view of ``place``, over the axes that are not 1."""
-        return place, self.offset, essential_strides(self.base.aval.shape, self.strides)
+        return allocation, self.offset, essential_strides(self.base.aval.shape, self.strides)
 
 
 @record
@@ -41,7 +41,7 @@ class InPlace:
         """Whether ``node`` need not read its input ``x``."""
         return node in self.subviews and all(i in self.subviews[node] for i, y in enumerate(node.inputs) if y is x)
 
-    def views(self, targets: dict[Value, list[Place]]) -> dict[Value, list[BufferView]]:
+    def views(self, targets: dict[Value, list[Allocation]]) -> dict[Value, list[BufferView]]:
         """The views of each stored node in larger ones, with strides over its axes that are not 1."""
         views: dict[Value, list[BufferView]] = {}
         for node, subviews in self.subviews.items():

@@ -1,7 +1,7 @@
 """Hoisting: values that depend on Variables alone are computed once, and again when Variables have changed.
 
 Inference reads the same weights at every call: filters permuted or transformed, weights cast or scaled. These values
-are moved to a *preparation*, a separate program; the main program reads them as inputs. Weights that products would
+are moved to a separate program; the main program reads them as inputs. Weights that products would
 pack at every call are packed there, too.
 """
 
@@ -14,20 +14,20 @@ from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.result_axes import Extents, merged_stride
-from runnel.compiler.passes.expand import Expanding
+from runnel.compiler.passes.decompose import Decomposing
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
 from runnel.graph.rewriting import substituted
 from runnel.ops.panels import in_panels, panel_product
 
-WORTH = 1 << 14  # least elements of a preparation
+WORTH = 1 << 14  # least elements of the hoisted constants
 MANY_ROWS = 1024  # of a product, from which on packing its weight at each call is a small cost
 
 
 class Split(NamedTuple):
-    """``preparation`` has a result for each of the last ``len(preparation.outputs)`` inputs of ``main``."""
+    """``hoisted_constants`` has a result for each of the last ``len(hoisted_constants.outputs)`` inputs of ``main``."""
 
-    preparation: Graph
+    hoisted_constants: Graph
     main: Graph
 
 
@@ -36,8 +36,8 @@ def split(graph: Graph) -> Split | None:
     if not any(x.kind is InputKind.VARIABLE and x not in graph.updates for x in graph.inputs):
         return None
     graph = with_panels(graph)
-    steady = _steady(graph)
-    frontier = _frontier(graph, steady)
+    invariant = _invariant(graph)
+    frontier = _frontier(graph, invariant)
     if sum(node.aval.size for node in frontier) < WORTH:
         return None
     stand_ins: dict[Value, Value] = {
@@ -46,17 +46,17 @@ def split(graph: Graph) -> Split | None:
     main = Graph((*graph.inputs, *stand_ins.values()), graph.outputs, graph.updates, graph.name, graph.effects)
     main = substituted(main, stand_ins)
     variables = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
-    return Split(Graph(variables, frontier, {}, f"preparation of {graph.name}"), main)
+    return Split(Graph(variables, frontier, {}, f"hoisted constants of {graph.name}"), main)
 
 
 def with_panels(graph: Graph) -> Graph:
     """The graph with packed copies of the weights that products would pack at every call."""
-    steady, views = _steady(graph), resolve_views(graph)
+    invariant, views = _invariant(graph), resolve_views(graph)
     replaced: dict[Value, Value] = {}
     for node in graph.values:
         axes = lowering_of(node).packable(node)
-        if axes is not None and _is_copied(node, axes, steady, views):
-            x, weight = (Expanding(y, node.where) for y in node.inputs)
+        if axes is not None and _is_copied(node, axes, invariant, views):
+            x, weight = (Decomposing(y, node.where) for y in node.inputs)
             width = context.current().target.panel_columns(node.aval.dtype)
             panels: Any = in_panels(weight, len(axes.inner), width)
             packed_product: Any = panel_product(x, panels, len(axes.inner), axes.columns)
@@ -64,12 +64,12 @@ def with_panels(graph: Graph) -> Graph:
     return substituted(graph, replaced) if replaced else graph
 
 
-def _is_copied(product: Value, axes: Extents, steady: set[Value], views: dict[Value, Strided]) -> bool:
+def _is_copied(product: Value, axes: Extents, invariant: set[Value], views: dict[Value, Strided]) -> bool:
     """Whether the second operand is a large weight that is read by few rows or is not contiguous."""
     weight = product.inputs[1]
     if (
-        product in steady
-        or weight not in steady
+        product in invariant
+        or weight not in invariant
         or weight.aval.size < WORTH
         or axes.is_batched
         or not _rests_on_variables(weight)
@@ -81,7 +81,7 @@ def _is_copied(product: Value, axes: Extents, steady: set[Value], views: dict[Va
     return row is None or column is None or axes.m < MANY_ROWS
 
 
-def _steady(graph: Graph) -> set[Value]:
+def _invariant(graph: Graph) -> set[Value]:
     invariant: set[Value] = set()
     for node in graph.values:
         is_leaf = node.is_constant or (node.kind is InputKind.VARIABLE and node not in graph.updates)
@@ -90,15 +90,15 @@ def _steady(graph: Graph) -> set[Value]:
     return invariant
 
 
-def _frontier(graph: Graph, steady: set[Value]) -> list[Value]:
+def _frontier(graph: Graph, invariant: set[Value]) -> list[Value]:
     """The invariant values, in order, that are computed (not views) and read by others than invariant ones."""
     frontier: dict[Value, None] = {}
-    readers = [x for node in graph.values if node not in steady for x in node.inputs]
+    readers = [x for node in graph.values if node not in invariant for x in node.inputs]
     for node in [*readers, *graph.outputs]:
         source = node
-        while source in steady and lowering_of(source).is_view:
+        while source in invariant and lowering_of(source).is_view:
             source = source.inputs[0]
-        if source in steady and source.op is not None and _rests_on_variables(source):
+        if source in invariant and source.op is not None and _rests_on_variables(source):
             frontier[source] = None
     return list(frontier)
 

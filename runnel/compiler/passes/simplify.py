@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.records import record
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
@@ -137,7 +137,7 @@ def _there_and_back(node: Value) -> Value | None:
     return None
 
 
-def _holds(wide: Aval, narrow: Aval) -> bool:
+def _holds(wide: ShapedArray, narrow: ShapedArray) -> bool:
     """Whether ``wide`` represents every value of ``narrow``: for these dtypes, same kind and more bytes."""
     return wide.dtype.kind == narrow.dtype.kind and wide.dtype.itemsize > narrow.dtype.itemsize
 

@@ -52,4 +52,6 @@ def _swapped(node: Value) -> Value:
     if _swaps_last_two(node):
         return node.inputs[0]
     axes = _order(node.aval.ndim)
-    return applied(permute_p, (node,), {"axes": axes}, tables.infer[permute_p](node.aval, axes=axes), node.where)
+    return applied(
+        permute_p, (node,), {"axes": axes}, tables.abstract_eval[permute_p](node.aval, axes=axes), node.where
+    )

@@ -7,7 +7,7 @@ from typing import Final
 
 from runnel.compiler.passes.bodies import in_bodies, without_unused_results
 from runnel.compiler.passes.common_subexpressions import merge_common_subexpressions
-from runnel.compiler.passes.expand import expand
+from runnel.compiler.passes.decompose import decompose
 from runnel.compiler.passes.fold import fold_constants
 from runnel.compiler.passes.merge_rows import merge_rows
 from runnel.compiler.passes.pipeline import Pass, Pipeline
@@ -18,10 +18,10 @@ from runnel.compiler.passes.transposed_products import flip_transposed_products
 _own = partial(Pass, is_own=True)
 
 _EXPAND: Final = _own(
-    "expand",
+    "decompose",
     "ops that are made of simpler ones become those",
-    expand,
-    gives=("expanded",),
+    decompose,
+    gives=("decomposed",),
 )
 _SIMPLIFY: Final = _own(
     "simplify",
@@ -40,7 +40,7 @@ USUAL: Final = Pipeline(
             "bodies",
             "the passes run on the bodies of loops and branches",
             in_bodies,
-            gives=("expanded bodies",),
+            gives=("decomposed bodies",),
             nested=True,
         ),
         _EXPAND,
@@ -76,4 +76,4 @@ USUAL: Final = Pipeline(
 NO_PASSES: Final = Pipeline()  # for a primitive op
 EXPANSION: Final = Pipeline((_EXPAND, _SIMPLIFY))  # for a composite op
 
-REQUIRED: Final = ("expanded", "expanded bodies")  # properties of a graph that becomes a program
+REQUIRED: Final = ("decomposed", "decomposed bodies")  # properties of a graph that becomes a program

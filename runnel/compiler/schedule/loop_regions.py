@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runnel.compiler.kernels.places import Access
+from runnel.compiler.kernels.allocations import BufferAccess
 from runnel.core.records import field, record
 
 GUESSED = 100  # iterations of a loop whose trip count is known only at run time
@@ -33,11 +33,11 @@ class Region:
             region.moved(by)
 
     @property
-    def flags(self) -> tuple[Access, ...]:
+    def flags(self) -> tuple[BufferAccess, ...]:
         """The flags that this region itself reads."""
         return ()
 
-    def touched(self) -> Iterator[Access]:
+    def touched(self) -> Iterator[BufferAccess]:
         """The flags that this region and nested ones read."""
         yield from self.flags
         for region in self.inner:
@@ -57,10 +57,10 @@ class While(Region):
     is always a barrier before the flag is read."""
 
     test: int = 0
-    flag: Access | None = None
+    flag: BufferAccess | None = None
 
     @property
-    def flags(self) -> tuple[Access, ...]:
+    def flags(self) -> tuple[BufferAccess, ...]:
         return () if self.flag is None else (self.flag,)
 
     def moved(self, by: int) -> None:
@@ -73,10 +73,10 @@ class Branch(Region):
     """The calls [begin, middle) run if ``flag`` is true, else those of [middle, end)."""
 
     middle: int = 0
-    flag: Access | None = None
+    flag: BufferAccess | None = None
 
     @property
-    def flags(self) -> tuple[Access, ...]:
+    def flags(self) -> tuple[BufferAccess, ...]:
         return () if self.flag is None else (self.flag,)
 
     def moved(self, by: int) -> None:

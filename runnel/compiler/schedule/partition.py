@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from runnel.compiler.cost.work import Block as Block
-from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call, MemorySpace
 from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.core.records import record
 
@@ -74,10 +74,10 @@ class TouchedBytes:
     """The bytes of one place that one thread accesses, in first iterations of loops: a hull, and the exact rectangle if
     the access is one."""
 
-    key: Place | None  # None: the arena, whose places share memory
+    key: Allocation | None  # None: the arena, whose allocations share memory
     begin: int
     end: int
-    grid: tuple[Place, int, int, int, int, int] | None  # place, offset, steps, extents: comparable rectangles
+    grid: tuple[Allocation, int, int, int, int, int] | None  # place, offset, steps, extents: comparable rectangles
     block: Block
     writes: bool
     steps: tuple[int, ...] = ()  # bytes to advance at each iteration of the loops around, outermost first
@@ -93,24 +93,26 @@ class TouchedBytes:
         return True
 
 
-def touched_bytes(access: Access, block: Block, call: Call) -> TouchedBytes:
+def touched_bytes(access: BufferAccess, block: Block, call: Call) -> TouchedBytes:
     """The bytes that ``block`` of ``call`` accesses through ``access``."""
     i0, i1, j0, j1 = block
-    place = access.place
-    size = place.dtype.itemsize
-    start = place.offset if place.space is Space.ARENA else 0
+    allocation = access.allocation
+    size = allocation.dtype.itemsize
+    start = allocation.offset if allocation.space is MemorySpace.ARENA else 0
     rows, columns = access.row_step, access.column_step
-    key = None if place.space is Space.ARENA else place
+    key = None if allocation.space is MemorySpace.ARENA else allocation
     steps = tuple(step * size for step in access.steps)
     if rows is None or columns is None or rows < 0 or columns < 0:
-        return TouchedBytes(key, start, start + max(place.nbytes, 1), None, block, access.writes, (0,) * len(steps))
+        return TouchedBytes(
+            key, start, start + max(allocation.nbytes, 1), None, block, access.writes, (0,) * len(steps)
+        )
     low = access.offset - access.before + i0 * rows + j0 * columns
     high = access.offset + (i1 - 1) * rows + (j1 - 1) * columns + access.span
     inner = access.before + access.span
     columns_apart = call.columns == 1 or columns >= inner
     rows_apart = call.rows == 1 or rows >= (call.columns - 1) * columns + inner
     exact = columns_apart and rows_apart and (rows or call.rows == 1) and (columns or call.columns == 1)
-    grid = (place, access.offset, rows, columns, call.rows, call.columns) if exact else None
-    if place.strided:  # steps are in its real memory, and inputs are never written
+    grid = (allocation, access.offset, rows, columns, call.rows, call.columns) if exact else None
+    if allocation.strided:  # steps are in its real memory, and inputs are never written
         return TouchedBytes(key, 0, 1, None, block, access.writes, (0,) * len(steps))
     return TouchedBytes(key, start + low * size, start + high * size, grid, block, access.writes, steps)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from runnel.compiler.cost import rates
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.kernels.lowering import lowering_of
-from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.memory.arena import Life
 from runnel.compiler.plan import Plan, Planner
 from runnel.core import tables
@@ -19,7 +19,7 @@ LONGEST = 400  # most nodes that are repeated for one value
 SMALL = 4  # a value may be kept alive for another with so many times its bytes
 
 
-class Pick(NamedTuple):
+class RematCandidate(NamedTuple):
     """A value to be computed again: for which readers, after which value, by which nodes; its bytes and seconds."""
 
     value: Value
@@ -50,28 +50,30 @@ class Candidates:
         self.fruitless = fruitless
         self.time: dict[Value, int] = {}
         self.at: dict[int, Value] = {}  # a result of each call
-        self.touched: dict[Place, list[int]] = {}
+        self.touched: dict[Allocation, list[int]] = {}
         cluster_of = planner.clustering.cluster_of
         for index, call in enumerate(plan.calls):
             for node in call.nodes:
                 if node in cluster_of and self.time.setdefault(node, index) == index:
                     self.at[index] = node
             for access in call.accesses:
-                if access.place.space is Space.ARENA:
-                    self.touched.setdefault(access.place, []).append(index)
+                if access.allocation.space is MemorySpace.ARENA:
+                    self.touched.setdefault(access.allocation, []).append(index)
         self.readers: dict[Value, list[Value]] = {}
         for node in cluster_of:
             for x in node.inputs:
                 self.readers.setdefault(self.views[x].base, []).append(node)
-        self.value_of = {place: node for node, place in planner.sources.items() if place.space is Space.ARENA}
-        self._known: dict[tuple[Value, int], Pick | None] = {}
+        self.value_of = {
+            allocation: node for node, allocation in planner.sources.items() if allocation.space is MemorySpace.ARENA
+        }
+        self._known: dict[tuple[Value, int], RematCandidate | None] = {}
 
-    def choose(self, target: int, most: int) -> list[Pick]:
+    def choose(self, target: int, most: int) -> list[RematCandidate]:
         """Picks that are estimated to reduce the live bytes to ``target`` at every call; at most ``most``."""
         alive = np.zeros(len(self.plan.calls) + 1, np.int64)
         for life in self.plan.arena.lives:
             alive[life.first : life.last + 1] += life.nbytes
-        chosen: list[Pick] = []
+        chosen: list[RematCandidate] = []
         needed: set[Value] = set()
         dropped: set[Value] = set()
         live_until: dict[Value, int] = {}
@@ -83,38 +85,38 @@ class Candidates:
             usable = [p for p in picks if p is not None and p.value not in needed | dropped and not p.read & dropped]
             if not usable:
                 break
-            pick = min(usable, key=lambda p: (*p.rank, self.time[p.value]))
-            alive[pick.first : pick.last + 1] -= pick.nbytes
-            for base, first, last in pick.extended:
+            candidate = min(usable, key=lambda p: (*p.rank, self.time[p.value]))
+            alive[candidate.first : candidate.last + 1] -= candidate.nbytes
+            for base, first, last in candidate.extended:
                 begin = max(first, live_until.get(base, first))
                 alive[begin : last + 1] += base.aval.nbytes
                 live_until[base] = max(begin, last + 1)
-            chosen.append(pick)
-            dropped.add(pick.value)
-            needed |= pick.read
+            chosen.append(candidate)
+            dropped.add(candidate.value)
+            needed |= candidate.read
         return chosen
 
-    def segments(self, count: int) -> list[Pick]:
+    def segments(self, count: int) -> list[RematCandidate]:
         """Picks of all values that are idle at the arena's peak, except inputs of later segments, in ``count`` segments
         by the time of computation: each segment's values are computed again together."""
         fullest = self.plan.arena.peak_call
         lives = [life for life in self.plan.arena.lives if life.first < fullest < life.last]
-        idle = [pick for pick in (self._pick(life, fullest) for life in lives) if pick is not None]
+        idle = [candidate for candidate in (self._pick(life, fullest) for life in lives) if candidate is not None]
         cuts = self._cuts(idle, count, fullest)
-        groups: dict[int, list[Pick]] = {}
-        for pick in sorted(idle, key=lambda p: self.time[p.value]):
-            groups.setdefault(bisect.bisect_left(cuts, self.time[pick.value]), []).append(pick)
-        return [pick for group in groups.values() for pick in self._segment(group, fullest)]
+        groups: dict[int, list[RematCandidate]] = {}
+        for candidate in sorted(idle, key=lambda p: self.time[p.value]):
+            groups.setdefault(bisect.bisect_left(cuts, self.time[candidate.value]), []).append(candidate)
+        return [candidate for group in groups.values() for candidate in self._segment(group, fullest)]
 
-    def _cuts(self, idle: list[Pick], count: int, fullest: int) -> list[int]:
+    def _cuts(self, idle: list[RematCandidate], count: int, fullest: int) -> list[int]:
         """The last call of each segment but the last: segments have about equal bytes, and few bytes cross the cuts."""
         handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # bytes that cross each call, up to the peak
         for life in self.plan.arena.lives:
-            reads = [t for t in self.touched[life.place] if t <= fullest]
+            reads = [t for t in self.touched[life.allocation] if t <= fullest]
             handed[life.first : max(reads, default=life.first)] += life.nbytes
         produced = np.zeros(len(self.plan.calls) + 1, np.int64)
-        for pick in idle:
-            produced[self.time[pick.value]] += pick.nbytes
+        for candidate in idle:
+            produced[self.time[candidate.value]] += candidate.nbytes
         total = np.cumsum(produced)
         share = total[-1] / count
         cuts: list[int] = []
@@ -126,7 +128,7 @@ class Candidates:
                     cuts.append(cut)
         return cuts
 
-    def _segment(self, group: list[Pick], fullest: int) -> list[Pick]:
+    def _segment(self, group: list[RematCandidate], fullest: int) -> list[RematCandidate]:
         """One segment's picks. Values that are read after it, up to the peak, are kept, and from then on their
         operands, too."""
         begin, end = self.time[group[0].value], self.time[group[-1].value]
@@ -146,12 +148,12 @@ class Candidates:
         after = min(inner, key=lambda p: p.last).after
         return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
 
-    def _pick(self, life: Life, fullest: int) -> Pick | None:
+    def _pick(self, life: Life, fullest: int) -> RematCandidate | None:
         """The pick of a value that is idle at the call ``fullest``; None if it cannot be computed again."""
-        value = self.value_of.get(life.place)
+        value = self.value_of.get(life.allocation)
         if value is None or value in self.fruitless or value not in self.time:
             return None
-        touched = self.touched[life.place]
+        touched = self.touched[life.allocation]
         before = max((t for t in touched if t <= fullest), default=-1)
         after = min((t for t in touched if t > fullest), default=-1)
         if before in (-1, fullest) or after == -1:
@@ -161,7 +163,7 @@ class Candidates:
             self._known[key] = self._repetition(value, life.nbytes, before + 1, after - 1, fullest)
         return self._known[key]
 
-    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> Pick | None:
+    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> RematCandidate | None:
         users = tuple(u for u in self.readers.get(value, ()) if self.time.get(u, -1) > last)
         after = next((self.at[t] for t in range(last, fullest - 1, -1) if t in self.at), None)
         if not users or after is None or any(self.time.get(u, -1) < 0 for u in self.readers[value]):
@@ -193,7 +195,7 @@ class Candidates:
                     saved -= base.aval.nbytes if until <= fullest else 0
         if saved <= 0:
             return None
-        return Pick(
+        return RematCandidate(
             value, users, after, frozenset(repeated), frozenset(read), first, last, saved,
             max(flops, loaded / rates.BYTES) + rates.CALL,
             tuple(extended), kind,
@@ -201,10 +203,10 @@ class Candidates:
 
     def _last_touch(self, base: Value) -> int | None:
         """The last call at which ``base`` is available; None if it never is."""
-        place = self.planner.sources.get(base)
-        if place is None or place.space is not Space.ARENA:
-            return None if place is None and base.op is not None else len(self.plan.calls)
-        return self.touched.get(place, [-1])[-1]
+        allocation = self.planner.sources.get(base)
+        if allocation is None or allocation.space is not MemorySpace.ARENA:
+            return None if allocation is None and base.op is not None else len(self.plan.calls)
+        return self.touched.get(allocation, [-1])[-1]
 
 
 def _work(node: Value) -> tuple[float, int]:

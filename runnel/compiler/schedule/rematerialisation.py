@@ -2,7 +2,7 @@
 
 The choice is that of M. Kirisame et al., "Dynamic Tensor Rematerialization" (arXiv 2006.09616), made ahead of time: the
 value with the most bytes times idle calls per second of recomputation; cheap kinds of work first. Nodes of the graph
-are repeated, with control dependencies (``again``), so that fusion and planning apply as usual.
+are repeated, with control dependencies (``optimization_barrier``), so that fusion and planning apply as usual.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from runnel.compiler.memory.planner import MemoryPlanner
 from runnel.compiler.plan import Plan, Planner
-from runnel.compiler.schedule.remat_candidates import Candidates, Pick
+from runnel.compiler.schedule.remat_candidates import Candidates, RematCandidate
 from runnel.compiler.schedule.repetition import repeated
 from runnel.core.errors import MemoryBudgetError
 from runnel.core.records import record
@@ -47,7 +47,7 @@ class Fitted:
 def counted(plan: Plan) -> int:
     """The bytes that a budget bounds: the arena and the results, which each call allocates, but not arguments,
     Variables and constants."""
-    return plan.arena.peak + sum(place.nbytes for place in plan.outputs)
+    return plan.arena.peak + sum(allocation.nbytes for allocation in plan.outputs)
 
 
 def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPlanner | None = None) -> Fitted:
@@ -96,7 +96,7 @@ class _State(NamedTuple):
     def seconds(self) -> float:
         return sum(call.seconds for call in self.plan.calls)
 
-    def repeating(self, picks: Sequence[Pick]) -> _State:
+    def repeating(self, picks: Sequence[RematCandidate]) -> _State:
         """The state with ``picks`` computed again."""
         again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
         graph = repeated(self.graph, self.planner.views, picks).graph

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runnel.compiler.fusion.strided import Strided
-from runnel.compiler.schedule.remat_candidates import Pick
+from runnel.compiler.schedule.remat_candidates import RematCandidate
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
-from runnel.ops.recomputation import again_p
+from runnel.ops.optimization_barrier import optimization_barrier_p
 
 
 class Repeated(NamedTuple):
@@ -19,7 +19,7 @@ class Repeated(NamedTuple):
     new: dict[Value, Value]
 
 
-def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> Repeated:
+def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[RematCandidate]) -> Repeated:
     """``graph`` in which the late readers of each pick read another computation of its value."""
     return _Rewriting(graph, views, picks).run()
 
@@ -29,16 +29,16 @@ class _Part(NamedTuple):
     as an operand of a pick (``late``)."""
 
     node: Value
-    pick: int = -1
+    candidate: int = -1
     late: bool = False
 
 
 class _Rewriting:
-    def __init__(self, graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> None:
+    def __init__(self, graph: Graph, views: dict[Value, Strided], picks: Sequence[RematCandidate]) -> None:
         self.graph = graph
         self.views = views
         self.picks = picks
-        self.reads_late = {(user, pick.value): i for i, pick in enumerate(picks) for user in pick.users}
+        self.reads_late = {(user, candidate.value): i for i, candidate in enumerate(picks) for user in candidate.users}
         self.new: dict[_Part, Value] = {}
         self.results: dict[Node, tuple[Result, ...]] = {}
         self.shared: dict[tuple[Value, tuple[Value, ...], bool], Value] = {}  # recomputed values of picks at one point
@@ -57,7 +57,7 @@ class _Rewriting:
                 stack += reversed(missing)
             else:
                 self.new[part] = self._make(part, tuple(self.new[p] for p in parts))
-        old = {part.node: node for part, node in self.new.items() if part.pick < 0}
+        old = {part.node: node for part, node in self.new.items() if part.candidate < 0}
         graph = Graph(
             self.graph.inputs,
             [old[o] for o in self.graph.outputs],
@@ -71,14 +71,14 @@ class _Rewriting:
         node, number, late = part
         if number < 0:
             late_reads = [self.reads_late.get((node, self.views[x].base), -1) for x in node.inputs]
-            return [_Part(x, pick) for x, pick in zip(node.inputs, late_reads, strict=True)]
-        pick = self.picks[number]
+            return [_Part(x, candidate) for x, candidate in zip(node.inputs, late_reads, strict=True)]
+        candidate = self.picks[number]
         if late:
-            return [_Part(node), _Part(pick.after)]
+            return [_Part(node), _Part(candidate.after)]
         if self.views[node].base is not node:
             source, *after = node.inputs
             return [_Part(source, number), *map(_Part, after)]
-        return [_Part(x, number, self.views[x].base not in pick.repeated) for x in node.inputs]
+        return [_Part(x, number, self.views[x].base not in candidate.repeated) for x in node.inputs]
 
     def _make(self, part: _Part, inputs: tuple[Value, ...]) -> Value:
         node, number, late = part
@@ -88,7 +88,9 @@ class _Rewriting:
             return node
         key = (node, inputs, late)
         if key not in self.shared:
-            remade = applied(again_p, inputs, {}, node.aval, node.where) if late else reapplied(node, inputs)
+            remade = (
+                applied(optimization_barrier_p, inputs, {}, node.aval, node.where) if late else reapplied(node, inputs)
+            )
             self.shared[key] = remade
         return self.shared[key]
 

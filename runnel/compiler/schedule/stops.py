@@ -1,7 +1,8 @@
-"""The points at which a long program can be stopped: between records, which are kept short, and only before its seal.
+"""The points at which a long program can be stopped: between records, which are kept short, and only before its commit
+point.
 
-No persistent state is written before the seal, and a run cannot be stopped after it: a run changes all Variables or
-none.
+No persistent state is written before the commit point, and a run cannot be stopped after it: a run changes all
+Variables or none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from runnel.compiler.kernels.places import Call, Space
+from runnel.compiler.kernels.allocations import Call, MemorySpace
 from runnel.compiler.schedule.partition import Block
 
 LONG: Final = 1e-3  # seconds of predicted work that outweigh the cost of stopping: a barrier and watching for a signal
@@ -25,9 +26,13 @@ def is_long(calls: Sequence[Call]) -> bool:
     return sum(call.seconds * call.times for call in calls) > LONG
 
 
-def seal(calls: Sequence[Call]) -> int:
-    """The call after the seal: the first one that writes a Variable; ``len(calls)`` if none does."""
-    writers = (i for i, c in enumerate(calls) if any(a.writes and a.place.space is Space.VARIABLE for a in c.accesses))
+def commit_point(calls: Sequence[Call]) -> int:
+    """The call after the commit point: the first one that writes a Variable; ``len(calls)`` if none does."""
+    writers = (
+        i
+        for i, c in enumerate(calls)
+        if any(a.writes and a.allocation.space is MemorySpace.VARIABLE for a in c.accesses)
+    )
     return next(writers, len(calls))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from runnel.compiler.kernels.places import Access, Call, Space
+from runnel.compiler.kernels.allocations import BufferAccess, Call, MemorySpace
 from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, TouchedBytes, touched_bytes
 from runnel.compiler.schedule.touched import Bytes, Touch, Touched
@@ -78,7 +78,9 @@ class _Walk:
         return touched.all, cleared
 
     def _must_settle(self, index: int) -> bool:
-        return self.unsettled and any(a.writes and a.place.space is Space.VARIABLE for a in self.calls[index].accesses)
+        return self.unsettled and any(
+            a.writes and a.allocation.space is MemorySpace.VARIABLE for a in self.calls[index].accesses
+        )
 
     def _touched(self, index: int) -> list[Touch]:
         call = self.calls[index]
@@ -87,16 +89,16 @@ class _Walk:
             for thread, block in enumerate(self.blocks[index])
             if block is not None
             for access in call.accesses
-            if access.place.space is not Space.SCRATCH
+            if access.allocation.space is not MemorySpace.SCRATCH
         ]
 
-    def _flag(self, flag: Access | None) -> list[Touch]:
+    def _flag(self, flag: BufferAccess | None) -> list[Touch]:
         """Every thread reads the flag of a loop or branch."""
         if flag is None:
             return []
-        size = flag.place.dtype.itemsize
-        start = (flag.place.offset if flag.place.space is Space.ARENA else 0) + flag.offset * size
-        key = None if flag.place.space is Space.ARENA else flag.place
+        size = flag.allocation.dtype.itemsize
+        start = (flag.allocation.offset if flag.allocation.space is MemorySpace.ARENA else 0) + flag.offset * size
+        key = None if flag.allocation.space is MemorySpace.ARENA else flag.allocation
         region_bytes = TouchedBytes(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
         return [Touch(thread, region_bytes, False) for thread in range(len(self.blocks[0]))]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from runnel.compiler.kernels.places import Place
+from runnel.compiler.kernels.allocations import Allocation
 from runnel.compiler.schedule.partition import TouchedBytes
 
 
@@ -24,7 +24,7 @@ class Touch(NamedTuple):
 class Bytes(NamedTuple):
     """A half-open range of addresses in one space: a place's own, or the arena's (None)."""
 
-    key: Place | None
+    key: Allocation | None
     begin: int
     end: int
 
@@ -53,7 +53,7 @@ class Touched:
                     yield from _in_buckets(buckets, reach.begin >> level, (reach.end - 1) >> level)
 
 
-_Files = dict[tuple[Place | None, int], dict[int, list[Touch]]]
+_Files = dict[tuple[Allocation | None, int], dict[int, list[Touch]]]
 
 
 def _in_buckets(buckets: dict[int, list[Touch]], first: int, last: int) -> Iterator[Touch]:

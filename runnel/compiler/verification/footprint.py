@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.compiler.kernels.places import Access, Call
+from runnel.compiler.kernels.allocations import BufferAccess, Call
 from runnel.compiler.schedule.partition import Block
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, merged, runs_of
 from runnel.core.dtypes import int64
@@ -64,7 +64,7 @@ class Footprint:
     """One access of a block: the bytes it may access, relative to its place's first; ``path`` is the map from points to
     elements: equal paths access the same element at the same point."""
 
-    access: Access
+    access: BufferAccess
     buffer: str
     writes: bool
     contracted: bool  # an operand of a contraction: read again while the epilogue runs
@@ -107,7 +107,7 @@ class _Walk:
             if isinstance(stmt, For):
                 begin, end = self.integer(stmt.begin), self.integer(stmt.end)
                 axis = stmt.begin if isinstance(stmt.begin, RangeBound) else stmt.var.name
-                for first, last in self.turns(stmt, begin, end):
+                for first, last in self.trips(stmt, begin, end):
                     self.loops[stmt.var.name] = (axis, first, last)
                     yield from self.block(stmt.body)
             elif isinstance(stmt, Contract):
@@ -136,13 +136,13 @@ class _Walk:
                     yield from self.loads(expr)
                 yield from self.touch(stmt.buffer, stmt.index, writes=True)
 
-    def turns(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
+    def trips(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
         """The loop's range; one iteration at a time where a constant table gives the extents of loops inside it."""
         if begin >= end:
             return []
         read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
         by_table = any(
-            self.accesses[x.buffer].place.value is not None and any(var == loop.var for var, _ in x.index.terms)
+            self.accesses[x.buffer].allocation.value is not None and any(var == loop.var for var, _ in x.index.terms)
             for x in read
         )
         if by_table and _goes_by_values(loop.body):
@@ -187,13 +187,13 @@ class _Walk:
         if any(t is not None for t in known):
             if len(footprint.runs) * len(shifts) > _INDIRECT:
                 raise TooLarge
-            size = self.accesses[buffer].place.dtype.itemsize
+            size = self.accesses[buffer].allocation.dtype.itemsize
             runs = merged((footprint.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
             if len(runs) > LARGEST:
                 raise TooLarge
             footprint = replace(footprint, runs=runs)
         if is_bounded:
-            inside = np.clip(footprint.runs, 0, self.accesses[buffer].place.nbytes)
+            inside = np.clip(footprint.runs, 0, self.accesses[buffer].allocation.nbytes)
             footprint = replace(footprint, runs=inside[inside[:, 0] < inside[:, 1]])
         yield footprint
 
@@ -213,13 +213,13 @@ class _Walk:
         if not isinstance(expr, Load) or expr.index.gathered:
             return None
         access = self.accesses[expr.buffer]
-        if access.place.value is None or not expr.dtype.is_integer:
+        if access.allocation.value is None or not expr.dtype.is_integer:
             return None
         at = np.full(1, access.offset + self.integer(expr.index.offset), np.int64)
         for var, stride in expr.index.terms:
             _, begin, end = self.loops[var.name]
             at = np.unique(at[:, None] + np.arange(begin, end) * self.integer(stride))
-        values = access.place.value.reshape(-1)
+        values = access.allocation.value.reshape(-1)
         if len(at) and (at[0] < 0 or at[-1] >= len(values)):
             return None  # reported as out of bounds
         return np.unique(values[at]).astype(np.int64)
@@ -245,13 +245,13 @@ class _Walk:
         contracted: bool = False,
     ) -> Footprint:
         access = self.accesses[buffer]
-        size = access.place.dtype.itemsize
+        size = access.allocation.dtype.itemsize
         start = offset + access.offset
         return Footprint(access, buffer, writes, contracted, runs_of(start, steps, size), path)
 
     def everything(self, buffer: str, writes: bool) -> Footprint:
         access = self.accesses[buffer]
-        return Footprint(access, buffer, writes, False, np.array([[0, access.place.nbytes]], np.int64), None)
+        return Footprint(access, buffer, writes, False, np.array([[0, access.allocation.nbytes]], np.int64), None)
 
     def contraction(self, stmt: Contract) -> Iterator[Footprint]:
         """Both operands whole for the block's rows and columns, then the block of the result."""
@@ -298,9 +298,9 @@ class _Walk:
         elements: Runs = np.array([[0, 1]], np.int64)
         for name, part in ((operand.rows, slice(*rows)), (operand.ks, slice(None))):
             access = self.accesses[name]
-            if access.place.value is None:
+            if access.allocation.value is None:
                 raise VerifierError(f"The list '{name}' of offsets is no constant.")
-            first = np.unique(access.place.value[access.offset :][part]).astype(np.int64)
+            first = np.unique(access.allocation.value[access.offset :][part]).astype(np.int64)
             offsets = merged(np.stack([first, first + 1], axis=1))
             if len(elements) * len(offsets) > _INDIRECT:
                 raise TooLarge
@@ -308,7 +308,9 @@ class _Walk:
             ends = elements[:, 1, None] + offsets[:, 1] - 1  # of two ranges the sums are a range
             elements = merged(np.stack([begins, ends], axis=2).reshape(-1, 2))
         access = self.accesses[buffer]
-        return Footprint(access, buffer, False, True, (elements + access.offset) * access.place.dtype.itemsize, None)
+        return Footprint(
+            access, buffer, False, True, (elements + access.offset) * access.allocation.dtype.itemsize, None
+        )
 
     def product(self, stmt: Product) -> Iterator[Footprint]:
         """The three matrices from wherever the indices of their first elements may be."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from runnel.compiler.fusion.cluster import Cluster, Form
 from runnel.compiler.fusion.clusters import Clustering, reads_same_point
-from runnel.compiler.kernels.places import Call, Place, Space
+from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Value
 
@@ -54,15 +54,16 @@ def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: M
 
 def check_calls(calls: Sequence[Call]) -> None:
     """Raise VerifierError if a call reads a value of the arena that no call before it has made."""
-    written: set[Place] = set()
+    written: set[Allocation] = set()
     for call in calls:
-        outputs: list[Place] = []
+        outputs: list[Allocation] = []
         for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
-            if access.place.space is Space.ARENA and access.place.size:
-                if buffer.mode == "in" and access.place not in written:
+            if access.allocation.space is MemorySpace.ARENA and access.allocation.size:
+                if buffer.mode == "in" and access.allocation not in written:
                     raise VerifierError(
-                        f"Plan: kernel '{call.kernel.name}' reads '{access.place.label}' before anything writes it."
+                        f"Plan: kernel '{call.kernel.name}' reads '{access.allocation.label}' before any kernel "
+                        "writes it."
                     )
                 if buffer.mode != "in":
-                    outputs.append(access.place)
+                    outputs.append(access.allocation)
         written.update(outputs)

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call, MemorySpace
 from runnel.compiler.planned import Plan
 from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, touched_bytes
@@ -23,7 +23,7 @@ from runnel.core.records import replace
 from runnel.loops import verifier as loops
 
 _FEW: Final = 3  # iterations of a loop that are carried out, and the last one
-_READ_ONLY = (Space.INPUT, Space.CONSTANT)
+_READ_ONLY = (MemorySpace.INPUT, MemorySpace.CONSTANT)
 
 
 def verify(plan: Plan) -> None:
@@ -64,12 +64,12 @@ def _structure(plan: Plan) -> Iterator[str]:
             yield f"{what} does not give each buffer and param of its kernel a value"
             continue
         for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
-            if access.place.dtype is not buffer.dtype:
-                yield f"{what} binds '{buffer.name}', of {buffer.dtype.name}, to a place of {access.place.dtype.name}"
+            if access.allocation.dtype is not buffer.dtype:
+                yield f"{what} binds '{buffer.name}', of {buffer.dtype.name}, to one of {access.allocation.dtype.name}"
             if not access.writes and buffer.mode != "in":
                 yield f"{what} writes '{buffer.name}' through an access that says it only reads"
-            if access.writes and access.place.space in _READ_ONLY:
-                yield f"{what} writes to the {access.place.space.value} '{access.place.label}'"
+            if access.writes and access.allocation.space in _READ_ONLY:
+                yield f"{what} writes to the {access.allocation.space.value} '{access.allocation.label}'"
         mine = [b for b in blocks if b is not None]
         area = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in mine)
         inside = all(0 <= i0 <= i1 <= call.rows and 0 <= j0 <= j1 <= call.columns for i0, i1, j0, j1 in mine)
@@ -82,29 +82,31 @@ def _structure(plan: Plan) -> Iterator[str]:
 
 def _places(plan: Plan) -> Iterator[str]:
     """Places of the arena that are alive at one call lie apart, and inside the arena."""
-    life: dict[Place, tuple[int, int]] = {}
+    life: dict[Allocation, tuple[int, int]] = {}
     for number, call in enumerate(plan.calls):
         for access in call.accesses:
-            if access.place.space is Space.ARENA:
-                life[access.place] = (life.get(access.place, (number, number))[0], number)
+            if access.allocation.space is MemorySpace.ARENA:
+                life[access.allocation] = (life.get(access.allocation, (number, number))[0], number)
     for region in plan.regions:  # whatever a loop touches is there at every iteration
         inside = [a for call in plan.calls[region.begin : region.end] for a in call.accesses]
-        for place in {a.place for a in (*inside, *region.touched()) if a.place.space is Space.ARENA}:
-            first, last = life[place]
-            life[place] = min(first, region.begin), max(last, region.end - 1)
-    for place in life:
-        if place.slot != 0 or place.offset < 0 or place.offset + place.nbytes > plan.arena.peak:
-            yield f"'{place.label}' lies at {_bytes(place)}, and the arena has {plan.arena.peak} bytes"
-    alive: list[Place] = []
-    for place, (first, _) in sorted(life.items(), key=lambda item: item[1][0]):
+        for allocation in {
+            a.allocation for a in (*inside, *region.touched()) if a.allocation.space is MemorySpace.ARENA
+        }:
+            first, last = life[allocation]
+            life[allocation] = min(first, region.begin), max(last, region.end - 1)
+    for allocation in life:
+        if allocation.slot != 0 or allocation.offset < 0 or allocation.offset + allocation.nbytes > plan.arena.peak:
+            yield f"'{allocation.label}' lies at {_bytes(allocation)}, and the arena has {plan.arena.peak} bytes"
+    alive: list[Allocation] = []
+    for allocation, (first, _) in sorted(life.items(), key=lambda item: item[1][0]):
         alive = [p for p in alive if life[p][1] >= first]
         for other in alive:
-            if place.offset < other.offset + other.nbytes and other.offset < place.offset + place.nbytes:
+            if allocation.offset < other.offset + other.nbytes and other.offset < allocation.offset + allocation.nbytes:
                 yield (
-                    f"'{place.label}' at {_bytes(place)} and '{other.label}' at {_bytes(other)} are both alive at call "
-                    f"{first}"
+                    f"'{allocation.label}' at {_bytes(allocation)} and '{other.label}' at {_bytes(other)} are both "
+                    f"alive at call {first}"
                 )
-        alive.append(place)
+        alive.append(allocation)
 
 
 class _Simulation:
@@ -112,7 +114,7 @@ class _Simulation:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.written: dict[Place, Runs] = {}  # of places in the arena, while they hold their own value
+        self.written: dict[Allocation, Runs] = {}  # of allocations in the arena, while they hold their own value
         self.epoch: list[tuple[int, int, Footprint, Runs]] = []  # thread, call, footprint, its bytes in their space
 
     def faults(self) -> Iterator[str]:
@@ -163,12 +165,12 @@ class _Simulation:
         yield from self._run(inside[len(then) :], at, again=False)
         self.epoch += [touch for touch in one if not any(touch is other for other in self.epoch)]
 
-    def _flag(self, region: AnyRegion, flag: Access | None, at: tuple[int, ...]) -> Iterator[str]:
+    def _flag(self, region: AnyRegion, flag: BufferAccess | None, at: tuple[int, ...]) -> Iterator[str]:
         """Every thread reads the flag of a loop or branch."""
         if flag is None:
             return
         access = _moved(flag, at)
-        size = flag.place.dtype.itemsize
+        size = flag.allocation.dtype.itemsize
         runs = runs_of(access.offset, [], size)
         footprint = Footprint(access, "flag", False, False, runs, None)
         call = self.plan.calls[region.begin]
@@ -186,9 +188,9 @@ class _Simulation:
             call = self.plan.calls[item]
             for block in self.plan.blocks[item]:
                 for f in footprints(call, block) if block is not None else ():
-                    if not f.writes or f.access.place.space is not Space.ARENA:
+                    if not f.writes or f.access.allocation.space is not MemorySpace.ARENA:
                         continue
-                    size = f.access.place.dtype.itemsize
+                    size = f.access.allocation.dtype.itemsize
                     shifts = np.zeros(1, np.int64)
                     for t, step in zip(at, f.access.steps, strict=True):
                         which = np.arange(t.start, t.stop) if isinstance(t, range) else np.array([t])
@@ -196,8 +198,8 @@ class _Simulation:
                     if len(f.runs) * len(shifts) > LARGEST:
                         raise TooLarge
                     runs = merged((f.runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
-                    before = self.written.get(f.access.place)
-                    self.written[f.access.place] = runs if before is None else merged(_joined(before, runs))
+                    before = self.written.get(f.access.allocation)
+                    self.written[f.access.allocation] = runs if before is None else merged(_joined(before, runs))
 
     def _call(self, number: int, at: tuple[int, ...]) -> Iterator[str]:
         call = self.plan.calls[number]
@@ -206,12 +208,12 @@ class _Simulation:
         for thread, block in enumerate(self.plan.blocks[number]):
             if block is None:
                 continue
-            touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
+            touched = [f for f in footprints(call, block) if f.access.allocation.space is not MemorySpace.SCRATCH]
             yield from self._bounds(number, call, touched)
             yield from self._guarded(number, call, block, touched)
             yield from self._hazards(number, call, touched)
             for footprint in touched:
-                if footprint.access.place.strided:
+                if footprint.access.allocation.strided:
                     continue
                 yield from self._value(number, call, footprint)
                 if self.plan.threads > 1:
@@ -219,29 +221,29 @@ class _Simulation:
 
     def _bounds(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
         for f in touched:
-            place = f.access.place
-            if place.strided or not len(f.runs):
+            allocation = f.access.allocation
+            if allocation.strided or not len(f.runs):
                 continue
-            if f.runs[0, 0] < 0 or f.runs[-1, 1] > place.nbytes:
+            if f.runs[0, 0] < 0 or f.runs[-1, 1] > allocation.nbytes:
                 yield (
-                    f"{_name(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of '{place.label}' "
-                    f"through '{f.buffer}', and it has {place.nbytes}"
+                    f"{_name(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of "
+                    f"'{allocation.label}' through '{f.buffer}', and it has {allocation.nbytes}"
                 )
 
     def _guarded(self, number: int, call: Call, block: Block, touched: list[Footprint]) -> Iterator[str]:
         """What a block touches lies in the region that barriers were set for."""
         for f in touched:
-            place = f.access.place
-            if place.strided or not len(f.runs):
+            allocation = f.access.allocation
+            if allocation.strided or not len(f.runs):
                 continue
-            start = place.offset if place.space is Space.ARENA else 0
+            start = allocation.offset if allocation.space is MemorySpace.ARENA else 0
             known = touched_bytes(f.access, block, call)
             begin, end = known.begin - start, known.end - start
             first, last = f.runs[0, 0], f.runs[-1, 1]
             if first < begin or last > end:
                 yield (
-                    f"{_name(number, call)} touches bytes {first} to {last} of '{place.label}' through '{f.buffer}', "
-                    f"and barriers are set for bytes {begin} to {end}"
+                    f"{_name(number, call)} touches bytes {first} to {last} of '{allocation.label}' through "
+                    f"'{f.buffer}', and barriers are set for bytes {begin} to {end}"
                 )
 
     def _hazards(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
@@ -250,7 +252,7 @@ class _Simulation:
             if not write.writes:
                 continue
             for other in touched:
-                if other is write or other.access.place is not write.access.place:
+                if other is write or other.access.allocation is not write.access.allocation:
                     continue
                 same_point = other.path is not None and other.path == write.path and not other.contracted
                 same_buffer = other.buffer == write.buffer and not other.contracted
@@ -259,38 +261,41 @@ class _Simulation:
                 both = common(write.runs, other.runs)
                 if both is not None:
                     yield (
-                        f"{_name(number, call)} touches bytes {both[0]} to {both[1]} of '{write.access.place.label}' "
-                        f"both through '{write.buffer}', which it writes, and through '{other.buffer}', at other points"
+                        f"{_name(number, call)} touches bytes {both[0]} to {both[1]} of "
+                        f"'{write.access.allocation.label}' both through '{write.buffer}', which it writes, and "
+                        f"through '{other.buffer}', at other points"
                     )
 
     def _value(self, number: int, call: Call, f: Footprint) -> Iterator[str]:
-        """A place of the arena is read only where it was written, and no other value has come in between."""
-        place = f.access.place
-        if place.space is not Space.ARENA:
+        """Memory of the arena is read only where it was written, and no other value has come in between."""
+        allocation = f.access.allocation
+        if allocation.space is not MemorySpace.ARENA:
             return
         if not f.writes:
-            lost = missing(f.runs, self.written.get(place, f.runs[:0]))
+            lost = missing(f.runs, self.written.get(allocation, f.runs[:0]))
             if lost is not None:
                 yield (
-                    f"{_name(number, call)} reads bytes {lost[0]} to {lost[1]} of '{place.label}' through "
+                    f"{_name(number, call)} reads bytes {lost[0]} to {lost[1]} of '{allocation.label}' through "
                     f"'{f.buffer}', and they do not hold its value"
                 )
             return
-        mine = f.runs + place.offset
+        mine = f.runs + allocation.offset
         for other in list(self.written):
-            if other is not place and common(mine, self.written[other] + other.offset) is not None:
+            if other is not allocation and common(mine, self.written[other] + other.offset) is not None:
                 del self.written[other]
-        runs_before = self.written.get(place)
-        self.written[place] = f.runs if runs_before is None else merged(_joined(runs_before, f.runs))
+        runs_before = self.written.get(allocation)
+        self.written[allocation] = f.runs if runs_before is None else merged(_joined(runs_before, f.runs))
 
     def _race(self, thread: int, number: int, call: Call, f: Footprint) -> Iterator[str]:
-        place = f.access.place
-        arena = place.space is Space.ARENA
-        mine = f.runs + place.offset if arena else f.runs
+        allocation = f.access.allocation
+        arena = allocation.space is MemorySpace.ARENA
+        mine = f.runs + allocation.offset if arena else f.runs
         for other_thread, other_number, other, theirs in self.epoch:
             if other_thread == thread or not (f.writes or other.writes):
                 continue
-            if place is not other.access.place and not (arena and other.access.place.space is Space.ARENA):
+            if allocation is not other.access.allocation and not (
+                arena and other.access.allocation.space is MemorySpace.ARENA
+            ):
                 continue
             both = common(mine, theirs)
             if both is not None:
@@ -302,7 +307,7 @@ class _Simulation:
         self.epoch.append((thread, number, f, mine))
 
 
-def _moved(access: Access, at: tuple[int, ...]) -> Access:
+def _moved(access: BufferAccess, at: tuple[int, ...]) -> BufferAccess:
     """Where an access lies at these iterations of the loops around it."""
     return replace(access, offset=access.offset + sum(t * step for t, step in zip(at, access.steps, strict=True)))
 
@@ -317,8 +322,8 @@ def _name(number: int, call: Call) -> str:
 
 
 def _does(f: Footprint) -> str:
-    return f"{'writes' if f.writes else 'reads'} '{f.access.place.label}' through '{f.buffer}'"
+    return f"{'writes' if f.writes else 'reads'} '{f.access.allocation.label}' through '{f.buffer}'"
 
 
-def _bytes(place: Place) -> str:
-    return f"bytes {place.offset} to {place.offset + place.nbytes}"
+def _bytes(allocation: Allocation) -> str:
+    return f"bytes {allocation.offset} to {allocation.offset + allocation.nbytes}"

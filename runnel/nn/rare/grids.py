@@ -15,7 +15,7 @@ from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_shape
-from runnel.ops.windows import channels_last
+from runnel.ops.im2col import channels_last
 from runnel.tensor.tensor import Tensor
 
 _MODES: Final = ("bilinear", "nearest", "bicubic")

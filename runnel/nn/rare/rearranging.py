@@ -12,9 +12,9 @@ from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array, normalize_axis
+from runnel.ops.im2col import channels_last, im2col, positions_along
 from runnel.ops.padding import pad_spread
 from runnel.ops.spatial import per_axis
-from runnel.ops.windows import channels_last, positions_along, windows
 from runnel.tensor.tensor import Tensor
 
 Size = int | Sequence[int]
@@ -76,7 +76,7 @@ def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, s
         raise ShapeError(f"[unfold] an input has axes (N, C, H, W) or (C, H, W); received shape {x.shape}.")
     kernel, gaps, around, steps = _geometry("unfold", kernel_size, dilation, padding, stride)
     padded = ops.pad(x, ((0, 0), (0, 0), *((n, n) for n in around)))
-    patches = windows(channels_last(padded), kernel, steps, gaps)  # (N, rows, columns, *kernel, C)
+    patches = im2col(channels_last(padded), kernel, steps, gaps)  # (N, rows, columns, *kernel, C)
     ordered = ops.permute(patches, (0, 5, 3, 4, 1, 2))
     result: Tensor = ops.reshape(ordered, (x.shape[0], x.shape[1] * math.prod(kernel), -1))
     return result

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core import html
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError, CaptureError
@@ -160,7 +160,7 @@ def _run(model: Module, examples: Sequence[Any]) -> _Calls:
 
 
 def _symbolic(trace: Trace, example: Any, name: str) -> Any:
-    aval: Aval = example.aval
+    aval: ShapedArray = example.aval
     return tensors.symbolic(trace.input(aval, InputKind.ARGUMENT, name))
 
 

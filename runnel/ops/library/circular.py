@@ -9,16 +9,16 @@ import functools
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.complexes import ByNumPy
 from runnel.core.dtypes import FLOATS
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, complex_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops.formulas.library import circular, hyperbolic, signs
 from runnel.loops.ir import Apply
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.comparison import equal
@@ -62,15 +62,15 @@ partials(signbit_p, None)
 nextafter_p = Op("nextafter", "x, y", "The number next to x on the way to y.", is_late=True)
 _NEXTAFTER = scalar_operation("nextafter", 2, signs.nextafter, 6, on_bits=True)
 reference.register(nextafter_p, _NEXTAFTER.numpy)
-lower.register(nextafter_p, Pointwise(lambda avals, *xs: Apply(_NEXTAFTER, xs, avals[-1].dtype)))
+lower.register(nextafter_p, Elementwise(lambda avals, *xs: Apply(_NEXTAFTER, xs, avals[-1].dtype)))
 cost.register(nextafter_p, per_element)
 axes.register(nextafter_p, ELEMENTWISE)
 vjp.register(nextafter_p, lambda g, out, x, y: (None, None))
 jvp.register(nextafter_p, no_tangent)
 
 
-@infer.rule(nextafter_p)
-def _nextafter_infer(x: Aval, y: Aval) -> Aval:
+@abstract_eval.rule(nextafter_p)
+def _nextafter_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     require_dtype("nextafter", x.dtype, FLOATS)
     return aval(meeting_shape(nextafter_p, x, y), x.dtype)
 

@@ -13,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core import tables
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import AxisRule
 from runnel.core.complexes import HOLOMORPHIC, LINEAR, NATIVE, ByNumPy
 from runnel.core.dtypes import DType, complex_of, real_of
 from runnel.core.errors import AxisError, DTypeError
-from runnel.core.tables import Op, axes, complex_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array
@@ -46,7 +46,7 @@ def applied(op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return operands[0].apply_op(complex_p, operands, {"name": op.name, "attrs": tuple(attrs.items())})
 
 
-def _rule(op: Op, *avals: Aval) -> ByNumPy:
+def _rule(op: Op, *avals: ShapedArray) -> ByNumPy:
     rule = complex_rules.get(op)
     if isinstance(rule, ByNumPy):
         return rule
@@ -56,13 +56,15 @@ def _rule(op: Op, *avals: Aval) -> ByNumPy:
     )
 
 
-@infer.rule(complex_p)
-def _infer(*operands: Aval, name: str, attrs: Attrs) -> Aval:
+@abstract_eval.rule(complex_p)
+def _abstract_eval(*operands: ShapedArray, name: str, attrs: Attrs) -> ShapedArray:
     """That of floats, which become complex numbers again."""
     inner = Op.registry[name]
     rule = _rule(inner, *operands)
     floats = [aval(x.shape, real_of(x.dtype)) for x in operands]
-    result: Aval = infer[inner](*floats, **{k: real_of(v) if isinstance(v, DType) else v for k, v in attrs})
+    result: ShapedArray = abstract_eval[inner](
+        *floats, **{k: real_of(v) if isinstance(v, DType) else v for k, v in attrs}
+    )
     return result if rule.is_real or not result.dtype.is_float else aval(result.shape, complex_of(result.dtype))
 
 
@@ -87,7 +89,7 @@ def _vjp(g: Array, out: Array, *operands: Array, name: str, attrs: Attrs) -> tup
 
 
 @cost.rule(complex_p)
-def _cost(*operands: Aval, name: str, attrs: Attrs) -> int:
+def _cost(*operands: ShapedArray, name: str, attrs: Attrs) -> int:
     """A product of complex numbers is four of real ones."""
     return 4 * int(cost[Op.registry[name]](*operands, **dict(attrs)))
 
@@ -107,7 +109,7 @@ axes.register(complex_p, _AsItself())
 
 for _name in (
     "neg", "add", "sub", "where", "sum", "reshape", "permute", "slice", "broadcast", "concat", "pad", "scatter_add",
-    "contiguous", "stop_gradient", "eq", "ne", "isnan", "isinf", "bucket_sums", "round",
+    "contiguous", "stop_gradient", "eq", "ne", "isnan", "isinf", "segment_sums", "round",
 ):  # fmt: skip
     complex_rules.register(Op.registry[_name], LINEAR)
 

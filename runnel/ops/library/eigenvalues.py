@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import complex_of
 from runnel.core.surface import offered
-from runnel.core.tables import Op, infer, vjp
+from runnel.core.tables import Op, abstract_eval, vjp
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.comparison import equal
@@ -46,8 +46,8 @@ eig_p = Op("eig", "a", "Eigenvalues and eigenvectors (columns) of square a.", mu
 host_op(eig_p, _eig, lambda m, n, k: 25 * n**3)
 
 
-@infer.rule(eig_p)
-def _eig_infer(a: Aval) -> tuple[Aval, Aval]:
+@abstract_eval.rule(eig_p)
+def _eig_abstract_eval(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
     require_matrices("eig", a, square=True)
     dtype = complex_of(a.dtype)
     return aval(a.shape[:-1], dtype), aval(a.shape, dtype)

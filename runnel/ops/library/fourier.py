@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, DType, complex_of, float32, float64, real_of
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.showing import short_repr
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes as axis_rules, complex_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes as axis_rules, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axes, normalize_axis, require_dtype
@@ -45,9 +45,9 @@ def _transform(op: Op, function: Callable[..., Any]) -> None:
 
     def reference_rule(x: Any, **attrs: Any) -> Any:
         result = function(np.asarray(x, order="C"), **attrs)
-        return result.astype(infer[op](aval(x.shape, _NUMPY[x.dtype]), **attrs).dtype.numpy, copy=False)
+        return result.astype(abstract_eval[op](aval(x.shape, _NUMPY[x.dtype]), **attrs).dtype.numpy, copy=False)
 
-    def count(x: Aval, **attrs: Any) -> int:
+    def count(x: ShapedArray, **attrs: Any) -> int:
         return 5 * x.size * max(x.shape[-1] - 1, 1).bit_length()
 
     reference.register(op, reference_rule)
@@ -72,20 +72,20 @@ irfft_p = Op(
 _transform(irfft_p, lambda z, *, n, norm: np.fft.irfft(z, n, norm=norm))
 
 
-@infer.rule(fft_p)
-def _fft_infer(z: Aval, *, inverse: bool, norm: str) -> Aval:
+@abstract_eval.rule(fft_p)
+def _fft_abstract_eval(z: ShapedArray, *, inverse: bool, norm: str) -> ShapedArray:
     require_dtype("fft", z.dtype, COMPLEX)
     return z
 
 
-@infer.rule(rfft_p)
-def _rfft_infer(x: Aval, *, norm: str) -> Aval:
+@abstract_eval.rule(rfft_p)
+def _rfft_abstract_eval(x: ShapedArray, *, norm: str) -> ShapedArray:
     require_dtype("rfft", x.dtype, (float32, float64))
     return aval((*x.shape[:-1], x.shape[-1] // 2 + 1), complex_of(x.dtype))
 
 
-@infer.rule(irfft_p)
-def _irfft_infer(z: Aval, *, n: int, norm: str) -> Aval:
+@abstract_eval.rule(irfft_p)
+def _irfft_abstract_eval(z: ShapedArray, *, n: int, norm: str) -> ShapedArray:
     require_dtype("irfft", z.dtype, COMPLEX)
     if z.shape[-1] != n // 2 + 1:
         raise ShapeError(f"[irfft] {n} numbers have {n // 2 + 1} frequencies; got shape {z.shape}.")

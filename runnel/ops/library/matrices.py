@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import int64, real_of
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, infer, vjp
+from runnel.core.tables import Op, abstract_eval, vjp
 from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axes, normalize_axis
 from runnel.ops.arithmetic import abs as abs_of, add, divide, multiply, negative, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -68,8 +68,8 @@ det_p = Op("det", "a", "The determinants of square matrices.", is_late=True)
 host_op(det_p, lambda a: np.asarray(np.linalg.det(a), a.dtype), lambda m, n, k: 2 * n**3 // 3)
 
 
-@infer.rule(det_p)
-def _det_infer(a: Aval) -> Aval:
+@abstract_eval.rule(det_p)
+def _det_abstract_eval(a: ShapedArray) -> ShapedArray:
     require_matrices("det", a, square=True)
     return aval(a.shape[:-2], a.dtype)
 
@@ -100,8 +100,8 @@ def _slogdet(a: Any) -> tuple[Any, Any]:
 host_op(slogdet_p, _slogdet, lambda m, n, k: 2 * n**3 // 3)
 
 
-@infer.rule(slogdet_p)
-def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
+@abstract_eval.rule(slogdet_p)
+def _slogdet_abstract_eval(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
     require_matrices("slogdet", a, square=True)
     return aval(a.shape[:-2], a.dtype), aval(a.shape[:-2], real_of(a.dtype))
 
@@ -139,8 +139,8 @@ cholesky_p = Op("cholesky", "a", "Lower triangular l with a = l·lᴴ, of the lo
 host_op(cholesky_p, np.linalg.cholesky, lambda m, n, k: n**3 // 3)
 
 
-@infer.rule(cholesky_p)
-def _cholesky_infer(a: Aval) -> Aval:
+@abstract_eval.rule(cholesky_p)
+def _cholesky_abstract_eval(a: ShapedArray) -> ShapedArray:
     require_matrices("cholesky", a, square=True)
     return a
 
@@ -185,8 +185,8 @@ pinv_p = Op(
 host_op(pinv_p, lambda a, *, rtol: np.linalg.pinv(a, rtol).astype(a.dtype), lambda m, n, k: 20 * m * n * k)
 
 
-@infer.rule(pinv_p)
-def _pinv_infer(a: Aval, *, rtol: float) -> Aval:
+@abstract_eval.rule(pinv_p)
+def _pinv_abstract_eval(a: ShapedArray, *, rtol: float) -> ShapedArray:
     m, n = require_matrices("pinv", a)
     return aval((*a.shape[:-2], n, m), a.dtype)
 
@@ -331,8 +331,8 @@ def _expm(a: Any) -> Any:
 host_op(expm_p, _expm, lambda m, n, k: 40 * n**3)
 
 
-@infer.rule(expm_p)
-def _expm_infer(a: Aval) -> Aval:
+@abstract_eval.rule(expm_p)
+def _expm_abstract_eval(a: ShapedArray) -> ShapedArray:
     require_matrices("matrix_exp", a, square=True)
     return a
 

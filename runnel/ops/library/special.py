@@ -10,15 +10,15 @@ import math
 import operator
 from typing import Any
 
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, float32
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.loops.formulas.library import bessel, error, gamma
 from runnel.loops.ir import Apply, Expr
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 from runnel.loops.scalar import ScalarOp
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
@@ -71,8 +71,8 @@ axes.register(polygamma_p, ELEMENTWISE)
 cost.register(polygamma_p, lambda x, *, n: x.size)
 
 
-@infer.rule(polygamma_p)
-def _infer(x: Aval, *, n: int) -> Aval:
+@abstract_eval.rule(polygamma_p)
+def _abstract_eval(x: ShapedArray, *, n: int) -> ShapedArray:
     require_dtype("polygamma", x.dtype, FLOATS)
     return x
 
@@ -86,7 +86,7 @@ def _expr(avals: Any, x: Expr, *, n: int) -> Expr:
     return Apply(_of_order(n), (x,), x.dtype)
 
 
-lower.register(polygamma_p, Pointwise(_expr))
+lower.register(polygamma_p, Elementwise(_expr))
 reference.register(polygamma_p, lambda x, *, n: in_numpy(_of_order(n).numpy)(x))
 
 

@@ -11,7 +11,7 @@ from runnel.optim.lr_scheduler.arguments import rate, whole
 from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
-from runnel.optim.state import refusal, require_keys
+from runnel.optim.state import require_keys, state_error
 
 
 class _Combined(LRScheduler):
@@ -44,14 +44,14 @@ class _Combined(LRScheduler):
         require_keys(f"the state of {name}", state, self.state_dict())
         theirs = state["_schedulers"]
         if not isinstance(theirs, list | tuple) or len(theirs) != len(self._schedulers):
-            raise refusal(f'"_schedulers" of {name} are {len(self._schedulers)} states; received {theirs!r}')
+            raise state_error(f'"_schedulers" of {name} are {len(self._schedulers)} states; received {theirs!r}')
         others = [one.loaded(saved, least=-1)[0] for one, saved in zip(self._schedulers, theirs, strict=True)]
         try:
             in_force = [rate(name, value) for value in state["_last_lr"]]
         except (TypeError, ValueError) as error:
-            raise refusal(str(error).rstrip(".")) from error
+            raise state_error(str(error).rstrip(".")) from error
         if len(in_force) != len(self.optimizer.param_groups):
-            raise refusal(f'"_last_lr" of {name} has a number for each group; received {in_force!r}')
+            raise state_error(f'"_last_lr" of {name} has a number for each group; received {in_force!r}')
         self._load_own(state)
         for one, loaded in zip(self._schedulers, others, strict=True):
             one.__dict__.update(loaded.__dict__)
@@ -96,7 +96,7 @@ class SequentialLR(_Combined):
             epoch = whole("SequentialLR", "last_epoch", state["last_epoch"], 0)
             milestones = [whole("SequentialLR", "a milestone", m, 0) for m in state["_milestones"]]
         except (TypeError, ValueError) as error:
-            raise refusal(str(error).rstrip(".")) from error
+            raise state_error(str(error).rstrip(".")) from error
         self.last_epoch, self._milestones = epoch, milestones
 
 

@@ -10,7 +10,7 @@ from runnel.core import kinds
 from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import per_group, rate, whole
 from runnel.optim.optimizer import Optimizer
-from runnel.optim.state import refusal, require_keys
+from runnel.optim.state import require_keys, state_error
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 
 # What PyTorch's states hold besides, of which nothing here depends.
@@ -160,7 +160,9 @@ class LRScheduler(Schedule):
         groups = len(self.optimizer.param_groups)
         for key in ("base_lrs", "_last_lr"):
             if key in state and (not isinstance(state[key], list | tuple) or len(state[key]) != groups):
-                raise refusal(f'"{key}" of {name} has a number for each of {groups} groups; received {state[key]!r}')
+                raise state_error(
+                    f'"{key}" of {name} has a number for each of {groups} groups; received {state[key]!r}'
+                )
         loaded = copy(self)
         loaded.__dict__.update({key: _own(value) for key, value in state.items() if key != "_last_lr"})
         try:
@@ -170,7 +172,7 @@ class LRScheduler(Schedule):
                 loaded.base_lrs = per_group(name, "a learning rate", list(state["base_lrs"]), groups)
             loaded.check()
         except (TypeError, ValueError) as error:
-            raise refusal(str(error).rstrip(".")) from error
+            raise state_error(str(error).rstrip(".")) from error
         return loaded, in_force
 
 

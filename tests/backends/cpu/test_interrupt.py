@@ -1,4 +1,4 @@
-"""Stopping a run: requests before and after the seal; Ctrl-C while the main thread is in machine code."""
+"""Stopping a run: requests before and after the commit; Ctrl-C while the main thread is in machine code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def compiled() -> dict[str, int]:
     return {
         **dict(zip(TEXTS, functions, strict=True)),
         "barrier": launch.barrier_address(),
-        "seal": launch.seal_address(),
+        "commit": launch.commit_address(),
     }
 
 
@@ -81,18 +81,18 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]
 
 
 class Steps:
-    """A program in which each thread works, passes the seal and changes a word of its own, with barriers around."""
+    """A program in which each thread works, passes the commit and changes a word of its own, with barriers around."""
 
     def __init__(self, kernels: dict[str, int], threads: int, slow: int = 0) -> None:
         self.state = np.zeros((threads, 16), np.int64)
         self.worked = np.zeros((threads, 16), np.int64)
-        barrier, seal = (kernels["barrier"],), (kernels["seal"],)
+        barrier, commit = (kernels["barrier"],), (kernels["commit"],)
         self.before: list[Rows] = []
         self.after: list[Rows] = []
         for t in range(threads):
             work = (kernels["add"], address(self.worked[t]), 1, 0, slow)
             change = (kernels["add"], address(self.state[t]), 1, 0, slow)
-            self.before.append([work, barrier, work, work, seal])
+            self.before.append([work, barrier, work, work, commit])
             self.after.append([change, barrier, change])
 
     def launch(self) -> Launch:
@@ -128,7 +128,7 @@ def test_a_request_before_the_seal_stops_all_or_none(
         status = run.run()
         changed += 2 * (status == 0)
         assert status in (0, INTERRUPTED) and steps.changes() == changed
-        if who == 0:  # who decides has seen its own request before it comes to the seal
+        if who == 0:  # who decides has seen its own request before it comes to the commit
             assert status == INTERRUPTED
     assert run.words[layout.COMPLETED] == changed // 2
 

@@ -1,4 +1,4 @@
-"""Whom the cache on disk believes: folders of the user alone, and entries that the user has sealed for this key."""
+"""Whom the cache on disk believes: folders of the user alone, and entries that the user has signed for this key."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import runnel as rn
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import Observation, observe
 from runnel.compile.observe.policy import Policy
-from runnel.compile.observe.refusal import Refused
 from runnel.core.errors import CaptureWarning
 
 POLICY = Policy()
@@ -106,7 +106,7 @@ def check(make: Callable[[], Any], refused: str | None = None) -> Observed | Non
         assert compiled == plain
     try:
         actual, target = story(make, Observed)
-    except Refused as refusal:
+    except NotCapturable as refusal:
         assert refused is not None, f"refused: {refusal}"
         assert refused in str(refusal), str(refusal)
         assert ".py:" in str(refusal) or "at the call" in str(refusal)

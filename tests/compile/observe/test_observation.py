@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import observe
 from runnel.compile.observe.policy import Policy
-from runnel.compile.observe.refusal import Refused
 from tests.compile.observe.observed import POLICY, Observed
 
 SCALE = 2
@@ -121,7 +121,7 @@ def test_taken_back_when_it_does_not_end(end: str) -> None:
             raise KeyError(1)
         time.time()
 
-    with pytest.raises((KeyError, Refused)):
+    with pytest.raises((KeyError, NotCapturable)):
         observe(f, (), {}, POLICY)
     assert log == []
 
@@ -233,7 +233,7 @@ def test_refusal_names_line_and_remedy() -> None:
     def f() -> float:
         return helper()
 
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(NotCapturable) as caught:
         observe(f, (), {}, POLICY)
     line = helper.__code__.co_firstlineno + 1
     assert caught.value.where == f"{__file__}:{line}"
@@ -250,7 +250,7 @@ def test_caught_refusals_count() -> None:
             return 0
         return 1
 
-    with pytest.raises(Refused):
+    with pytest.raises(NotCapturable):
         observe(f, (), {}, POLICY)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import ops
 from runnel.compiler.cost.model import PLANNED, Machine
-from runnel.compiler.kernels.places import Call
+from runnel.compiler.kernels.allocations import Call
 from tests.compiler.harness import Traced
 
 

@@ -167,7 +167,7 @@ def test_an_instance_stands_for_itself_and_a_new_rule_is_seen(monkeypatch: pytes
     assert not lowering_for(op).is_expression
     lower.register(op, own)
     assert lowering_for(op) is own
-    lower.register(op, rules.Pointwise(lambda avals, x: x), replace=True)
+    lower.register(op, rules.Elementwise(lambda avals, x: x), replace=True)
     assert lowering_for(op).is_expression
     lower.register(op, rules.HostCall(), replace=True)
     assert lowering_for(op).runs_on_host
@@ -178,7 +178,7 @@ def test_subclasses_of_a_form_belong_to_its_family(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tables.Table, "registrations", tables.Table.registrations)
     monkeypatch.setattr(Op, "registry", dict(Op.registry))
 
-    class Gentle(rules.Pointwise):
+    class Gentle(rules.Elementwise):
         """A form from outside."""
 
     op = Op("odd", "x", "An op of a form from outside.")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.places import Place, Space
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification import verifier
 from runnel.core import switches
@@ -60,9 +60,11 @@ def copies(traced: Traced) -> int:
     return sum(copied for _, copied in pads(traced))
 
 
-def arena(traced: Traced) -> list[Place]:
-    places = {a.place: None for c in traced.plan.calls for a in c.accesses if a.place.space is Space.ARENA}
-    return list(places)
+def arena(traced: Traced) -> list[Allocation]:
+    allocations = {
+        a.allocation: None for c in traced.plan.calls for a in c.accesses if a.allocation.space is MemorySpace.ARENA
+    }
+    return list(allocations)
 
 
 IMAGE = ((0, 0), (1, 0), (1, 2), (0, 0))
@@ -114,10 +116,10 @@ CASES: dict[str, tuple[Function, tuple[tuple[int, ...], ...], int, int]] = {
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name: str, threads: int) -> None:
-    function, shapes, expected, places = CASES[name]
+    function, shapes, expected, allocations = CASES[name]
     traced = checked(function, *[values(*shape) for shape in shapes], threads=threads)
     assert copies(traced) == expected
-    assert len(arena(traced)) == places
+    assert len(arena(traced)) == allocations
 
 
 @st.composite

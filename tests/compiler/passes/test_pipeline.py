@@ -89,7 +89,7 @@ def test_pipelines_of_equal_passes_are_equal() -> None:
         (lambda: USUAL.insert(same), r"is made of passes; received .*same"),
         (lambda: Pipeline([Pass("", "", same)]), "a pass has a name and a function"),
         (lambda: Pipeline([Pass("x", "", 3)]), "a pass has a name and a function"),
-        (lambda: Pipeline([Pass("x", "", same, needs="expanded")]), "tuples of names; received 'expanded'"),
+        (lambda: Pipeline([Pass("x", "", same, needs="decomposed")]), "tuples of names; received 'decomposed'"),
     ],
 )
 def test_wrong_pipelines(wrong: Callable[[], Any], message: str) -> None:
@@ -115,7 +115,7 @@ def test_needs() -> None:
         Pipeline((user, giver)).run(sample())
 
 
-@pytest.mark.parametrize("name", ["expand", "bodies"])
+@pytest.mark.parametrize("name", ["decompose", "bodies"])
 def test_what_programs_need(name: str) -> None:
     USUAL.require(*REQUIRED)
     (lost,) = next(p for p in USUAL.passes if p.name == name).gives
@@ -151,7 +151,7 @@ def inside(g: Graph) -> Graph:
     ("run", "message"),
     [
         (widen, r"result 0 is float64\[1,3\], and was float32\[1,3\]"),
-        (inside, r"`%\d = mul\(.*` reading .* should be float32\[1,3\] by table 'infer'"),
+        (inside, r"`%\d = mul\(.*` reading .* should be float32\[1,3\] by table 'abstract_eval'"),
         (lambda g: None, "a graph is expected, and it returned None"),
         (lambda g: Graph(g.inputs, (), {}, g.name), "it has 0 results, and had 1"),
         (lambda g: Graph((), g.outputs, {}, g.name), "its inputs are "),

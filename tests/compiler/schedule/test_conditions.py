@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.places import Place, Space
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.schedule.partition import TouchedBytes
 from runnel.core.dtypes import float32
 from runnel.tensor.variable import Variable
@@ -103,12 +103,12 @@ def rectangle(rows: int, columns: int) -> st.SearchStrategy[tuple[int, int, int,
 def test_blocks_of_one_grid_conflict_exactly_where_they_meet(
     a: tuple[int, int, int, int], b: tuple[int, int, int, int], a_writes: bool, b_writes: bool
 ) -> None:
-    place = Place(Space.VARIABLE, float32, 30, "v", 0)
-    grid = (place, 0, 5, 1, 6, 5)
+    allocation = Allocation(MemorySpace.VARIABLE, float32, 30, "v", 0)
+    grid = (allocation, 0, 5, 1, 6, 5)
 
     def region(block: tuple[int, int, int, int], writes: bool) -> TouchedBytes:
         i0, i1, j0, j1 = block
-        return TouchedBytes(place, 4 * (5 * i0 + j0), 4 * (5 * (i1 - 1) + j1), grid, block, writes)
+        return TouchedBytes(allocation, 4 * (5 * i0 + j0), 4 * (5 * (i1 - 1) + j1), grid, block, writes)
 
     def elements(block: tuple[int, int, int, int]) -> set[tuple[int, int]]:
         return {(i, j) for i in range(block[0], block[1]) for j in range(block[2], block[3])}

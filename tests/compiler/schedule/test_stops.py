@@ -1,4 +1,4 @@
-"""Long programs: where the seal stands, and that records cut short compute the same bits."""
+"""Long programs: where the commit point stands, and that records cut short compute the same bits."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
-from runnel.backends.commands import SEAL
+from runnel.backends.commands import COMMIT
 from runnel.compile import compile
 from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.places import Call, Space
+from runnel.compiler.kernels.allocations import Call, MemorySpace
 from runnel.compiler.schedule import stops
 from runnel.core import switches
 
 
 def written(call: Call) -> list[int]:
-    return [a.place.index for a in call.accesses if a.writes and a.place.space is Space.VARIABLE]
+    return [a.allocation.index for a in call.accesses if a.writes and a.allocation.space is MemorySpace.VARIABLE]
 
 
 def product(m: int, k: int, n: int) -> Call:
@@ -101,14 +101,14 @@ def test_the_seal_stands_once_before_the_first_change(
         program = Program(step.program(rn.ones((100, 100))).plan)
     assert len(program.buffer.commands) == threads
     changes = [i for i, call in enumerate(program.plan.calls) if written(call)]
-    assert stops.seal(program.plan.calls) == (changes[0] if changes else len(program.plan.calls))
+    assert stops.commit_point(program.plan.calls) == (changes[0] if changes else len(program.plan.calls))
     changing = {program.command(i, (0, 0, 0, 0))[1] for i in changes}  # their arguments
     for commands in program.buffer.commands:
-        seals = np.flatnonzero(commands[:, 0] == SEAL)
-        assert len(seals) == (which != "none")
+        commits = np.flatnonzero(commands[:, 0] == COMMIT)
+        assert len(commits) == (which != "none")
         if which != "none":
-            assert not changing & set(commands[: seals[0], 1].tolist())
-            assert any(np.isin(commands[seals[0] :, 1], list(changing))) or threads > 1
+            assert not changing & set(commands[: commits[0], 1].tolist())
+            assert any(np.isin(commands[commits[0] :, 1], list(changing))) or threads > 1
 
 
 def test_short_programs_have_neither_seal_nor_pieces() -> None:
@@ -120,6 +120,6 @@ def test_short_programs_have_neither_seal_nor_pieces() -> None:
 
     program = Program(step.program().plan)
     assert not program.buffer.is_long
-    assert SEAL not in program.buffer.commands[0][:, 0]
+    assert COMMIT not in program.buffer.commands[0][:, 0]
     frame = program.frame()
     assert frame.run == frame.launch.run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runnel import ops
-from runnel.compiler.kernels.places import Space
+from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification import runs, verifier
 from runnel.core.errors import VerifierError
@@ -70,21 +70,24 @@ def test_one_thread_needs_no_barrier():
 def alive_together(plan):
     lives = plan.arena.lives
     return next(
-        (a.place, b.place) for a in lives for b in lives if a is not b and a.first <= b.last and b.first <= a.last
+        (a.allocation, b.allocation)
+        for a in lives
+        for b in lives
+        if a is not b and a.first <= b.last and b.first <= a.last
     )
 
 
 def test_places_alive_together_may_not_overlap():
     plan = chain(1)
     a, b = alive_together(plan)
-    low, high = sorted((a, b), key=lambda place: place.offset)
+    low, high = sorted((a, b), key=lambda allocation: allocation.offset)
     high.offset = low.offset + low.nbytes - 4
     refused(plan, "are both alive at call")
 
 
 def test_places_lie_inside_the_arena():
     plan = chain(1)
-    plan.arena.lives[0].place.offset = plan.arena.peak
+    plan.arena.lives[0].allocation.offset = plan.arena.peak
     refused(plan, f"and the arena has {plan.arena.peak} bytes")
 
 
@@ -93,9 +96,11 @@ def test_a_value_may_not_be_overwritten_before_it_is_read(monkeypatch):
     monkeypatch.setattr(verifier, "_places", lambda plan: iter(()))
     plan = chain(1)
     calls = plan.calls
-    written = {a.place for c in calls[:1] for a in c.accesses if a.writes and a.place.space is Space.ARENA}
-    first = next(p for p in written if any(a.place is p for a in calls[-1].accesses))
-    between = next(a.place for c in calls[1:-1] for a in c.accesses if a.writes and a.place is not first)
+    written = {
+        a.allocation for c in calls[:1] for a in c.accesses if a.writes and a.allocation.space is MemorySpace.ARENA
+    }
+    first = next(p for p in written if any(a.allocation is p for a in calls[-1].accesses))
+    between = next(a.allocation for c in calls[1:-1] for a in c.accesses if a.writes and a.allocation is not first)
     between.offset = first.offset
     refused(plan, "do not hold its value")
 
@@ -129,7 +134,7 @@ def test_strides_are_read_from_the_params():
 
 def test_inputs_are_not_written():
     plan = Traced(lambda x: ops.exp(x), (numbers(9, 9),)).plan
-    plan.calls[0].accesses[1].place = plan.inputs[0]
+    plan.calls[0].accesses[1].allocation = plan.inputs[0]
     refused(plan, "writes to the input 'arg0'")
 
 
@@ -142,21 +147,21 @@ def test_accesses_admit_that_they_write():
 def test_a_product_is_not_stored_over_its_operand():
     plan = Traced(lambda x: ops.exp(x) @ ops.exp(x), (numbers(8, 8),), fuse=False).plan
     product = plan.calls[-1]
-    product.accesses[2].place = product.accesses[0].place
+    product.accesses[2].allocation = product.accesses[0].allocation
     refused(plan, "at other points")
 
 
 def test_reading_shifted_what_is_overwritten_is_refused():
     plan = Traced(lambda x: ops.exp(x)[1:] + ops.tanh(x)[1:], (numbers(50),), fuse=False).plan
     last = plan.calls[-1]
-    last.accesses[2].place = last.accesses[0].place
+    last.accesses[2].allocation = last.accesses[0].allocation
     refused(plan, "at other points")
 
 
 def test_dtypes_of_places_and_buffers_agree():
     plan = Traced(lambda x: ops.exp(x), (numbers(9, 9),)).plan
     half = Traced(lambda x: x + 1.0, (ops.cast(numbers(9, 9), "float16"),)).plan
-    plan.calls[0].accesses[0].place = half.inputs[0]
+    plan.calls[0].accesses[0].allocation = half.inputs[0]
     refused(plan, "to a place of float16")
 
 

@@ -74,7 +74,7 @@ def other_groups() -> None:
 
 
 def missing_rule() -> None:
-    tables.expand[Op.registry["exp"]]
+    tables.decompose[Op.registry["exp"]]
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -152,7 +152,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "drop function": (lambda: rn.dropout(X, 1.5), ValueError, r"\[dropout\].*probability.*1\.5"),
     "a layer that is none": (lambda: nn.Sequential(nn.ReLU(), 3), TypeError, r"\[Sequential\].*[Mm]odule.*int"),
     "a device": (lambda: X.to("tpu"), DeviceError, r"'tpu'.*cpu"),
-    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'expand'.*register"),
+    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'decompose'.*register"),
 }  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def emit_module(dtype: DType, target: InstructionSet, blocking: Blocking | None 
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = tiles.emit(tile, target, dtype)
     if not target.has_masks:
         bodies[f"internal void @tail({tiles.TAIL})"] = tiles.tail(target, dtype)
-    bodies[f"internal void @strip({packing.STRIP})"] = packing.strip(target, dtype)
+    bodies[f"internal void @pack_micro_panel({packing.MICRO_PANEL})"] = packing.strip(target, dtype)
     bodies[f"internal void @strips({packing.STRIPS})"] = packing.strips(target, dtype)
     bodies[f"internal void @panels({packing.PANELS})"] = packing.panels(target, dtype)
     bodies[f"internal void @{SHORT}({PARAMETERS})"] = _Driver(target, dtype, blocks).body()
@@ -258,7 +258,7 @@ class _Driver:
                 with em.loop(0, rows, em.lanes) as r:
                     few = em.minimum(em.lanes, em.sub(rows, r))
                     em.effect(
-                        f"call void @strip(ptr {em.at(source, em.mul(r, '%a_row'))}, i64 %a_k, i64 %a_row, "
+                        f"call void @pack_micro_panel(ptr {em.at(source, em.mul(r, '%a_row'))}, i64 %a_k, i64 %a_row, "
                         f"i64 {depth}, i64 {few}, ptr {em.at(place, r)}, i64 {self.a_width})"
                     )
         a = em.select(self.packs_a, self.packed_a, a, "ptr")

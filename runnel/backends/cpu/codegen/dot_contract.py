@@ -58,8 +58,10 @@ def emit_module(target: InstructionSet, blocking: DotBlocking | None = None) -> 
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = dot_tiles.emit(tile, target)
     if not target.has_masks:
         bodies[f"internal void @tail({tiles.TAIL})"] = tiles.tail(target, float32)
-    bodies[f"internal void @strip({dot_packing.STRIP})"] = dot_packing.strip(target)
-    bodies[f"internal void @listed_strip({dot_packing.LISTED_STRIP})"] = dot_packing.listed_strip(target)
+    bodies[f"internal void @pack_micro_panel({dot_packing.MICRO_PANEL})"] = dot_packing.strip(target)
+    bodies[f"internal void @indirect_micro_panel({dot_packing.INDIRECT_MICRO_PANEL})"] = (
+        dot_packing.indirect_micro_panel(target)
+    )
     bodies[f"internal void @panels({dot_packing.PANELS})"] = dot_packing.panels(target)
     bodies["internal i1 @paired(ptr %ks, i64 %k)"] = dot_packing.paired(target)
     driver = _Driver(target, blocking or blocking_of(context.current().cache))
@@ -202,14 +204,14 @@ class _Driver:
             with em.when(self.strided):
                 source = moved(em, "%A", em.mul(p, "%a_k"), em.mul(first, "%a_row"))
                 em.effect(
-                    f"call void @strip(ptr {source}, i64 %a_k, i64 %a_row, i64 {depth}, i64 {few}, ptr {here}, "
-                    f"i64 {self.a_width})"
+                    f"call void @pack_micro_panel(ptr {source}, i64 %a_k, i64 %a_row, i64 {depth}, i64 {few}, "
+                    f"ptr {here}, i64 {self.a_width})"
                 )
             with em.when(self.indirect):
                 ks, cs = (
                     em.value(f"getelementptr i32, ptr {x}, i64 {at}") for x, at in (("%a_ks", p), ("%a_rows", first))
                 )
                 em.effect(
-                    f"call void @listed_strip(ptr %A, ptr {ks}, ptr {cs}, i64 {depth}, i64 {few}, ptr {here}, "
-                    f"i64 {self.a_width})"
+                    f"call void @indirect_micro_panel(ptr %A, ptr {ks}, ptr {cs}, i64 {depth}, i64 {few}, "
+                    f"ptr {here}, i64 {self.a_width})"
                 )

@@ -13,8 +13,8 @@ from runnel.backends.cpu.codegen.packing import transposed
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import bfloat16, float32
 
-STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
-LISTED_STRIP = "ptr %from, ptr %ks, ptr %cs, i64 %k, i64 %columns, ptr %to, i64 %width"
+MICRO_PANEL = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
+INDIRECT_MICRO_PANEL = "ptr %from, ptr %ks, ptr %cs, i64 %k, i64 %columns, ptr %to, i64 %width"
 PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to"
 
 
@@ -67,8 +67,8 @@ def strip(target: InstructionSet) -> Flow:
     return _strip(target, _Steps)
 
 
-def listed_strip(target: InstructionSet) -> Flow:
-    """``listed_strip(from, ks, cs, k, columns, to, width)``: the same with element (k, c) at ks[k] + cs[c]."""
+def indirect_micro_panel(target: InstructionSet) -> Flow:
+    """``indirect_micro_panel(from, ks, cs, k, columns, to, width)``: the same with element (k, c) at ks[k] + cs[c]."""
     return _strip(target, _IndirectSteps)
 
 
@@ -157,7 +157,7 @@ def panels(target: InstructionSet) -> Flow:
             source = moved(em, "%from", em.mul(em.add(first_column, column), "%c_step"))
             few = em.minimum(em.lanes, em.sub(panel_columns, column))
             em.effect(
-                f"call void @strip(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
+                f"call void @pack_micro_panel(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
                 f"ptr {em.at(base, column)}, i64 {width})"
             )
     em.effect("ret void")

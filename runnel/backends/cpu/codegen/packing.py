@@ -11,7 +11,7 @@ from runnel.backends.cpu.codegen.flow import Flow
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 
-STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
+MICRO_PANEL = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
 STRIPS = "ptr %from, i64 %k_step, i64 %k, i64 %count, i64 %share, i64 %larger, ptr %to, i64 %to_step"
 PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %last"
 
@@ -169,7 +169,7 @@ def panels(target: InstructionSet, dtype: DType) -> Flow:
             source = em.at("%from", em.mul(em.add(first_column, column), "%c_step"))
             few = em.minimum(em.lanes, em.sub(panel_columns, column))
             em.effect(
-                f"call void @strip(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
+                f"call void @pack_micro_panel(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
                 f"ptr {em.at(base, column)}, i64 {step})"
             )
     em.effect("ret void")

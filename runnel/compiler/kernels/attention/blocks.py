@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
+from runnel.compiler.kernels.allocations import BufferView, Call
 from runnel.compiler.kernels.attention.dropout import DropoutMask
 from runnel.compiler.kernels.attention.sequences import SequenceBounds
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary, clipped, count
-from runnel.compiler.kernels.places import BufferView, Call
 from runnel.core.dtypes import DType, int64
 from runnel.graph.node import Value
 from runnel.loops import scalar
@@ -44,21 +44,21 @@ FEWEST, MOST = 64, 192  # least and most queries of a block
 FEW_BLOCKS: Final = 16  # with fewer blocks than this, blocks have the fewest queries
 
 QUERY, KEY, ELEMENT = Var("i"), Var("j"), Var("d")  # a query of the block, a key, an element of a head
-TURN = Var("turn")  # over keys
+KEY_STEP = Var("key_step")  # over keys
 Matrix = tuple[str, Index, Stride, Stride]  # buffer, first element, strides along rows and columns
 Line = tuple[tuple[Var, Stride], ...]  # the position of a block's line in the table
 
 
 def heads_first(x: BufferView) -> BufferView:
     """[B, T, H, D] viewed as [B, H, T, D]."""
-    place, offset, (b, t, h, d) = x
-    return place, offset, (b, h, t, d)
+    allocation, offset, (b, t, h, d) = x
+    return allocation, offset, (b, h, t, d)
 
 
 def unpacked(x: BufferView) -> tuple[BufferView, BufferView, BufferView]:
     """The three parts of [B, T, 3, H, D], each as [B, H, T, D]."""
-    place, offset, (b, t, part, h, d) = x
-    first, second, third = ((place, offset + i * part, (b, h, t, d)) for i in range(3))
+    allocation, offset, (b, t, part, h, d) = x
+    first, second, third = ((allocation, offset + i * part, (b, h, t, d)) for i in range(3))
     return first, second, third
 
 
@@ -123,8 +123,8 @@ class AttentionKernel:
     def operand(self, name: str, view: BufferView, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
         """Declare a buffer over [B, heads, T, D]; the table has the offsets of a block's queries or (``shared``) of the
         keys of its head. Returns the strides along time and elements."""
-        place, offset, (b, h, t, d) = view
-        self.parts.buffer(name, place, offset, mode)
+        allocation, offset, (b, h, t, d) = view
+        self.parts.buffer(name, allocation, offset, mode)
         if shared:
             self.columns[f"{name}_at"] = self.batch * b + self.head // max(self.at.group, 1) * h
         else:
@@ -135,9 +135,9 @@ class AttentionKernel:
         return stride if stride in (0, 1) else self.parts.param(stride)
 
     def _mask(self, mask: Value, x: Operands) -> Load:
-        place, offset, strides = x.view(mask)
+        allocation, offset, strides = x.view(mask)
         mask_strides = tuple(0 if n == 1 else s for n, s in zip(mask.aval.shape, strides, strict=True))
-        self.operand("mask", (place, offset, mask_strides))
+        self.operand("mask", (allocation, offset, mask_strides))
         self.mask_row, self.mask_key = self._step(mask_strides[2]), self._step(mask_strides[3])
         self.mask_stride = mask_strides[3]
         return Load("mask", self._mask_at(), mask.aval.dtype)
@@ -147,19 +147,19 @@ class AttentionKernel:
         return at("mask_at", *[(v, s) for v, s in terms if s != 0])
 
     def _lengths(self, lengths: Value, x: Operands) -> Expr:
-        place, offset, strides = x.view(lengths)
-        self.parts.buffer("lengths", place, offset)
+        allocation, offset, strides = x.view(lengths)
+        self.parts.buffer("lengths", allocation, offset)
         index = Index(gathered=((count("batch"), self._step(strides[0])),))
-        length: Expr = Load("lengths", index, place.dtype)
-        return length if place.dtype is int64 else Apply(scalar.cast, (length,), int64)
+        length: Expr = Load("lengths", index, allocation.dtype)
+        return length if allocation.dtype is int64 else Apply(scalar.cast, (length,), int64)
 
     def _dropout_mask(self, key: Value, x: Operands) -> DropoutMask:
         at = self.at
-        place, offset, (step,) = x.view(key)
+        allocation, offset, (step,) = x.view(key)
         self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
         positions = at.batch * at.heads * at.queries * at.keys
         return DropoutMask(
-            self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys
+            self.parts, (allocation, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys
         )
 
     def _bounds(self, bounds: Value, x: Operands) -> SequenceBounds:
@@ -191,16 +191,16 @@ class AttentionKernel:
         keys = count("keys")
         return Let("seen", keys if self.lengths is None else clipped(self.lengths, 0, keys))
 
-    def in_turns(self) -> list[Stmt]:
+    def by_k_blocks(self) -> list[Stmt]:
         """``seen``, and the number of k-blocks, ``turns``; declares the table of their first keys."""
         starts = np.arange(0, self.at.keys, KEYS)
         self.parts.table("starts", starts)
         ended = binary(scalar.add, count("seen"), Const(KEYS - 1, int64))
-        turns = binary(scalar.floor_divide, ended, Const(KEYS, int64))
+        k_blocks = binary(scalar.floor_divide, ended, Const(KEYS, int64))
         if self.mask is not None:
             step = self.mask_key if self.mask_key == 0 else self.parts.param(KEYS * self.mask_stride)
-            self.mask = Load("mask", self._mask_at((TURN, step)), self.mask.dtype)
-        return [self.visible_keys(), Let("turns", clipped(turns, 0, self.parts.param(len(starts))))]
+            self.mask = Load("mask", self._mask_at((KEY_STEP, step)), self.mask.dtype)
+        return [self.visible_keys(), Let("k_blocks", clipped(k_blocks, 0, self.parts.param(len(starts))))]
 
     def sequence(self, bounds: SequenceBounds, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
         """The visible keys of the next sequence, and the offsets of its queries and keys in operands with these strides
@@ -216,9 +216,9 @@ class AttentionKernel:
 
     def turn(self) -> list[Stmt]:
         """The ``start`` of a k-block, and its number of keys, ``now``."""
-        start: Expr = Load("starts", Index(((TURN, 1),)), int64)
+        start: Expr = Load("starts", Index(((KEY_STEP, 1),)), int64)
         if self.bounds is not None:
-            start = binary(scalar.mul, Position(TURN, int64), Const(KEYS, int64))
+            start = binary(scalar.mul, Position(KEY_STEP, int64), Const(KEYS, int64))
         now = clipped(binary(scalar.sub, count("seen"), count("start")), 0, Const(KEYS, int64))
         return [Let("start", start), Let("now", now)]
 

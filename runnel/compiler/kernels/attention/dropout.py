@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
+from runnel.compiler.kernels.allocations import Allocation
 from runnel.compiler.kernels.parts import Parts, binary, count
-from runnel.compiler.kernels.places import Place
 from runnel.core.dtypes import DType, bool_, int32, uint32, uint64
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr, Index, Let, Load, Position, Ref, Stmt, Var
@@ -27,10 +27,10 @@ class DropoutMask:
     that of a row."""
 
     def __init__(
-        self, parts: Parts, key: tuple[Place, int, int], p: float, dtype: DType, positions: int, keys: int
+        self, parts: Parts, key: tuple[Allocation, int, int], p: float, dtype: DType, positions: int, keys: int
     ) -> None:
-        place, offset, step = key
-        parts.buffer("key", place, offset)
+        allocation, offset, step = key
+        parts.buffer("key", allocation, offset)
         self.step = parts.param(step)
         self.keys = parts.param(keys)
         self.limit = parts.param(math.ceil(float(np.float32(p)) * 2**_BITS))

@@ -6,12 +6,12 @@ maximum and sum for each query (M. Milakov, N. Gimelshein, "Online normalizer ca
 
 from __future__ import annotations
 
-from runnel.compiler.kernels.attention.blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_first
+from runnel.compiler.kernels.allocations import Allocation, Call
+from runnel.compiler.kernels.attention.blocks import ELEMENT, KEY_STEP, KEYS, QUERY, at, heads_first
 from runnel.compiler.kernels.attention.rows import Rows
 from runnel.compiler.kernels.attention.sequences import SEQUENCE, SequenceBounds
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, count
-from runnel.compiler.kernels.places import Call, Place
 from runnel.core.avals import row_major
 from runnel.graph.node import Value
 from runnel.loops import scalar
@@ -23,7 +23,7 @@ ROW = Var("row")
 class _Forward(Rows):
     """The kernel of one node."""
 
-    def __init__(self, node: Value, x: Operands, result: Place) -> None:
+    def __init__(self, node: Value, x: Operands, result: Allocation) -> None:
         super().__init__(node, node.inputs, x, KEYS)
         self.o_row, _ = self.operand("o", heads_first((result, 0, row_major(node.aval.shape))), "out")
         self.out = at("o_at", (QUERY, self.o_row), (ELEMENT, 1))
@@ -32,11 +32,14 @@ class _Forward(Rows):
         table = self.table()
         body = [*self.lets(((ROW, table.shape[-1]),)), *self.draw_words()]
         if self.bounds is not None:
-            body += self._in_turns(self._by_sequence(self.bounds))
+            body += self._by_k_blocks(self._by_sequence(self.bounds))
         elif self.at.keys <= KEYS:
             body += [self.visible_keys(), *self._whole()]
         else:
-            body += [*self.in_turns(), *self._in_turns([For(TURN, 0, count("turns"), "seq", self._turn())])]
+            body += [
+                *self.by_k_blocks(),
+                *self._by_k_blocks([For(KEY_STEP, 0, count("k_blocks"), "seq", self._k_block())]),
+            ]
         loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
         return self.call("attention", (loop,), table[..., 0].size, 2)
 
@@ -75,7 +78,7 @@ class _Forward(Rows):
 
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
-    def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
+    def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
         """For each query: the greatest score and the sum of powers so far in ``tops`` and ``sums``, its values in
         ``values``, and the factor by which a k-block rescales earlier values in ``shrink``."""
         for name in ("tops", "sums", "shrink"):
@@ -86,21 +89,21 @@ class _Forward(Rows):
         ratio = self.rescaled(self.inverse(Load("sums", self.here, self.dtype)))
         return [
             For(QUERY, 0, count("height"), "seq", (*self.no_turn_yet(("sums",)), clear)),
-            *turns,
+            *k_blocks,
             self._finish(ratio, Load("values", self._cell, self.dtype)),
         ]
 
     def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
         """The k-blocks of each sequence that the block of queries overlaps."""
         own = self.sequence(bounds, {"q": self.q_steps[0]}, {"k": self.k_steps[0], "v": self.v_steps[0]})
-        each = (*own, For(TURN, 0, count("turns"), "seq", self._turn()))
+        each = (*own, For(KEY_STEP, 0, count("k_blocks"), "seq", self._k_block()))
         return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
 
     @property
     def _cell(self) -> Index:
         return Index(((QUERY, self.values), (ELEMENT, 1)))
 
-    def _turn(self) -> tuple[Stmt, ...]:
+    def _k_block(self) -> tuple[Stmt, ...]:
         dtype, now, start, factor = self.dtype, count("now"), count("start"), self.number("factor")
         rows = (
             self.row_limit(now, start),
@@ -120,11 +123,11 @@ class _Forward(Rows):
         k_turn, v_turn = (self.parts.param(KEYS * view[2][2]) for view in (self.k, self.v))
         return (
             *self.turn(),
-            self.scores(self.first_of("k", (TURN, k_turn)), now),
+            self.scores(self.first_of("k", (KEY_STEP, k_turn)), now),
             self.over_rows(rows),
             self.product(
                 ("s", self.own(self.row_step), self.row_step, 1),
-                ("v", self.first_of("v", (TURN, v_turn)), *self.v_steps),
+                ("v", self.first_of("v", (KEY_STEP, v_turn)), *self.v_steps),
                 ("more", self.own(self.values), self.values),
                 self.row_count, self.values, now,
             ),
@@ -132,6 +135,6 @@ class _Forward(Rows):
         )  # fmt: skip
 
 
-def attention(node: Value, operands: Operands, result: Place) -> Call:
+def attention(node: Value, operands: Operands, result: Allocation) -> Call:
     """The call of one attention."""
     return _Forward(node, operands, result).build()

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from runnel.compiler.kernels.allocations import Allocation, BufferView, Call
 from runnel.compiler.kernels.attention.blocks import (
     ELEMENT,
     KEY,
+    KEY_STEP,
     KEYS,
     QUERY,
-    TURN,
     Matrix,
     at,
     heads_first,
@@ -27,7 +28,6 @@ from runnel.compiler.kernels.attention.rows import Rows
 from runnel.compiler.kernels.attention.sequences import SEQUENCE, SequenceBounds
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, clipped, count
-from runnel.compiler.kernels.places import BufferView, Call, Place
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64
 from runnel.graph.node import Value
@@ -59,7 +59,7 @@ ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
 class _Backward(Rows):
     """The kernel of one node."""
 
-    def __init__(self, node: Value, x: Operands, results: list[Place]) -> None:
+    def __init__(self, node: Value, x: Operands, results: list[Allocation]) -> None:
         keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
         self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
         super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
@@ -75,7 +75,7 @@ class _Backward(Rows):
             rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
             self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
 
-    def _results(self, results: list[Place]) -> tuple[BufferView, BufferView, BufferView]:
+    def _results(self, results: list[Allocation]) -> tuple[BufferView, BufferView, BufferView]:
         if self.node.attrs["packed"]:
             return unpacked((results[0], 0, row_major(self.node.aval.shape)))
         dq, dk, dv = (heads_first((x, 0, row_major(p))) for x, p in zip(results, self.at.parts, strict=True))
@@ -91,9 +91,9 @@ class _Backward(Rows):
         if self.is_whole:
             each += [self.visible_keys(), *self._whole()]
         elif self.bounds is None:
-            each += [*self.in_turns(), *self._in_turns(self._turns())]
+            each += [*self.by_k_blocks(), *self._by_k_blocks(self._turns())]
         else:
-            each += self._in_turns(self._by_sequence(self.bounds))
+            each += self._by_k_blocks(self._by_sequence(self.bounds))
         body = (
             *self.lets(line[:1], shared),
             *self.draw_words(),
@@ -198,7 +198,7 @@ class _Backward(Rows):
 
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
-    def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
+    def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
         """For each query the greatest score, the sum of powers and that of their products with the weights' gradients,
         in ``tops``, ``sums`` and ``dots``."""
         for name in ("tops", "sums", "dots"):
@@ -210,7 +210,7 @@ class _Backward(Rows):
         cell = Index(((QUERY, self.depth), (ELEMENT, 1)))
         clear = Store("own", cell, self.zero()) if own else Store("dq", result, self.zero())
         begin = (*self.no_turn_yet(("sums", "dots")), For(ELEMENT, 0, self.depth, "vec", (clear,)))
-        statements: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *turns]
+        statements: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *k_blocks]
         if own:
             copy = For(ELEMENT, 0, self.depth, "vec", (Store("dq", result, Load("own", cell, self.dtype)),))
             statements.append(For(QUERY, 0, count("height"), "seq", (copy,)))
@@ -225,13 +225,13 @@ class _Backward(Rows):
 
     def _turns(self) -> list[Stmt]:
         """Two passes. The second reuses the powers of the first if there is only one k-block."""
-        again = Apply(scalar.gt, (count("turns"), Const(1, int64)), bool_)
+        again = Apply(scalar.gt, (count("k_blocks"), Const(1, int64)), bool_)
         zero, one = Const(0, int64), Const(1, int64)
-        self.k_turn, self.v_turn = (((TURN, self.parts.param(KEYS * view[2][2])),) for view in (self.k, self.v))
+        self.k_turn, self.v_turn = (((KEY_STEP, self.parts.param(KEYS * view[2][2])),) for view in (self.k, self.v))
         return [
-            For(TURN, 0, count("turns"), "seq", self._look()),
+            For(KEY_STEP, 0, count("k_blocks"), "seq", self._look()),
             Let("again", Apply(scalar.select, (again, one, zero), int64)),
-            For(TURN, 0, count("turns"), "seq", self._add()),
+            For(KEY_STEP, 0, count("k_blocks"), "seq", self._add()),
         ]
 
     def _look(self) -> tuple[Stmt, ...]:
@@ -287,7 +287,7 @@ class _Backward(Rows):
         key is computed, and clamped to the operand."""
         part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
         if self.bounds is None:
-            turn = () if self.is_whole else ((TURN, self.parts.param(KEYS * self._row_of(name))),)
+            turn = () if self.is_whole else ((KEY_STEP, self.parts.param(KEYS * self._row_of(name))),)
             if not self.is_long:
                 c = (name, at(f"{name}_at", *turn), step)
                 return [self.product(a, b, c, now, width, self.row_count, accumulate=True)]
@@ -305,6 +305,6 @@ class _Backward(Rows):
         return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 
-def attention_gradient(node: Value, operands: Operands, results: list[Place]) -> Call:
+def attention_gradient(node: Value, operands: Operands, results: list[Allocation]) -> Call:
     """The call of the gradients of one attention."""
     return _Backward(node, operands, results).build()

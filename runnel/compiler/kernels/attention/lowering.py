@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.attention.forward import attention
 from runnel.compiler.kernels.attention.gradient import attention_gradient
 from runnel.compiler.kernels.lowering import Lowering, Request
-from runnel.compiler.kernels.places import Call, Place
 
 
 class AttentionLowering(Lowering):
     """Blocks of queries, with strided operands."""
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [attention(request.node, request.operands, results[0])]
 
 
 class AttentionGradientLowering(Lowering):
     """All gradients of one attention by one kernel."""
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [attention_gradient(request.node, request.operands, results)]

@@ -6,8 +6,8 @@ cut, so that no input makes a kernel access memory outside its buffers.
 
 from __future__ import annotations
 
+from runnel.compiler.kernels.allocations import Allocation
 from runnel.compiler.kernels.parts import Parts, binary, clipped, count
-from runnel.compiler.kernels.places import Place
 from runnel.core.dtypes import bool_, int64
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr, Index, Let, Load, Param, Ref, Stmt, Var
@@ -20,7 +20,7 @@ class SequenceBounds:
     """Declares the table of sequences; ``queries`` and ``keys`` are their totals, ``at_once`` the keys of a k-block."""
 
     def __init__(
-        self, parts: Parts, table: tuple[Place, int], sequences: int, queries: int, keys: int, at_once: int
+        self, parts: Parts, table: tuple[Allocation, int], sequences: int, queries: int, keys: int, at_once: int
     ) -> None:
         parts.buffer("bounds", *table)
         self.count = sequences
@@ -52,7 +52,7 @@ class SequenceBounds:
             statements.append(Let("ahead", binary(scalar.add, shift, binary(scalar.add, first, Const(1, int64)))))
             last = binary(scalar.sub, binary(scalar.add, count("ahead"), count("to")), Const(1, int64))
             most = clipped(last, 0, key_many)
-        turns = binary(
+        k_blocks = binary(
             scalar.floor_divide,
             binary(scalar.add, count("seen"), Const(self.at_once - 1, int64)),
             Const(self.at_once, int64),
@@ -60,7 +60,7 @@ class SequenceBounds:
         return [
             *statements,
             Let("seen", _select(scalar.gt, count("rows"), zero, most, zero)),
-            Let("turns", clipped(turns, 0, self.most_turns)),
+            Let("k_blocks", clipped(k_blocks, 0, self.most_turns)),
         ]
 
     def _column(self, number: int) -> Expr:

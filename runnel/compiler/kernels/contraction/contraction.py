@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 
 from runnel.backends import context
+from runnel.compiler.kernels.allocations import GRAIN, Allocation, BufferAccess, Call, MemorySpace, hull
 from runnel.compiler.kernels.contraction.matrices import extents
 from runnel.compiler.kernels.epilogue import Epilogue
 from runnel.compiler.kernels.lowering import Request
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import GRAIN, Access, Call, Place, Space, hull
 from runnel.compiler.kernels.result_axes import merged_stride
 from runnel.core.avals import row_major
 from runnel.core.dtypes import DType, int32
@@ -35,7 +35,7 @@ from runnel.loops.ir import (
     Param,
     RangeBound,
 )
-from runnel.loops.rules import Contraction
+from runnel.loops.rules import DotGeneral
 
 ROW_BLOCK = 256  # rows for which packing B again pays off
 
@@ -45,16 +45,16 @@ class Matrix:
     """An operand of a product: its strides, or its offset tables (of rows, of k) with strides of 0. The second may be
     packed in panels of ``width`` columns, ``panel`` elements apart."""
 
-    place: Place
+    allocation: Allocation
     offset: int
     row: int
     column: int
-    tables: tuple[Place, Place] | None = None
+    tables: tuple[Allocation, Allocation] | None = None
     panel: int = 0
     width: int = 0
 
 
-def product(request: Request, rule: Contraction) -> Call:
+def product(request: Request, rule: DotGeneral) -> Call:
     """The call of a cluster whose root is a product."""
     return _Product(request, rule).call()
 
@@ -62,7 +62,7 @@ def product(request: Request, rule: Contraction) -> Call:
 class _Product:
     """The nest over rows and columns of a product, with the product itself as first statement."""
 
-    def __init__(self, request: Request, rule: Contraction) -> None:
+    def __init__(self, request: Request, rule: DotGeneral) -> None:
         self.request, self.rule = request, rule
         self.node, self.operands = request.node, request.operands
         self.axes = extents(self.node, rule)
@@ -76,24 +76,24 @@ class _Product:
         dtype, operand_dtype = node.aval.dtype, node.inputs[0].aval.dtype
         m, n, k = axes.m, axes.n, axes.k
         a, b = self._first(node.inputs[0]), self._second(node.inputs[1])
-        parts.declare(_read(a.place, a.offset, a.row, 0, (k, a.column)), "in", operand_dtype)
-        parts.declare(_read(b.place, b.offset, 0, b.column, (k, b.row)), "in", operand_dtype)
+        parts.declare(_read(a.allocation, a.offset, a.row, 0, (k, a.column)), "in", operand_dtype)
+        parts.declare(_read(b.allocation, b.offset, 0, b.column, (k, b.row)), "in", operand_dtype)
         if b.width:
-            parts.accesses[1] = Access(b.place, False, b.offset, None, None, b.place.size)
+            parts.accesses[1] = BufferAccess(b.allocation, False, b.offset, None, None, b.allocation.size)
         lists = None
         if a.tables is not None:
-            parts.accesses[0] = Access(a.place, False, a.offset, None, None, a.place.size)
-            of_rows = parts.declare(Access(a.tables[0], False, 0, 1, 0, 1), "in", int32)
-            lists = IndirectOperand(of_rows, parts.declare(Access(a.tables[1], False, 0, 0, 0, k), "in", int32))
+            parts.accesses[0] = BufferAccess(a.allocation, False, a.offset, None, None, a.allocation.size)
+            of_rows = parts.declare(BufferAccess(a.tables[0], False, 0, 1, 0, 1), "in", int32)
+            lists = IndirectOperand(of_rows, parts.declare(BufferAccess(a.tables[1], False, 0, 0, 0, k), "in", int32))
         c_row: ir.Stride
         if result is None:
             c_row = TILE_STRIDE // dtype.itemsize
             index = ir.Index(((self.row, c_row), (self.column, 1)))
-            name = parts.declare(Access(_tile(dtype), True, 0, 0, 0, 0), "tile", dtype)
+            name = parts.declare(BufferAccess(_tile(dtype), True, 0, 0, 0, 0), "tile", dtype)
         else:
-            home = self.epilogue.members.reach(result, 0, ())
-            home.strides[:] = [n, 1]
-            name, index = self.epilogue.addressing.buffer(home, writes=True)
+            result_view = self.epilogue.members.reach(result, 0, ())
+            result_view.strides[:] = [n, 1]
+            name, index = self.epilogue.addressing.buffer(result_view, writes=True)
             c_row = parts.param(n)
         a_row, a_k = (0, 0) if lists is not None else (parts.param(a.row), parts.param(a.column))
         b_k, b_col = parts.param(b.row), parts.param(b.column)
@@ -116,19 +116,19 @@ class _Product:
     def _doc(self) -> str:
         return self.request.cluster.members[-1].where
 
-    def _result(self) -> Place | None:
+    def _result(self) -> Allocation | None:
         """The place where the product accumulates: its own, that of an epilogue value that overwrites it, a tile (None)
         where k is short enough to finish a block at once, or a new one."""
         dtype = self.node.aval.dtype
         targets = [p for n in self.request.cluster.members for p in self.request.targets.get(n, ()) if p.dtype is dtype]
-        for place in targets:
-            if place.space in (Space.ARENA, Space.OUTPUT):
-                return place
+        for allocation in targets:
+            if allocation.space in (MemorySpace.ARENA, MemorySpace.OUTPUT):
+                return allocation
         if self.axes.k <= TILE_K:
             return None
-        return Place(Space.ARENA, dtype, self.node.aval.size, "product")
+        return Allocation(MemorySpace.ARENA, dtype, self.node.aval.size, "product")
 
-    def _epilogue(self, result: Place | None, name: str, index: ir.Index) -> list[ir.Stmt]:
+    def _epilogue(self, result: Allocation | None, name: str, index: ir.Index) -> list[ir.Stmt]:
         """The loops over a finished block, if there is an epilogue."""
         members, node = self.epilogue.members, self.node
         copies = [p for p in self.request.targets.get(node, ()) if p is not result]
@@ -142,49 +142,51 @@ class _Product:
     def _first(self, x: Value) -> Matrix:
         """A: by strides where its axes merge, else by offset tables."""
         axes, offsets = self.axes, self.request.offsets
-        place, offset, strides = self.operands.view(x)
+        allocation, offset, strides = self.operands.view(x)
         strides = strides[len(axes.batch) :]
         split = len(axes.rows)
         row, column = merged_stride(axes.rows, strides[:split]), merged_stride(axes.inner, strides[split:])
         if row is not None and column is not None:
-            return Matrix(place, offset, row, column)
-        rows, ks = offsets.place(axes.rows, strides[:split]), offsets.place(axes.inner, strides[split:])
+            return Matrix(allocation, offset, row, column)
+        rows, ks = offsets.allocation(axes.rows, strides[:split]), offsets.allocation(axes.inner, strides[split:])
         if rows is not None and ks is not None:
-            return Matrix(place, offset, 0, 0, (rows, ks))
+            return Matrix(allocation, offset, 0, 0, (rows, ks))
         return Matrix(*self.operands.dense(x), axes.k, 1)
 
     def _second(self, x: Value) -> Matrix:
         """B: by strides, in a dense copy if its axes do not merge."""
         axes = self.axes
-        place, offset, strides = self.operands.view(x)
+        allocation, offset, strides = self.operands.view(x)
         strides = strides[len(axes.batch) :]
         if self.rule.panels:
             length = x.aval.shape[2]
             if strides[1:] != (length, 1) or strides[0] == 0:
-                place, offset = self.operands.dense(x)
+                allocation, offset = self.operands.dense(x)
                 strides = row_major(x.aval.shape)
             together = 1 if x.aval.dtype is self.node.aval.dtype else 2  # steps of k in a row of a panel
-            return Matrix(place, offset, length, together, panel=strides[0], width=length // together)
+            return Matrix(allocation, offset, length, together, panel=strides[0], width=length // together)
         split = len(axes.inner)
         row, column = merged_stride(axes.inner, strides[:split]), merged_stride(axes.columns, strides[split:])
         if row is not None and column is not None:
-            return Matrix(place, offset, row, column)
+            return Matrix(allocation, offset, row, column)
         return Matrix(*self.operands.dense(x), axes.n, 1)
 
 
-def _tile(dtype: DType) -> Place:
+def _tile(dtype: DType) -> Allocation:
     """The thread's scratch after the part that packing uses."""
     behind = context.current().backend.product_scratch
-    return Place(Space.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind)
+    return Allocation(
+        MemorySpace.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind
+    )
 
 
-def _read(place: Place, offset: int, row: int, column: int, *inner: tuple[int, int]) -> Access:
+def _read(allocation: Allocation, offset: int, row: int, column: int, *inner: tuple[int, int]) -> BufferAccess:
     """An operand that each row and column reads along axes of (extent, step)."""
     before, span = hull(inner)
-    return Access(place, False, offset, row, column, span, before=before)
+    return BufferAccess(allocation, False, offset, row, column, span, before=before)
 
 
-def batched_products(node: Value, operands: Operands, result: Place) -> list[Call]:
+def batched_products(node: Value, operands: Operands, result: Allocation) -> list[Call]:
     """One call for each index of the outer batch axes; the innermost batch axis is a loop in the kernel."""
     a_place, a_offset, a_strides = operands.view(node.inputs[0])
     b_place, b_offset, b_strides = operands.view(node.inputs[1])
@@ -216,7 +218,7 @@ def batched_products(node: Value, operands: Operands, result: Place) -> list[Cal
         accesses = [
             _read(a_place, a0, a_step, 0, (m, a_strides[-2]), (k, a_strides[-1])),
             _read(b_place, b0, b_step, 0, (k, b_strides[-2]), (n, b_strides[-1])),
-            Access(result, True, c0, c_step, 0, m * n),
+            BufferAccess(result, True, c0, c_step, 0, m * n),
         ]
         calls.append(Call(kernel, accesses, values, batch[-1], 1, "rows", 2.0 * m * n * k * batch[-1], [node]))
     return calls

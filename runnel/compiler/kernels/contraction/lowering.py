@@ -9,10 +9,10 @@ import numpy as np
 from runnel.compiler.cost import rates
 from runnel.compiler.fusion.cluster import Cluster, essential_strides
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.contraction.contraction import batched_products, product
 from runnel.compiler.kernels.contraction.matrices import extents
 from runnel.compiler.kernels.lowering import Lowering, Request
-from runnel.compiler.kernels.places import Call, Place
 from runnel.compiler.kernels.result_axes import Extents, ResultAxes
 from runnel.compiler.kernels.section import Section
 from runnel.core.avals import Shape
@@ -37,7 +37,7 @@ class ProductLowering(Lowering):
         return x is node.inputs[0] and x not in node.inputs[1:] and self.epilogue_axes(node) is not None
 
 
-class ContractionLowering(ProductLowering):
+class DotGeneralLowering(ProductLowering):
     """Products of matrices, over several axes (dot_general) or batched."""
 
     def epilogue_axes(self, node: Value) -> ResultAxes | None:
@@ -61,5 +61,5 @@ class ContractionLowering(ProductLowering):
         section.add([*request.operands.before, call])
         return section
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return batched_products(request.node, request.operands, results[0])

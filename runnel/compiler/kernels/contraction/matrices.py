@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from runnel.compiler.kernels.result_axes import Extents
 from runnel.graph.node import Value
-from runnel.loops.rules import Contraction
+from runnel.loops.rules import DotGeneral
 
 
-def extents(product: Value, rule: Contraction) -> Extents:
+def extents(product: Value, rule: DotGeneral) -> Extents:
     """The axes of a contraction node."""
     a, b = (x.aval.shape for x in product.inputs)
     if rule.several:

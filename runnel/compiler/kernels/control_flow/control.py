@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, MemorySpace
 from runnel.compiler.kernels.control_flow.bodies import (
     Binding,
     Results,
@@ -11,7 +12,6 @@ from runnel.compiler.kernels.control_flow.bodies import (
 )
 from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Access, Place, Space
 from runnel.compiler.kernels.section import PlanBody, Section
 from runnel.compiler.schedule.loop_regions import GUESSED, Branch, While
 from runnel.core.avals import Shape, row_major
@@ -32,28 +32,32 @@ def while_loop(node: Value, operands: Operands, results: Results, plan_body: Pla
     bound: dict[Value, Binding] = {}
     strides: dict[Value, Shape] = {}
     for own, tested, value in zip(body.inputs[:count], cond.inputs[:count], node.inputs[:count], strict=True):
-        place, offset, steps = operands.view(value)
-        bound[own] = bound[tested] = Binding(place, offset)
+        allocation, offset, steps = operands.view(value)
+        bound[own] = bound[tested] = Binding(allocation, offset)
         if steps != row_major(value.aval.shape):
             strides[own] = strides[tested] = steps
     for i, (variable, tested, initial) in enumerate(
         zip(variables, cond.inputs[count:], node.inputs[count:], strict=True)
     ):
-        place = results[i][0] if i in results else Place(Space.ARENA, initial.aval.dtype, initial.aval.size, "carry")
-        section.add([operands.copy(initial, place)])
-        bound[variable] = bound[tested] = Binding(place)
-    flag = Place(Space.ARENA, bool_, 1, "goes on")
+        allocation = (
+            results[i][0]
+            if i in results
+            else Allocation(MemorySpace.ARENA, initial.aval.dtype, initial.aval.size, "carry")
+        )
+        section.add([operands.copy(initial, allocation)])
+        bound[variable] = bound[tested] = Binding(allocation)
+    flag = Allocation(MemorySpace.ARENA, bool_, 1, "goes on")
     loop = bound_body(plan_body(cond, _of(cond, strides)), cond, bound, [Binding(flag)])
     test = len(loop.calls)
     loop.join(bound_body(plan_body(graph, _of(graph, strides)), graph, bound, []))
     for call in loop.calls:
         call.times *= GUESSED
-    read = Access(flag, False, 0, 0, 0, 1)
+    read = BufferAccess(flag, False, 0, 0, 0, 1)
     loop.regions = [While(0, len(loop.calls), loop.regions, test=test, flag=read)]
     section.join(loop)
     for i, initial in enumerate(node.inputs[count:]):
-        places = results.get(i, [])
-        section.add([value_copy(initial, place, Binding(places[0])) for place in places[1:]])
+        allocations = results.get(i, [])
+        section.add([value_copy(initial, allocation, Binding(allocations[0])) for allocation in allocations[1:]])
     return section
 
 
@@ -67,23 +71,23 @@ def choice(node: Value, operands: Operands, results: Results, plan_body: PlanBod
         bound: dict[Value, Binding] = {}
         strides: dict[Value, Shape] = {}
         for x, value in zip(graph.inputs, node.inputs[1:], strict=True):
-            place, offset, steps = operands.view(value)
-            bound[x] = Binding(place, offset)
+            allocation, offset, steps = operands.view(value)
+            bound[x] = Binding(allocation, offset)
             if steps != row_major(value.aval.shape):
                 strides[x] = steps
         plan = plan_body(graph, strides)
-        parts.append(bound_body(plan, graph, bound, [Binding(places[0]) for places in results.values()]))
+        parts.append(bound_body(plan, graph, bound, [Binding(allocations[0]) for allocations in results.values()]))
     then, otherwise = parts
     middle = len(then.calls)
     then.join(otherwise)
     if then.calls:
-        place, offset, _ = operands.view(node.inputs[0])
-        flag = Access(place, False, offset, 0, 0, 1)
+        allocation, offset, _ = operands.view(node.inputs[0])
+        flag = BufferAccess(allocation, False, offset, 0, 0, 1)
         then.regions = [Branch(0, len(then.calls), then.regions, middle=middle, flag=flag)]
         section.join(then)
     for k, (first, *more) in results.items():
         shape = node.attrs["then"].graph.outputs[k].aval.shape
-        section.add([dense_copy(shape, (first, 0, row_major(shape)), place, node) for place in more])
+        section.add([dense_copy(shape, (first, 0, row_major(shape)), allocation, node) for allocation in more])
     return section
 
 

@@ -11,6 +11,7 @@ from collections.abc import Container
 
 from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.fusion.views import resolve_views
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.kernels.control_flow.bodies import (
     Binding,
     Results,
@@ -21,7 +22,6 @@ from runnel.compiler.kernels.control_flow.bodies import (
 from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
 from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.kernels.section import PlanBody, Section
 from runnel.compiler.schedule.loop_regions import Repeat
 from runnel.core.avals import Shape, row_major
@@ -76,15 +76,15 @@ class _Scan:
             section.join(loop)
         for i, initial in enumerate(self.initial):
             if not self.length:
-                section.add([self.operands.copy(initial, place) for place in self.results.get(i, ())])
+                section.add([self.operands.copy(initial, allocation) for allocation in self.results.get(i, ())])
             elif i in self.stacked:
                 last = self._slice(self.stacked[i], self.length - 1)
-                section.add([value_copy(initial, place, last) for place in self.results.get(i, ())])
+                section.add([value_copy(initial, allocation, last) for allocation in self.results.get(i, ())])
         for k in self.ys:
             first, *more = self.results[k]
             shape = (self.length, *self.ys[k].aval.shape)
             steps = row_major(shape)
-            section.add([dense_copy(shape, (first, 0, steps), place, self.node) for place in more])
+            section.add([dense_copy(shape, (first, 0, steps), allocation, self.node) for allocation in more])
         return section
 
     def _slice(self, k: int, t: int) -> Binding:
@@ -100,21 +100,23 @@ class _Scan:
         strides: dict[Value, Shape] = {}
         bound: dict[Value, Binding] = {}
         for x, value in self.constants.items():
-            place, offset, strides[x] = self.operands.view(value)
-            bound[x] = Binding(place, offset)
+            allocation, offset, strides[x] = self.operands.view(value)
+            bound[x] = Binding(allocation, offset)
         for x, value in self.xs.items():
-            place, offset, (step, *rest) = self.operands.view(value)
+            allocation, offset, (step, *rest) = self.operands.view(value)
             strides[x] = tuple(rest)
             reverse = self.node.attrs["reverse"]
             bound[x] = (
-                Binding(place, offset + (self.length - 1) * step, -step) if reverse else Binding(place, offset, step)
+                Binding(allocation, offset + (self.length - 1) * step, -step)
+                if reverse
+                else Binding(allocation, offset, step)
             )
         graph, variables = self._body(bound, strides, section)
         plan = plan_body(graph, {x: s for x, s in strides.items() if s != row_major(x.aval.shape)})
         for i in self.fixed:
-            place = self._carry_place(i)
-            section.add([self.operands.copy(self.initial[i], place)])
-            bound[variables[i]] = Binding(place)
+            allocation = self._carry_place(i)
+            section.add([self.operands.copy(self.initial[i], allocation)])
+            bound[variables[i]] = Binding(allocation)
         initial = dict(bound)
         for i, k in self.stacked.items():
             initial[self.carries[i]] = Binding(*self.operands.dense(self.initial[i]))
@@ -133,14 +135,16 @@ class _Scan:
                 loop.regions = [Repeat(0, len(loop.calls), inner, count=self.length - begin)]
                 section.join(loop)
         for i in self.fixed:
-            places = self.results.get(i, [])
-            section.add([value_copy(self.initial[i], place, Binding(places[0])) for place in places[1:]])
+            allocations = self.results.get(i, [])
+            section.add(
+                [value_copy(self.initial[i], allocation, Binding(allocations[0])) for allocation in allocations[1:]]
+            )
         return section
 
-    def _carry_place(self, i: int) -> Place:
+    def _carry_place(self, i: int) -> Allocation:
         aval = self.initial[i].aval
-        places = self.results.get(i)
-        return places[0] if places else Place(Space.ARENA, aval.dtype, aval.size, "carry")
+        allocations = self.results.get(i)
+        return allocations[0] if allocations else Allocation(MemorySpace.ARENA, aval.dtype, aval.size, "carry")
 
     def _body(
         self, bound: dict[Value, Binding], strides: dict[Value, Shape], section: Section
@@ -152,12 +156,15 @@ class _Scan:
         replaced: dict[Value, Value] = {self.carries[i]: v for i, v in variables.items()}
         copies: list[Value] = []
         for factor, view in _transposed_factors(needed, strides, self.constants).items():
-            base, place = bound[view.base], Place(Space.ARENA, factor.aval.dtype, factor.aval.size, "factor")
+            base, allocation = (
+                bound[view.base],
+                Allocation(MemorySpace.ARENA, factor.aval.dtype, factor.aval.size, "factor"),
+            )
             x = placeholder(factor.aval, "factor")
-            source = base.place, base.offset + view.offset, view.strides
-            section.add([dense_copy(x.aval.shape, source, place, factor)])
+            source = base.allocation, base.offset + view.offset, view.strides
+            section.add([dense_copy(x.aval.shape, source, allocation, factor)])
             replaced[factor] = x
-            bound[x] = Binding(place)
+            bound[x] = Binding(allocation)
             copies.append(x)
         graph = substituted(needed, replaced)
         values = [replaced.get(x, x) for x in self.graph.inputs]

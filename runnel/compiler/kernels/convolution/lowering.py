@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.contraction.lowering import ProductLowering
 from runnel.compiler.kernels.convolution.winograd import winograd
 from runnel.compiler.kernels.convolution.winograd_gradient import winograd_gradient
 from runnel.compiler.kernels.lowering import Lowering, Request
-from runnel.compiler.kernels.places import Call, Place
 from runnel.compiler.kernels.result_axes import ResultAxes
 from runnel.compiler.kernels.section import Section
 from runnel.graph.node import Value
@@ -33,5 +33,5 @@ class WinogradGradientLowering(Lowering):
     def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
         return view.strides[-1] == 1
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [winograd_gradient(request.node, request.operands, results[0])]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess
 from runnel.compiler.kernels.elementwise.members import Addressing, Members, Reach
 from runnel.compiler.kernels.epilogue import RowTables, axes_of_result
 from runnel.compiler.kernels.lowering import Request
 from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.parts import Parts, step_of
-from runnel.compiler.kernels.places import Access, Place
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
@@ -30,7 +30,7 @@ class _PixelAddressing(Addressing):
         self.first = first
         self.number = 0
         self.tables = RowTables(axes_of_result(node), OffsetTables())
-        self.row_tables: dict[Place, str] = {}
+        self.row_tables: dict[Allocation, str] = {}
         self._steps: dict[Reach, tuple[Stride, Stride]] = {}
 
     @property
@@ -41,8 +41,8 @@ class _PixelAddressing(Addressing):
     def arrange(self, reaches: Iterable[Reach]) -> None:
         self.tables.arrange(self.node, reaches)
 
-    def access(self, reach: Reach, *, writes: bool) -> Access:
-        return Access(reach.place, writes, reach.offset, None, None, reach.place.size)
+    def access(self, reach: Reach, *, writes: bool) -> BufferAccess:
+        return BufferAccess(reach.allocation, writes, reach.offset, None, None, reach.allocation.size)
 
     def index(self, reach: Reach) -> Index:
         if reach not in self._steps:
@@ -54,7 +54,7 @@ class _PixelAddressing(Addressing):
         gathered = [(expr, step) for expr, step in (begin, (self.first, column)) if step != 0]
         return Index(terms, 0, tuple(gathered))
 
-    def _begin(self, table: Place) -> Ref:
+    def _begin(self, table: Allocation) -> Ref:
         """The start of the pixel's row, by a table."""
         name = self.row_tables.setdefault(table, f"at{len(self.row_tables)}_")
         return Ref(f"{name}{self.number}", int64)
@@ -87,7 +87,7 @@ class PixelEpilogue:
         return self.members.flops
 
     @property
-    def row_tables(self) -> dict[Place, str]:
+    def row_tables(self) -> dict[Allocation, str]:
         """The tables of rows that statements look up, with the prefixes of the names bound to their entries."""
         return self.addressing.row_tables
 

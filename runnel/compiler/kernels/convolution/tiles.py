@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from runnel.backends import context
+from runnel.compiler.kernels.allocations import Call
 from runnel.compiler.kernels.convolution.transforms import StraightLine
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary
-from runnel.compiler.kernels.places import Call
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
 from runnel.core.records import record
@@ -85,11 +85,11 @@ class TileKernel(Parts):
         self.node = node
         self.dtype = node.aval.dtype
         self.channels, self.filters = x.aval.shape[3], filters
-        place, offset, self.strides = operands.view(x)
+        allocation, offset, self.strides = operands.view(x)
         if self.strides[3] != 1 and self.channels != 1:
-            place, offset = operands.dense(x)
+            allocation, offset = operands.dense(x)
             self.strides = row_major(x.aval.shape)
-        self.buffer("x", place, offset)
+        self.buffer("x", allocation, offset)
 
     def grid(self, code: StraightLine, size: int, load: Callable[[int, int], Expr]) -> Grid:
         return [[code.let(load(r, s)) for s in range(size)] for r in range(size)]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from runnel.compiler.kernels.allocations import Call
 from runnel.compiler.kernels.convolution.pixels import PixelEpilogue
 from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.compiler.kernels.convolution.transforms import StraightLine
 from runnel.compiler.kernels.lowering import Request
 from runnel.compiler.kernels.offsets import values_of
-from runnel.compiler.kernels.places import Call
 from runnel.core.dtypes import int32, int64
 from runnel.loops import scalar
 from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
@@ -34,11 +34,11 @@ def winograd(request: Request) -> Call:
     blocks = -(-count // block)
     full = np.minimum(np.arange(blocks * block), count - 1)
     pixels = np.where(pixels == OUTSIDE, pixels[:, :1], pixels)
-    place, offset, (plane_step, row_step, column_step) = operands.view(u)
+    allocation, offset, (plane_step, row_step, column_step) = operands.view(u)
     if column_step != 1:
-        place, offset = operands.dense(u)
+        allocation, offset = operands.dense(u)
         plane_step, row_step = channels * wide, wide
-    k.buffer("u", place, offset)
+    k.buffer("u", allocation, offset)
     k.table("starts", starts[full], int32)
     k.table("pixels", pixels[full], int32)
     k.scratch("v", k.dtype, PLANES * block * channels)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.compiler.kernels.convolution.transforms import StraightLine
 from runnel.compiler.kernels.offsets import OffsetTables, values_of
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Call, Place
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int32, int64
 from runnel.core.errors import ShapeError
@@ -25,7 +25,7 @@ from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, 
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
-def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
+def winograd_gradient(node: Value, operands: Operands, result: Allocation) -> Call:
     """The call of the gradient for a convolution's filters."""
     x, dy = node.inputs
     channels, wide = node.aval.shape[1:]
@@ -40,8 +40,8 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     numbers = np.arange(splits)[:, None] * share + np.arange(blocks * block)
     real = (np.arange(blocks * block) < share) & (numbers < count)
     full = np.minimum(numbers, count - 1)
-    place, offset, begins = _rows(dy, operands)
-    k.buffer("dy", place, offset)
+    allocation, offset, begins = _rows(dy, operands)
+    k.buffer("dy", allocation, offset)
     k.table("starts", starts[full], int32)
     chosen = np.where(real[..., None], pixels[full], OUTSIDE)
     k.table("begins", np.where(chosen == OUTSIDE, OUTSIDE, begins[chosen]), int32)
@@ -91,13 +91,13 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     return k.tile_call(body, (splits, 1), splits * blocks * block)
 
 
-def _rows(dy: Value, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:
+def _rows(dy: Value, operands: Operands) -> tuple[Allocation, int, np.ndarray[Any, np.dtype[np.int32]]]:
     """The pixels of ``dy``: place, offset and an offset table in order of pixels."""
-    place, offset, strides = operands.view(dy)
+    allocation, offset, strides = operands.view(dy)
     if strides[-1] != 1 and dy.aval.shape[-1] != 1:
-        place, offset = operands.dense(dy)
+        allocation, offset = operands.dense(dy)
         strides = row_major(dy.aval.shape)
-    begins = OffsetTables().place(dy.aval.shape[:-1], strides[:-1])
+    begins = OffsetTables().allocation(dy.aval.shape[:-1], strides[:-1])
     if begins is None:
         raise ShapeError(f"[{dy.op}] shape {dy.aval.shape} is too large for a gradient by filters.")
-    return place, offset, values_of(begins)
+    return allocation, offset, values_of(begins)

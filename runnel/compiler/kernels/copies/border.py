@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, BufferView, Call
 from runnel.compiler.kernels.copies.padding import Axis, PadKernel, Term, axes_of
-from runnel.compiler.kernels.places import Access, BufferView, Call, Place
 from runnel.core.avals import row_major
 from runnel.graph.node import Value
 from runnel.loops.ir import For, RangeBound, Stmt
 
 
-def border(node: Value, value: BufferView, result: Place) -> list[Call]:
+def border(node: Value, value: BufferView, result: Allocation) -> list[Call]:
     """The call that stores the element at ``value`` in the border of ``result``; steps of the padding are all 1."""
     axes = axes_of(node, row_major(node.inputs[0].aval.shape))
     for axis in axes:
@@ -36,7 +36,7 @@ class _Border(PadKernel):
         size = first.target if first.is_plain else first.target * first.size
         body += self.filled(target, size - _after(inside), _after(inside))
         loop = For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
-        self.accesses.insert(0, Access(self.result, True, 0, size if first.is_plain else 0, 0, size))
+        self.accesses.insert(0, BufferAccess(self.result, True, 0, size if first.is_plain else 0, 0, size))
         count = rows * size - math.prod(a.n for a in axes)
         return self.pad_call([loop], rows, work=float(count))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.elementwise import strided_copy
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Call, Place
 from runnel.core.avals import row_major
 from runnel.graph.node import Value
 
 
-def concatenation(node: Value, operands: Operands, result: Place, in_place: Container[int]) -> list[Call]:
+def concatenation(node: Value, operands: Operands, result: Allocation, in_place: Container[int]) -> list[Call]:
     """Each operand copied to its part of the result, except those numbered in ``in_place``, which are there already."""
     axis = node.attrs["axis"]
     strides = row_major(node.aval.shape)

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from runnel.compiler.fusion.strided import Strided, reshaped_strides
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.copies.border import border
 from runnel.compiler.kernels.copies.concatenation import concatenation
 from runnel.compiler.kernels.copies.padding import padding
 from runnel.compiler.kernels.elementwise.lowering import NestLowering
 from runnel.compiler.kernels.lowering import Lowering, Request
-from runnel.compiler.kernels.places import Call, Place
-from runnel.core.avals import Aval, Shape, row_major
+from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.graph.node import Value
 
 
@@ -23,7 +23,9 @@ class ViewLowering(NestLowering):
     is_view: ClassVar[bool] = True
     moves_bits: ClassVar[bool] = True
 
-    def layout(self, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]) -> tuple[int, Shape] | None:
+    def layout(
+        self, source: ShapedArray, strides: Shape, result: ShapedArray, attrs: dict[str, Any]
+    ) -> tuple[int, Shape] | None:
         mapping = self.rule.map(source, result, **attrs)
         if mapping is None:
             target_strides = reshaped_strides(source.shape, strides, result.shape)
@@ -53,7 +55,7 @@ class ConcatenationLowering(Lowering):
         starts = np.cumsum([0, *(x.aval.shape[axis] for x in node.inputs)]).tolist()
         return {i: (starts[i] * strides[axis], strides) for i in range(len(node.inputs))}
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return concatenation(request.node, request.operands, results[0], request.in_place)
 
 
@@ -71,7 +73,7 @@ class PaddingLowering(Lowering):
             return {}
         return {0: (sum(low * step for (low, _, _), step in zip(widths, strides, strict=True)), strides)}
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         node, view = request.node, request.operands.view
         if 0 in request.in_place:
             return border(node, view(node.inputs[1]), results[0])

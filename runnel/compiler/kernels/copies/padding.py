@@ -8,8 +8,8 @@ from typing import Final
 
 from runnel.compiler.cost.costs import inline_constant
 from runnel.compiler.kernels import numbers
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, BufferView, Call
 from runnel.compiler.kernels.parts import Parts, step_of
-from runnel.compiler.kernels.places import Access, BufferView, Call, Place
 from runnel.core.avals import Shape, row_major
 from runnel.core.records import record
 from runnel.graph.node import Value
@@ -41,7 +41,7 @@ class Axis:
         return self.low + self.high + ((self.n - 1) * self.step + 1 if self.n else 0)
 
 
-def padding(node: Value, x: BufferView, value: BufferView, result: Place) -> list[Call]:
+def padding(node: Value, x: BufferView, value: BufferView, result: Allocation) -> list[Call]:
     """The calls that store ``x``, padded with the one element at ``value``."""
     axes = axes_of(node, x[2])
     split = next((i for i, a in enumerate(axes) if not a.is_plain), 0)
@@ -78,7 +78,7 @@ def axes_of(node: Value, strides: Shape) -> list[Axis]:
 class PadKernel(Parts):
     """A kernel that fills, under construction."""
 
-    def __init__(self, node: Value, value: BufferView, result: Place) -> None:
+    def __init__(self, node: Value, value: BufferView, result: Allocation) -> None:
         super().__init__()
         self.node = node
         self.result = result
@@ -89,7 +89,7 @@ class PadKernel(Parts):
     def _fill_value(self, node: Value, value: BufferView) -> Expr:
         dtype = node.aval.dtype
         if not inline_constant(node):
-            self.declare(Access(value[0], False, value[1], 0, 0, 1), "in", dtype, "value")
+            self.declare(BufferAccess(value[0], False, value[1], 0, 0, 1), "in", dtype, "value")
             return Load("value", Index(), dtype)
         if numbers.is_common(node):
             return numbers.literal(node)
@@ -119,7 +119,7 @@ class PadKernel(Parts):
 class _Copy(PadKernel):
     """One of the two kernels."""
 
-    def __init__(self, node: Value, x: BufferView, value: BufferView, result: Place) -> None:
+    def __init__(self, node: Value, x: BufferView, value: BufferView, result: Allocation) -> None:
         super().__init__(node, value, result)
         self.x = x
 
@@ -151,14 +151,16 @@ class _Copy(PadKernel):
         for var, extent in reversed(loops):
             body = [For(var, 0, extent, "seq", tuple(body))]
         by_rows, by_columns = shares and not is_last, shares and is_last
-        place, offset, _ = self.x
+        allocation, offset, _ = self.x
         others = [a for i, a in enumerate(axes) if not shares or i != split]
         step = None if any(a.source < 0 for a in axes) else shared.source
         reach = 1 + sum((a.n - 1) * a.source for a in others if a.n)
-        self.accesses.insert(0, Access(place, False, offset, *_steps(by_rows, by_columns, step), reach))
+        self.accesses.insert(0, BufferAccess(allocation, False, offset, *_steps(by_rows, by_columns, step), reach))
         written = 1 + sum((a.size - 1) * a.target for a in others)
         first = shared.low * shared.target if shares else 0
-        self.accesses.insert(1, Access(self.result, True, first, *_steps(by_rows, by_columns, shared.target), written))
+        self.accesses.insert(
+            1, BufferAccess(self.result, True, first, *_steps(by_rows, by_columns, shared.target), written)
+        )
         return self.pad_call(body, shared.n if by_rows else 1, shared.n if by_columns else 1)
 
     def edges(self, axes: list[Axis], split: int) -> Call:
@@ -180,7 +182,7 @@ class _Copy(PadKernel):
         body = [For(first, RangeBound.I0, RangeBound.I1, "seq", tuple(body))]
         step = outer[0].target if outer else 0
         inner = 1 + sum((a.n - 1) * a.target for a in outer[1:]) + edge.size * edge.target - 1
-        self.accesses.insert(0, Access(self.result, True, 0, step, 0, inner))
+        self.accesses.insert(0, BufferAccess(self.result, True, 0, step, 0, inner))
         return self.pad_call(body, outer[0].n if outer else 1)
 
     # Their loops ------------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runnel.compiler.kernels.allocations import BufferAccess, hull
 from runnel.compiler.kernels.elementwise.members import Addressing, Reach
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Access, hull
 from runnel.core.avals import Shape
 from runnel.core.dtypes import int64
 from runnel.loops import ir, scalar
@@ -78,12 +78,12 @@ class NestAddressing(Addressing):
         self.rows = self.unreduced if self.has_row_form else self.unreduced[:-1]
         self.row = self.rows[0] if self.rows else None
 
-    def access(self, reach: Reach, *, writes: bool) -> Access:
+    def access(self, reach: Reach, *, writes: bool) -> BufferAccess:
         axes = enumerate(zip(self.axes, reach.strides, strict=True))
         before, span = hull((extent, step) for a, ((extent, _), step) in axes if a not in (self.row, self.column))
         row = 0 if self.row is None else reach.strides[self.row]
         column = 0 if self.column is None else reach.strides[self.column]
-        return Access(reach.place, writes, reach.offset, row, column, span, before=before)
+        return BufferAccess(reach.allocation, writes, reach.offset, row, column, span, before=before)
 
     def index(self, reach: Reach) -> Index:
         return self._loops.index(reach)

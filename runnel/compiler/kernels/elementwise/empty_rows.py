@@ -14,8 +14,8 @@ import numpy as np
 
 from runnel.compiler.fusion.cluster import Cluster
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.kernels.lowering import lowering_of
-from runnel.compiler.kernels.places import Place, Space
 from runnel.core import tables
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
@@ -25,7 +25,10 @@ from runnel.ops.logic import where_p
 
 
 def leaves_empty_rows(
-    cluster: Cluster, views: dict[Value, Strided], sources: dict[Value, Place], targets: dict[Value, list[Place]]
+    cluster: Cluster,
+    views: dict[Value, Strided],
+    sources: dict[Value, Allocation],
+    targets: dict[Value, list[Allocation]],
 ) -> bool:
     """Whether rows of ``cluster`` remain unchanged if none of its sums over rows has an element there."""
     known: dict[Value, Any] = {}  # values that are constant in such a row
@@ -44,9 +47,9 @@ def leaves_empty_rows(
             with np.errstate(all="ignore"):
                 known[node] = np.asarray(tables.reference[node.op](*values, **node.attrs))  # type: ignore[index]
     return all(
-        place.space is Space.VARIABLE and node in same and sources.get(same[node]) is place
+        allocation.space is MemorySpace.VARIABLE and node in same and sources.get(same[node]) is allocation
         for node in cluster.members
-        for place in targets.get(node, ())
+        for allocation in targets.get(node, ())
     )
 
 

@@ -86,7 +86,7 @@ class ElementwiseLowering(NestLowering):
         return not any(part.dtype.is_float for part in parts(value))
 
 
-class CheckedLowering(ElementwiseLowering):
+class BoundsCheckedLowering(ElementwiseLowering):
     """Elementwise, with a bounds check of indices."""
 
     merges_rows: ClassVar[bool] = False

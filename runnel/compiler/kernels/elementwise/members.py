@@ -13,9 +13,9 @@ from typing import Any, Final
 from runnel.compiler.cost.costs import cost_of, inline_constant
 from runnel.compiler.fusion.cluster import aligned_strides, unreduced_strides
 from runnel.compiler.kernels import numbers
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, BufferView, MemorySpace
 from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Access, BufferView, Place, Space
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
@@ -24,14 +24,16 @@ from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import Expr, Index, Let, Load, Ref, Stmt, Store, Var
 
-POSITION: Final = Place(Space.SCRATCH, int64, 0, "position")  # no memory: numbers that are linear in the position
+POSITION: Final = Allocation(
+    MemorySpace.SCRATCH, int64, 0, "position"
+)  # no memory: numbers that are linear in the position
 
 
 @record(frozen=False, eq=False)
 class Reach:
     """An access of the cluster: its strides over the whole domain, later over the axes of the addressing."""
 
-    place: Place
+    allocation: Allocation
     offset: int
     strides: list[int]
 
@@ -48,7 +50,7 @@ class Addressing(abc.ABC):
         """Choose the axes for all reaches, and set their strides over them."""
 
     @abc.abstractmethod
-    def access(self, reach: Reach, *, writes: bool) -> Access:
+    def access(self, reach: Reach, *, writes: bool) -> BufferAccess:
         """The access of the call through ``reach``."""
 
     @abc.abstractmethod
@@ -67,7 +69,7 @@ class Addressing(abc.ABC):
             self.parts.declare(self.access(reach, writes=writes), "out" if writes else "in")
         index, mode = self.index(reach), self.parts.buffers[number].mode
         if mode == ("in" if writes else "out"):
-            self.parts.buffers[number] = ir.Buffer(f"b{number}", reach.place.dtype, "inout")
+            self.parts.buffers[number] = ir.Buffer(f"b{number}", reach.allocation.dtype, "inout")
             self.parts.accesses[number].writes = True
         return f"b{number}", index
 
@@ -87,7 +89,9 @@ class Members:
     """Emits the members of one cluster. ``spilled`` are members that are stored in memory between passes of the kernel;
     ``names`` those that are bound at the point, ``reload`` those to be read back from memory."""
 
-    def __init__(self, request: Request, addressing: Addressing, spilled: Mapping[Value, Place] | None = None) -> None:
+    def __init__(
+        self, request: Request, addressing: Addressing, spilled: Mapping[Value, Allocation] | None = None
+    ) -> None:
         self.cluster = request.cluster
         self.views, self.sources = request.operands.views, request.operands.sources
         self.targets, self.subviews = request.targets, request.subviews
@@ -95,7 +99,7 @@ class Members:
         self.inside = set(self.cluster.members)
         self.names: dict[Value, str] = {}
         self.reload: dict[Value, Reach] = {}
-        self.reaches: dict[tuple[Place, int, Shape], Reach] = {}
+        self.reaches: dict[tuple[Allocation, int, Shape], Reach] = {}
         self.before_rows: list[Stmt] = []  # lookups once for each row
         self.row_lengths: list[Expr] = []  # the number of elements of each sum over a row
         self.looked_up: dict[Value, Any] = {}  # state of lowerings for their nodes
@@ -107,7 +111,7 @@ class Members:
 
     # Reaches ----------------------------------------------------------------------------------------------------------
 
-    def _collect(self, spilled: Mapping[Value, Place]) -> None:
+    def _collect(self, spilled: Mapping[Value, Allocation]) -> None:
         for node in self.cluster.members:
             lowering = lowering_of(node)
             lowering.declare(node, self)
@@ -117,18 +121,18 @@ class Members:
                     self.reach(self.sources[view.base], view.offset, self._operand_strides(node, x))
             if lowering.position_steps(node) is not None:
                 self.reach(POSITION, 0, self._position_strides(node))
-            for place in self.targets.get(node, ()):
-                self.reach(place, 0, self.home_strides(node))
+            for allocation in self.targets.get(node, ()):
+                self.reach(allocation, 0, self.home_strides(node))
             for part in self.subviews.get(node, ()):
                 self.reach(*part)
-        for node, place in spilled.items():
-            self.reach(place, 0, self.home_strides(node))
+        for node, allocation in spilled.items():
+            self.reach(allocation, 0, self.home_strides(node))
 
-    def reach(self, place: Place, offset: int, strides: Shape) -> Reach:
+    def reach(self, allocation: Allocation, offset: int, strides: Shape) -> Reach:
         """The access of ``place`` with these strides over the domain."""
-        key = (place, offset, strides)
+        key = (allocation, offset, strides)
         if key not in self.reaches:
-            self.reaches[key] = Reach(place, offset, list(strides))
+            self.reaches[key] = Reach(allocation, offset, list(strides))
         return self.reaches[key]
 
     def _operand_strides(self, node: Value, x: Value) -> Shape:
@@ -224,9 +228,9 @@ class Members:
             stack.extend(b for b in (self.views[x].base for x in node.inputs) if b in self.inside)
         return [s for node in self.cluster.members if node in needed for s in lowering_of(node).statements(node, self)]
 
-    def stores(self, nodes: Iterable[Value], targets: Mapping[Value, list[Place]]) -> list[Stmt]:
+    def stores(self, nodes: Iterable[Value], targets: Mapping[Value, list[Allocation]]) -> list[Stmt]:
         """The stores of ``nodes`` to their ``targets``."""
-        views = {n: [(place, 0, self.home_strides(n)) for place in targets[n]] for n in nodes if n in targets}
+        views = {n: [(allocation, 0, self.home_strides(n)) for allocation in targets[n]] for n in nodes if n in targets}
         return self._stored(views)
 
     def subview_stores(self) -> list[Stmt]:

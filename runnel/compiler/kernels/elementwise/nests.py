@@ -8,6 +8,7 @@ for each level of dependent reductions; otherwise each lane reduces by itself (c
 from __future__ import annotations
 
 from runnel.compiler.cost.costs import chain_is_costly
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.elementwise.addressing import NestAddressing
 from runnel.compiler.kernels.elementwise.empty_rows import leaves_empty_rows, unless_empty
 from runnel.compiler.kernels.elementwise.members import Members
@@ -16,7 +17,6 @@ from runnel.compiler.kernels.elementwise.tiled_transpose import through_scratch
 from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Call, Place
 from runnel.graph.node import Value
 from runnel.loops.ir import CHAIN, LANES, Acc, For, RangeBound, Stmt, Update, Var
 
@@ -94,7 +94,7 @@ class _Nest:
         reduced_members = [n for n in cluster.members if n in cluster.reduced_members]
         statements: list[Stmt] = [members.let(n) for n in reduced_members if passes.level[n] == 0]
         row_names = dict(members.names)
-        memory = {**{n: [place] for n, place in passes.spilled.items()}, **self.targets}
+        memory = {**{n: [allocation] for n, allocation in passes.spilled.items()}, **self.targets}
         number = 0
         for k in range(passes.last + 1):
             reductions = passes.reductions(k)
@@ -109,7 +109,7 @@ class _Nest:
             statements += self._folded(accumulators, inside + stores, stores, memory)
             members.names = {**row_names, **accumulators}
             for node in stores:  # their memory is overwritten
-                members.reload = {n: r for n, r in members.reload.items() if r.place not in memory[node]}
+                members.reload = {n: r for n, r in members.reload.items() if r.allocation not in memory[node]}
             for node in stores:
                 if node in passes.spilled or chain_is_costly(node, members.inside, self.views):
                     members.reload[node] = members.reaches[memory[node][0], 0, members.home_strides(node)]
@@ -123,7 +123,7 @@ class _Nest:
         accumulators: dict[Value, str],
         needed: list[Value],
         stores: list[Value],
-        memory: dict[Value, list[Place]],
+        memory: dict[Value, list[Allocation]],
     ) -> list[Stmt]:
         """The reductions of one pass, which also stores the values ``stores`` to ``memory``."""
         members = self.members

@@ -5,8 +5,8 @@ from __future__ import annotations
 from runnel.compiler.cost.costs import chain_is_costly
 from runnel.compiler.fusion.cluster import Cluster
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.kernels.lowering import is_reduction
-from runnel.compiler.kernels.places import Place, Space
 from runnel.graph.node import Value
 
 
@@ -15,7 +15,7 @@ class Passes:
     that can compute it. ``spilled``: costly full-rank members that a later pass needs too, with the memory that holds
     them in between: that of a value stored later, if there is one."""
 
-    def __init__(self, cluster: Cluster, views: dict[Value, Strided], targets: dict[Value, list[Place]]) -> None:
+    def __init__(self, cluster: Cluster, views: dict[Value, Strided], targets: dict[Value, list[Allocation]]) -> None:
         self.cluster = cluster
         self.views = views
         self.inside = set(cluster.members)
@@ -24,7 +24,7 @@ class Passes:
             below = max((self.level[b] for b in self._producers(node)), default=0)
             self.level[node] = below + (1 if is_reduction(node) else 0)
         self.last = max(self.level.values(), default=0)
-        self.spilled: dict[Value, Place] = {}
+        self.spilled: dict[Value, Allocation] = {}
         if cluster.reduced and self.last > 0:
             self._keep(targets)
 
@@ -32,7 +32,7 @@ class Passes:
         """The reductions of pass ``level``."""
         return [n for n in self.cluster.members if is_reduction(n) and self.level[n] == level + 1]
 
-    def full(self, level: int, among: dict[Value, list[Place]]) -> list[Value]:
+    def full(self, level: int, among: dict[Value, list[Allocation]]) -> list[Value]:
         """The full-rank members of ``among`` that pass ``level`` is the first to compute."""
         members = [n for n in self.cluster.members if n in among and n not in self.cluster.reduced_members]
         return [n for n in members if self.level[n] == level]
@@ -40,27 +40,27 @@ class Passes:
     def _producers(self, node: Value) -> list[Value]:
         return [b for b in (self.views[x].base for x in node.inputs) if b in self.inside]
 
-    def _keep(self, targets: dict[Value, list[Place]]) -> None:
-        borrowed: set[Place] = set()
+    def _keep(self, targets: dict[Value, list[Allocation]]) -> None:
+        borrowed: set[Allocation] = set()
         last_use = self._last_uses(targets)
         before: set[Value] = set()  # the values of earlier passes
         for k in range(1, self.last + 1):
             before |= self._computed(k - 1, targets)
             for node in self._needed(self._roots(k, targets), targets, before):
                 if node in before and chain_is_costly(node, self.inside, self.views):
-                    place = self._memory(node, last_use[node], targets, borrowed)
-                    borrowed.add(place)
-                    self.spilled[node] = place
+                    allocation = self._memory(node, last_use[node], targets, borrowed)
+                    borrowed.add(allocation)
+                    self.spilled[node] = allocation
 
-    def _roots(self, level: int, targets: dict[Value, list[Place]]) -> list[Value]:
+    def _roots(self, level: int, targets: dict[Value, list[Allocation]]) -> list[Value]:
         """The values that pass ``level`` must compute at each point: operands of its reductions and stored values."""
         return [b for n in self.reductions(level) for b in self._producers(n)] + self.full(level, targets)
 
-    def _last_uses(self, targets: dict[Value, list[Place]]) -> dict[Value, int]:
+    def _last_uses(self, targets: dict[Value, list[Allocation]]) -> dict[Value, int]:
         """The last pass that may read each full-rank member if nothing else is spilled."""
         return {node: k for k in range(self.last + 1) for node in self._computed(k, targets)}
 
-    def _computed(self, level: int, targets: dict[Value, list[Place]]) -> set[Value]:
+    def _computed(self, level: int, targets: dict[Value, list[Allocation]]) -> set[Value]:
         """The full-rank members that pass ``level`` would compute if nothing were spilled."""
         computed: set[Value] = set()
         stack = self._roots(level, targets)
@@ -71,7 +71,7 @@ class Passes:
                 stack += self._producers(node)
         return computed
 
-    def _needed(self, roots: list[Value], targets: dict[Value, list[Place]], before: set[Value]) -> list[Value]:
+    def _needed(self, roots: list[Value], targets: dict[Value, list[Allocation]], before: set[Value]) -> list[Value]:
         """The full-rank members that ``roots`` need and that are neither stored nor spilled already, outermost
         first."""
         needed: dict[Value, None] = {}
@@ -87,14 +87,16 @@ class Passes:
                 stack += [b for b in self._producers(node) if b not in self.cluster.reduced_members]
         return list(needed)
 
-    def _memory(self, node: Value, last_use: int, targets: dict[Value, list[Place]], borrowed: set[Place]) -> Place:
+    def _memory(
+        self, node: Value, last_use: int, targets: dict[Value, list[Allocation]], borrowed: set[Allocation]
+    ) -> Allocation:
         """The memory of a value that is stored after the last read of ``node``, or new memory."""
         for other in self.cluster.members:
             later = (
                 other in targets and other not in self.cluster.reduced_members and self.level[other] > self.level[node]
             )
             if later and self.level[other] >= last_use and other.aval.dtype is node.aval.dtype:
-                place = targets[other][0]
-                if place.space in (Space.ARENA, Space.OUTPUT) and place not in borrowed:
-                    return place
-        return Place(Space.ARENA, node.aval.dtype, node.aval.size, "row")
+                allocation = targets[other][0]
+                if allocation.space in (MemorySpace.ARENA, MemorySpace.OUTPUT) and allocation not in borrowed:
+                    return allocation
+        return Allocation(MemorySpace.ARENA, node.aval.dtype, node.aval.size, "row")

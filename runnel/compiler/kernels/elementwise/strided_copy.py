@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, BufferView, Call, hull
 from runnel.compiler.kernels.elementwise.tiled_transpose import through_scratch
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Access, BufferView, Call, Place, hull
 from runnel.core.avals import Shape, row_major
 from runnel.graph.node import Value
 from runnel.loops import ir
@@ -19,14 +19,14 @@ def copied(shape: Shape, source: BufferView, target: BufferView, node: Value) ->
     return _elementwise(shape, [source], target, lambda loads: loads[0], node)
 
 
-def dense_copy(shape: Shape, source: BufferView, place: Place, node: Value) -> Call:
+def dense_copy(shape: Shape, source: BufferView, allocation: Allocation, node: Value) -> Call:
     """The same where ``place`` is dense."""
-    return copied(shape, source, (place, 0, row_major(shape)), node)
+    return copied(shape, source, (allocation, 0, row_major(shape)), node)
 
 
-def filled(shape: Shape, place: Place, value: Expr, node: Value) -> Call:
+def filled(shape: Shape, allocation: Allocation, value: Expr, node: Value) -> Call:
     """Every element of a dense array set to ``value``."""
-    return _elementwise(shape, [], (place, 0, row_major(shape)), lambda _: value, node)
+    return _elementwise(shape, [], (allocation, 0, row_major(shape)), lambda _: value, node)
 
 
 def _elementwise(
@@ -58,7 +58,7 @@ def _nest(
     last = len(merged) - 1
     indices: list[Index] = []
     row = 0 if len(merged) > 1 else None
-    for b, (place, offset, _) in enumerate(views):
+    for b, (allocation, offset, _) in enumerate(views):
         steps = [axis[1][b] for axis in merged]
         terms = tuple((loops[a], 1 if a == last and s == 1 else parts.param(s)) for a, s in enumerate(steps) if s != 0)
         indices.append(Index(terms))
@@ -67,9 +67,9 @@ def _nest(
             (axis[0], s) for a, (axis, s) in enumerate(zip(merged, steps, strict=True)) if a not in (row, last)
         )
         row_step = 0 if row is None else steps[0]
-        access = Access(place, writes, offset, row_step, steps[last], span, before=before)
+        access = BufferAccess(allocation, writes, offset, row_step, steps[last], span, before=before)
         parts.declare(access, "out" if writes else "in")
-    expr = value([Load(f"b{b}", indices[b], place.dtype) for b, (place, _, _) in enumerate(loads)])
+    expr = value([Load(f"b{b}", indices[b], allocation.dtype) for b, (allocation, _, _) in enumerate(loads)])
     body: ir.Stmt = For(loops[-1], RangeBound.J0, RangeBound.J1, "vec", (Store(f"b{len(loads)}", indices[-1], expr),))
     for a in range(last - 1, 0, -1):
         body = For(loops[a], 0, parts.param(merged[a][0]), "seq", (body,))

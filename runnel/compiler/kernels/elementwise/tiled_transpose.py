@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from runnel.compiler.kernels.allocations import BufferAccess, Call, hull
 from runnel.compiler.kernels.elementwise.transpose_tiling import Nest, Tiling, blocks_of, nest_of
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.parts import Parts, binary, count
-from runnel.compiler.kernels.places import Access, Call, hull
 from runnel.core.dtypes import DType, int64
 from runnel.core.records import replace
 from runnel.loops import ir, scalar
@@ -158,7 +158,7 @@ class _Rewriting:
 
     # Memory -----------------------------------------------------------------------------------------------------------
 
-    def _accesses(self) -> list[Access]:
+    def _accesses(self) -> list[BufferAccess]:
         """The accesses of the nest, with the new rows."""
         nest, rows = self.nest, self.blocks.rows
         steps = {buffer: steps for (buffer, _), steps in nest.steps.items()}

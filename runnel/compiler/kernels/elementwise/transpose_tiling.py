@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.core.records import record
 from runnel.loops import uses
 from runnel.loops.ir import Bound, For, Let, RangeBound, Stmt, Store, Var
@@ -74,7 +74,7 @@ def nest_of(call: Call) -> Nest | None:
 def blocks_of(nest: Nest) -> Tiling | None:
     """The tiling for the operands with the same axes as the first one that is transposed against the result."""
     extents, column = nest.extents, nest.column
-    if any(a.writes and a.place in _read(nest.call) for a in nest.call.accesses):
+    if any(a.writes and a.allocation in _read(nest.call) for a in nest.call.accesses):
         return None  # an in-place update must not be done twice
     stored = uses.stored_buffers(nest.body)
     across = {
@@ -104,5 +104,5 @@ def _width(columns: int) -> int:
     return min(fitting, key=lambda n: (-(-columns // n) * n - columns) * 8 // columns, default=0)
 
 
-def _read(call: Call) -> list[Place]:
-    return [a.place for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode != "out"]
+def _read(call: Call) -> list[Allocation]:
+    return [a.allocation for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode != "out"]

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from runnel.backends.host.calls import HostFunction, Operand
 from runnel.compiler.cost import rates
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call
 from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core import tables
-from runnel.core.avals import Aval
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Result, Value
 from runnel.loops import ir
@@ -27,24 +27,24 @@ class HostCallLowering(Lowering):
     def may_fail(self, node: Value) -> bool:
         return True
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [_call(request.node, request.operands, results)]
 
 
-def _call(node: Value, operands: Operands, results: list[Place]) -> Call:
+def _call(node: Value, operands: Operands, results: list[Allocation]) -> Call:
     """The call of the rule of table ``reference`` on dense memory, by the thread that runs the program."""
     if not isinstance(node, Result):
         raise VerifierError(f"{node!r} is made by no op.")
     function = host_function(node)
     buffers: list[ir.Buffer] = []
-    accesses: list[Access] = []
+    accesses: list[BufferAccess] = []
     for i, x in enumerate(node.inputs):
-        place, offset = operands.dense(x)
-        buffers.append(ir.Buffer(f"x{i}", place.dtype, "in"))
-        accesses.append(Access(place, False, offset, None, None, x.aval.size))
-    for i, place in enumerate(results):
-        buffers.append(ir.Buffer(f"y{i}", place.dtype, "out"))
-        accesses.append(Access(place, True, 0, None, None, place.size))
+        allocation, offset = operands.dense(x)
+        buffers.append(ir.Buffer(f"x{i}", allocation.dtype, "in"))
+        accesses.append(BufferAccess(allocation, False, offset, None, None, x.aval.size))
+    for i, allocation in enumerate(results):
+        buffers.append(ir.Buffer(f"y{i}", allocation.dtype, "out"))
+        accesses.append(BufferAccess(allocation, True, 0, None, None, allocation.size))
     param = ir.Param("function")
     kernel = named("host", tuple(buffers), (param,), (ir.Host(param),), node.where)
     return Call(kernel, accesses, [function.address], 1, 1, "", 0.0, [node], checks=True, host=function)
@@ -62,5 +62,5 @@ def host_function(node: Result) -> HostFunction:
     return HostFunction(function, inputs, [_operand(a) for a in node.node.avals], node.where)
 
 
-def _operand(aval: Aval) -> Operand:
+def _operand(aval: ShapedArray) -> Operand:
     return Operand(aval.shape, aval.dtype.numpy)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call
 from runnel.compiler.kernels.elementwise import strided_copy
 from runnel.compiler.kernels.indexing.clamping import clamped
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Apply, Const, For, Index, Load, Param, RangeBound, Store, Var
 
 
-def gather(node: Value, operands: Operands, result: Place) -> Call:
+def gather(node: Value, operands: Operands, result: Allocation) -> Call:
     """result[before, i, after] = table[before, indices[i], after]."""
     table, indices = node.inputs
     axis = node.attrs["axis"]
@@ -49,16 +49,16 @@ def gather(node: Value, operands: Operands, result: Place) -> Call:
         ir.Buffer("b2", node.aval.dtype, "out"),
     )
     accesses = [
-        Access(t_place, False, t_offset, 0, 0, table.aval.size),
-        Access(i_place, False, i_offset, *index_steps, 1),
-        Access(result, True, 0, *result_steps, 1 if before == 1 else node.aval.size),
+        BufferAccess(t_place, False, t_offset, 0, 0, table.aval.size),
+        BufferAccess(i_place, False, i_offset, *index_steps, 1),
+        BufferAccess(result, True, 0, *result_steps, 1 if before == 1 else node.aval.size),
     ]
     kernel = named("gather", buffers, params, (body,))
     values = [extent - 1, after, extent * after, count * after, before]
     return Call(kernel, accesses, values, rows, columns, "both", float(node.aval.size), [node])
 
 
-def scatter_add(node: Value, operands: Operands, result: Place) -> list[Call]:
+def scatter_add(node: Value, operands: Operands, result: Allocation) -> list[Call]:
     """Zeros, then result[indices[i]] += updates[i] in order of i; partitioned by columns, so that the order is
     fixed."""
     indices, updates = node.inputs
@@ -83,9 +83,9 @@ def scatter_add(node: Value, operands: Operands, result: Place) -> list[Call]:
     buffers = (ir.Buffer("b0", indices.aval.dtype, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "inout"))
     count = indices.aval.size
     accesses = [
-        Access(i_place, False, i_offset, 0, 0, count),
-        Access(u_place, False, u_offset, 0, 1, count * after),
-        Access(result, True, 0, 0, 1, node.aval.size),
+        BufferAccess(i_place, False, i_offset, 0, 0, count),
+        BufferAccess(u_place, False, u_offset, 0, 1, count * after),
+        BufferAccess(result, True, 0, 0, 1, node.aval.size),
     ]
     kernel = named("scatter_add", buffers, (p_count, p_after, p_last), (body,))
     return [

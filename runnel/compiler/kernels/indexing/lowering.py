@@ -8,13 +8,13 @@ import numpy as np
 
 from runnel.compiler.fusion.cluster import Form, aligned_strides, essential
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call
 from runnel.compiler.kernels.elementwise.lowering import NestLowering
 from runnel.compiler.kernels.elementwise.members import POSITION, Members, Reach
-from runnel.compiler.kernels.indexing import buckets
-from runnel.compiler.kernels.indexing.buckets import Bucket
+from runnel.compiler.kernels.indexing import counting_sort
+from runnel.compiler.kernels.indexing.counting_sort import Bucket
 from runnel.compiler.kernels.indexing.gather import gather, scatter_add
 from runnel.compiler.kernels.lowering import IndexBound, Lowering, Request
-from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.compiler.kernels.section import Section
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
@@ -29,7 +29,7 @@ class GatherLowering(Lowering):
     def index_bound(self, node: Value) -> IndexBound:
         return node.inputs[1], node.inputs[0].aval.shape[node.attrs["axis"]], None
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [gather(request.node, request.operands, results[0])]
 
 
@@ -39,22 +39,22 @@ class ScatterAddLowering(Lowering):
     def index_bound(self, node: Value) -> IndexBound:
         return node.inputs[0], node.aval.shape[0], None
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return scatter_add(request.node, request.operands, results[0])
 
 
-class BucketsLowering(Lowering):
+class CountingSortLowering(Lowering):
     """The counting sort of labels into buckets."""
 
     def index_bound(self, node: Value) -> IndexBound:
         return node.inputs[0], node.attrs["rows"], None
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         node = request.node
-        return [buckets.sort(node, request.operands.dense(node.inputs[0]), results[0])]
+        return [counting_sort.sort(node, request.operands.dense(node.inputs[0]), results[0])]
 
 
-class BucketSumsLowering(NestLowering):
+class SegmentSumLowering(NestLowering):
     """The sum of each bucket's rows: a member of nests that loop over its rows, else a standalone kernel."""
 
     reads_at_point: ClassVar[bool] = False
@@ -90,9 +90,9 @@ class BucketSumsLowering(NestLowering):
     def build(self, request: Request) -> Section:
         return super().build(request) if request.cluster.form is Form.NEST else Lowering.build(self, request)
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         node, dense = request.node, request.operands.dense
-        return [buckets.sums(node, dense(node.inputs[0]), dense(node.inputs[2]), results[0])]
+        return [counting_sort.sums(node, dense(node.inputs[0]), dense(node.inputs[2]), results[0])]
 
 
 def _reaches(node: Value, members: Members) -> tuple[Reach, Reach]:
@@ -108,7 +108,7 @@ def _lookup(node: Value, members: Members) -> Bucket:
     table, parts = members.views[node.inputs[0]], members.parts
     rows, columns = _reaches(node, members)
     updates = members.addressing.forget_pattern(columns)
-    buffer = parts.declare(Access(members.sources[table.base], False, table.offset, None, None, 0), "in", int64)
+    buffer = parts.declare(BufferAccess(members.sources[table.base], False, table.offset, None, None, 0), "in", int64)
     count = node.inputs[2].aval.shape[0]
     numbers: tuple[Param, ...] = tuple(parts.param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
     bucket = Bucket(f"s{len(members.row_lengths)}", node.aval.dtype, buffer, updates, *numbers)

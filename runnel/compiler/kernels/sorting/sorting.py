@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call
 from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary, clipped, compared
-from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core.dtypes import bool_, int32, int64, uint8, uint16, uint32, uint64
 from runnel.graph.node import Value
 from runnel.loops import scalar
@@ -46,14 +46,14 @@ _ROW, _AT, _OTHER, _DIGIT = Var("row"), Var("at"), Var("other"), Var("digit")
 class SortLowering(Lowering):
     """Sort: the elements of each row (of the last axis) in order, and their indices."""
 
-    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [_Sort(request.node, request.operands, results).call()]
 
 
 class _Sort:
     """The kernel of one node: buffers ``x``, ``values`` and ``indices`` with rows of ``n``."""
 
-    def __init__(self, node: Value, operands: Operands, results: list[Place]) -> None:
+    def __init__(self, node: Value, operands: Operands, results: list[Allocation]) -> None:
         (x,) = node.inputs
         self.node = node
         self.descending: bool = node.attrs["descending"]
@@ -67,9 +67,9 @@ class _Sort:
         self._buffer("values", results[0], 0, "out")
         self._buffer("indices", results[1], 0, "out")
 
-    def _buffer(self, name: str, place: Place, offset: int, mode: str) -> None:
+    def _buffer(self, name: str, allocation: Allocation, offset: int, mode: str) -> None:
         """A dense matrix, of which each row of the call accesses one row."""
-        self.parts.declare(Access(place, mode != "in", offset, self.n, 0, max(self.n, 1)), mode, name=name)
+        self.parts.declare(BufferAccess(allocation, mode != "in", offset, self.n, 0, max(self.n, 1)), mode, name=name)
 
     def call(self) -> Call:
         body = self._ranked() if self.n <= SHORT else self._radix()

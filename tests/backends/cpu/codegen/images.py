@@ -19,7 +19,7 @@ from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract
 from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import layout, memory
-from runnel.compiler.kernels.places import Space
+from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.plan import Plan
 from runnel.loops.ir import Kernel
 
@@ -58,9 +58,11 @@ class Image:
         """One more step: ``buffers`` are slots, or (slot, offset in bytes)."""
         if self.kernels.setdefault(kernel.name, kernel) != kernel:
             raise ValueError(f"Two kernels are called '{kernel.name}'.")
-        places = [b if isinstance(b, tuple) else (b, 0) for b in buffers]
+        allocations = [b if isinstance(b, tuple) else (b, 0) for b in buffers]
         i0, i1, j0, j1 = (*block, 0, 1)[:4]
-        self.steps.append(Step(kernel, [word for place in places for word in place] + list(params), (i0, i1, j0, j1)))
+        self.steps.append(
+            Step(kernel, [word for allocation in allocations for word in allocation] + list(params), (i0, i1, j0, j1))
+        )
 
     def put_plan(
         self, plan: Plan, inputs: Sequence[Array], variables: Sequence[Array] = (), times: int = 1
@@ -69,23 +71,26 @@ class Image:
         first = len(self.arrays)
         self.put(np.zeros(plan.arena.peak, np.uint8))
         constants = np.zeros(max((p.offset + p.nbytes for p in plan.constants), default=0), np.uint8)
-        for place in plan.constants:
-            value = np.ascontiguousarray(place.value).reshape(-1)
-            constants[place.offset : place.offset + place.nbytes] = value.view(np.uint8)
+        for allocation in plan.constants:
+            value = np.ascontiguousarray(allocation.value).reshape(-1)
+            constants[allocation.offset : allocation.offset + allocation.nbytes] = value.view(np.uint8)
         self.put(constants)
         for array in (*inputs, *variables):
             self.put(array)
-        outputs = [self.put(np.zeros(place.size, place.dtype.numpy)) for place in plan.outputs]
-        tiles = [a.place for call in plan.calls for a in call.accesses if a.place.space is Space.SCRATCH]
-        self.scratch = max([self.scratch, *(place.offset + place.nbytes for place in tiles)])
+        outputs = [self.put(np.zeros(allocation.size, allocation.dtype.numpy)) for allocation in plan.outputs]
+        tiles = [
+            a.allocation for call in plan.calls for a in call.accesses if a.allocation.space is MemorySpace.SCRATCH
+        ]
+        self.scratch = max([self.scratch, *(allocation.offset + allocation.nbytes for allocation in tiles)])
         for _ in range(times):
             for call, blocks in zip(plan.calls, plan.blocks, strict=True):
-                places = [
-                    (a.place.slot + first, a.place.offset + a.offset * a.place.dtype.itemsize) for a in call.accesses
+                allocations = [
+                    (a.allocation.slot + first, a.allocation.offset + a.offset * a.allocation.dtype.itemsize)
+                    for a in call.accesses
                 ]
                 for block in blocks:
                     if block is not None:
-                        self.call(call.kernel, places, call.params, *block)
+                        self.call(call.kernel, allocations, call.params, *block)
         return [*outputs, *range(first + 2 + len(inputs), first + 2 + len(inputs) + len(variables))]
 
     def laid_at(self, base: int, kernel_words: Sequence[int]) -> Array:

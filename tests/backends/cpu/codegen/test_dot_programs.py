@@ -159,7 +159,7 @@ def test_weights_that_serve_lie_in_panels_of_pairs(inner: int, tmp_path: Path) -
             return [Planner(graph, 2).plan()]
         split = hoisted.split(graph)
         assert split is not None
-        return [Planner(part, 2).plan() for part in (split.preparation, split.main)]
+        return [Planner(part, 2).plan() for part in (split.hoisted_constants, split.main)]
 
     with switches.override(target=NEON_BF16.name, verify=True):
         (plain,), (before, main) = plans(panels=False), plans(panels=True)

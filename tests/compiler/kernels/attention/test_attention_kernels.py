@@ -135,8 +135,8 @@ def test_a_gradient_in_turns_is_that_of_all_keys_at_once(causal: bool, monkeypat
 
     whole = found()
     monkeypatch.setattr(attention_gradient, "WHOLE", 0)
-    for in_turns, at_once in zip(found(), whole, strict=True):
-        np.testing.assert_allclose(in_turns, at_once, 1e-12, 1e-13)
+    for by_k_blocks, at_once in zip(found(), whole, strict=True):
+        np.testing.assert_allclose(by_k_blocks, at_once, 1e-12, 1e-13)
 
 
 def test_gradients_that_nobody_reads_cost_no_output() -> None:
@@ -172,5 +172,5 @@ def test_nothing_is_copied_around_attention() -> None:
     calls = Traced(program, [x], rewrite=lambda graph: USUAL.run(graph)[0]).plan.calls
     assert sum(c.kernel.name.startswith("attention") for c in calls) == 2
     assert not [c for c in calls if c.kernel.name.startswith(("copy", "concat"))]
-    touched = [a.place for c in calls for a in c.accesses if c.kernel.name.startswith("map")]
+    touched = [a.allocation for c in calls for a in c.accesses if c.kernel.name.startswith("map")]
     assert max((p.size for p in touched), default=0) <= 2 * 6 * 3 * 16

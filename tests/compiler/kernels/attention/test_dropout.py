@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import ops
 from runnel.backends.interpreter import kernels as interpreter
+from runnel.compiler.kernels.allocations import Allocation, MemorySpace
 from runnel.compiler.kernels.attention import blocks as attention_blocks, dropout, gradient as attention_gradient
 from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, int64, uint32
@@ -101,8 +101,8 @@ def test_positions_of_two_words_give_the_same_bits(monkeypatch: pytest.MonkeyPat
 def test_a_row_that_crosses_into_the_next_word() -> None:
     """The positions of one row of 70 begin 30 before 2³², in the kernel's own statements as in the generator."""
     parts, j = Parts(), Var("j")
-    place = Place(Space.INPUT, uint32, 2, "key")
-    dropout_mask = dropout.DropoutMask(parts, (place, 0, 1), 0.5, float32, dropout.WORDS + 1, 1)
+    allocation = Allocation(MemorySpace.INPUT, uint32, 2, "key")
+    dropout_mask = dropout.DropoutMask(parts, (allocation, 0, 1), 0.5, float32, dropout.WORDS + 1, 1)
     begin = dropout.WORDS - 30
     parts.buffers.append(Buffer("o", bool_, "out"))
     store = Store("o", Index(((j, 1),)), dropout.DROPPED)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
+from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.kernels.attention import blocks as attention_blocks
-from runnel.compiler.kernels.places import Space
 from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.tables import reference
@@ -120,4 +120,4 @@ def test_what_is_written_is_known_before_the_run() -> None:
         plan = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(True)), args, threads=3).plan
         assert plan.threads == 3
         (call,) = plan.calls
-        assert any(a.writes and a.place.space is Space.OUTPUT for a in call.accesses)
+        assert any(a.writes and a.allocation.space is MemorySpace.OUTPUT for a in call.accesses)

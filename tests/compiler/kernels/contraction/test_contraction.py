@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import runnel as rn
 from runnel import ops
 from runnel.compiler.kernels import offsets
+from runnel.compiler.kernels.allocations import Call
 from runnel.compiler.kernels.offsets import OffsetTables
-from runnel.compiler.kernels.places import Call
 from runnel.compiler.kernels.result_axes import merged_stride
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification.footprint import footprints
@@ -21,7 +21,7 @@ from runnel.core.avals import row_major
 from runnel.core.dispatch import apply
 from runnel.loops.ir import Contract
 from runnel.ops.contraction import tensordot_p
-from runnel.ops.windows import windows
+from runnel.ops.im2col import im2col
 from tests.compiler.harness import Traced, same_bits
 from tests.compiler.test_plans import check, numbers
 
@@ -38,7 +38,7 @@ def product(x: Any, y: Any, axes: int) -> Any:
 
 def convolution(x: Any, w: Any, stride: int = 1) -> Any:
     """Channels last, with w[R, S, C, K]."""
-    return product(windows(x, w.shape[:2], (stride, stride), (1, 1)), w, 3)
+    return product(im2col(x, w.shape[:2], (stride, stride), (1, 1)), w, 3)
 
 
 def contracts(traced: Traced) -> list[tuple[Call, Contract]]:
@@ -61,8 +61,8 @@ def test_convolutions(
     x = numbers(batch, height, width, channels, seed=seed)
     w = numbers(taps, taps, channels, results, seed=seed + 1)
     bias = numbers(results, seed=seed + 2)
-    places = [(n - taps) // stride + 1 for n in (height, width)]
-    other = numbers(batch, results, *places, seed=seed + 3)
+    allocations = [(n - taps) // stride + 1 for n in (height, width)]
+    other = numbers(batch, results, *allocations, seed=seed + 3)
 
     def block(x: Any, w: Any, bias: Any, other: Any) -> tuple[Any, ...]:
         y = convolution(x, w, stride)
@@ -128,7 +128,7 @@ def test_equal_lists_are_one() -> None:
     x, w = numbers(2, 8, 8, 5), numbers(3, 3, 5, 5)
     v = numbers(3, 3, 5, 4)
     traced = Traced(lambda x, w, v: (convolution(x, w), convolution(x, v)), (x, w, v))
-    lists = [access.place for call, _ in contracts(traced) for access in call.accesses[2:4]]
+    lists = [access.allocation for call, _ in contracts(traced) for access in call.accesses[2:4]]
     assert len(lists) == 4
     assert len(set(lists)) == 2
 
@@ -143,9 +143,9 @@ def test_a_batch_size_changes_no_kernel() -> None:
 
 
 def test_offsets_too_large_for_a_list_are_copied_dense(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert OffsetTables().place((2, 3), (1 << 31, 1)) is None
-    assert OffsetTables().place((2, 3), ((1 << 31) - 3, 1)) is not None
-    assert OffsetTables().place((2, 3), (-(1 << 31), 1)) is not None
+    assert OffsetTables().allocation((2, 3), (1 << 31, 1)) is None
+    assert OffsetTables().allocation((2, 3), ((1 << 31) - 3, 1)) is not None
+    assert OffsetTables().allocation((2, 3), (-(1 << 31), 1)) is not None
     x, w = numbers(2, 6, 7, 5), numbers(3, 3, 5, 8)
     expected = convolution(x, w).numpy()
     monkeypatch.setattr(offsets, "_LIMITS", np.iinfo(np.int8))
@@ -168,9 +168,9 @@ def test_merged_strides_lead_to_the_same_elements(axes: list[tuple[int, int]]) -
         np.testing.assert_array_equal(flat, np.arange(flat.size) * stride)
     else:
         assert len(set(np.diff(flat).tolist())) > 1
-    place = OffsetTables().place(shape, strides)
-    assert place is not None and place.value is not None
-    np.testing.assert_array_equal(place.value, flat)
+    allocation = OffsetTables().allocation(shape, strides)
+    assert allocation is not None and allocation.value is not None
+    np.testing.assert_array_equal(allocation.value, flat)
     assert merged_stride(shape, row_major(shape)) == (1 if math.prod(shape) > 1 else 0)
 
 
@@ -179,10 +179,10 @@ def test_footprints_are_what_listed_operands_reach() -> None:
     traced = Traced(convolution, (x, w))
     ((call, _),) = contracts(traced)
     whole = np.arange(2 * 6 * 7 * 5).reshape(2, 6, 7, 5)
-    windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (1, 2)).reshape(2 * 4 * 5, -1)
+    im2col = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (1, 2)).reshape(2 * 4 * 5, -1)
     for rows in ((0, 40), (3, 11), (20, 21)):
         (footprint,) = [f for f in footprints(call, (*rows, 0, 8)) if f.buffer == "b0"]
-        touched = windows[slice(*rows)]
+        touched = im2col[slice(*rows)]
         assert footprint.contracted
         reached = np.concatenate([np.arange(begin, end) for begin, end in footprint.runs])
         np.testing.assert_array_equal(reached, (np.unique(touched)[:, None] * 4 + np.arange(4)).reshape(-1))

@@ -20,7 +20,7 @@ from runnel.compiler.schedule import partition, stops
 from runnel.compiler.schedule.loop_regions import Repeat
 from runnel.compiler.verification import verifier
 from runnel.core import switches
-from runnel.core.avals import Aval, aval, row_major
+from runnel.core.avals import ShapedArray, aval, row_major
 from runnel.core.dtypes import float32, float64, int64
 from runnel.core.errors import AxisError, RunnelError
 from runnel.graph import interpreter
@@ -44,7 +44,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switches.verify, "value", True)
 
 
-def graph_of(fn: Fn, avals: Sequence[Aval], name: str = "body") -> Graph:
+def graph_of(fn: Fn, avals: Sequence[ShapedArray], name: str = "body") -> Graph:
     """The graph of a function of tensors."""
     trace = tracing.Trace(tensors.serial_now())
     with tracing.activate(trace):
@@ -54,7 +54,7 @@ def graph_of(fn: Fn, avals: Sequence[Aval], name: str = "body") -> Graph:
     return Graph(nodes, outputs, {}, name)
 
 
-def several(op: Any, inputs: Sequence[Value], results: Sequence[Aval], **attrs: Any) -> list[Value]:
+def several(op: Any, inputs: Sequence[Value], results: Sequence[ShapedArray], **attrs: Any) -> list[Value]:
     """The results of a node."""
     return list(results_of(Node(op, tuple(inputs), attrs, tuple(results))))
 

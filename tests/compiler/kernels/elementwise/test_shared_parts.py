@@ -11,10 +11,10 @@ import pytest
 import runnel as rn
 from runnel.core import switches
 from runnel.core.dispatch import apply
-from runnel.core.tables import Op, infer, lower, reference
+from runnel.core.tables import Op, abstract_eval, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
-from runnel.loops.rules import Pointwise
+from runnel.loops.rules import Elementwise
 
 DEPTH = 80  # as many paths as 2 to this power
 
@@ -28,9 +28,9 @@ def doubled(avals: Any, x: Expr) -> Expr:
 @pytest.fixture
 def op() -> Iterator[Op]:
     op = Op("doubled_often", "x", f"x · 2^{DEPTH}.")
-    infer.register(op, lambda x: x)
+    abstract_eval.register(op, lambda x: x)
     reference.register(op, lambda x: x * x.dtype.type(2.0**DEPTH))
-    lower.register(op, Pointwise(doubled))
+    lower.register(op, Elementwise(doubled))
     yield op
     del Op.registry[op.name]
 

@@ -13,7 +13,7 @@ import runnel as rn
 from runnel import ops
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
-from runnel.compiler.kernels.places import Call, Space
+from runnel.compiler.kernels.allocations import Call, MemorySpace
 from runnel.ops.contiguity import contiguous
 from tests.backends.cpu.codegen.nest_harness import machine_code
 from tests.compiler.harness import Traced, same_bits
@@ -37,7 +37,7 @@ def order(*axes: int) -> Any:
 
 
 def in_blocks(call: Call) -> bool:
-    return any(a.place.space is Space.SCRATCH for a in call.accesses)
+    return any(a.allocation.space is MemorySpace.SCRATCH for a in call.accesses)
 
 
 def only_call(function: Any, *arrays: Array) -> Call:

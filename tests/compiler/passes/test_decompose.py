@@ -11,10 +11,10 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import nn, ops, optim
-from runnel.compiler.passes.expand import expand
+from runnel.compiler.passes.decompose import decompose
 from runnel.compiler.passes.sink_permutes import sink_permutes
 from runnel.core.dtypes import float32, int32, uint32
-from runnel.core.tables import Op, expand as table, infer, lower
+from runnel.core.tables import Op, abstract_eval, decompose as table, lower
 from runnel.graph import interpreter
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
@@ -44,10 +44,10 @@ def test_expanded_graphs_hold_nothing_to_expand() -> None:
     dx = op(Op.registry["convolution_input_gradient"], y, w, size=(6, 5), **attrs)
     pooled = op(Op.registry["max_pool"], dx, kernel=(2, 2), stride=(2, 2), padding=((0, 0), (0, 1)), dilation=(1, 1))
     before = graph([x, w], y, pooled)
-    after = expand(before)
+    after = decompose(before)
     verify(after)
     lowered = {n.op for n in after.values if n.op is not None}
-    assert all(op_name in lower for op_name in lowered) and expand(after) is after
+    assert all(op_name in lower for op_name in lowered) and decompose(after) is after
     rng = np.random.default_rng(0)
     values = [rng.integers(-3, 4, n.aval.shape).astype(np.float32) for n in before.inputs]  # sums of these are exact
     for old, new in zip(interpreter.run(before, values)[0], interpreter.run(after, values)[0], strict=True):
@@ -56,14 +56,14 @@ def test_expanded_graphs_hold_nothing_to_expand() -> None:
 
 def test_a_rule_may_leave_its_op_alone() -> None:
     doubled = Op("_doubled_in_a_test", "x", "x + x, for floats.")
-    infer.register(doubled, lambda x: x)
+    abstract_eval.register(doubled, lambda x: x)
     table.register(doubled, lambda x: ops.add(x, x) if x.dtype is float32 else None)
     try:
         x, i = argument(3), argument(3, dtype=int32)
-        after = expand(graph([x, i], op(doubled, x), op(doubled, i)))
+        after = decompose(graph([x, i], op(doubled, x), op(doubled, i)))
         assert [o.op for o in after.outputs] == [add_p, doubled]
     finally:
-        del Op.registry[doubled.name], infer._rules[doubled], table._rules[doubled]
+        del Op.registry[doubled.name], abstract_eval._rules[doubled], table._rules[doubled]
 
 
 # --- layouts ------------------------------------------------------------------------------------------------------

@@ -11,31 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, int64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
-from runnel.loops.rules import Buckets, BucketSums
+from runnel.core.tables import Op, abstract_eval, cost, lower, reference, vjp
+from runnel.loops.rules import CountingSort, SegmentSum
 from runnel.ops.arguments import Array, require_dtype
 from runnel.ops.family import NUMBERS
 
 # --- buckets ------------------------------------------------------------------------------------------------------
 
-buckets_p = Op(
-    "buckets",
+counting_sort_p = Op(
+    "counting_sort",
     "labels, *, rows",
     "Where the positions of each label begin, rows + 2 numbers of which the last counts nothing, then the positions of "
     "the labels in ascending order of label.",
 )
-lower.register(buckets_p, Buckets())
-vjp.register(buckets_p, lambda g, out, segment_ids, *, rows: (None,))
-cost.register(buckets_p, lambda segment_ids, *, rows: 2 * segment_ids.size + rows)
+lower.register(counting_sort_p, CountingSort())
+vjp.register(counting_sort_p, lambda g, out, segment_ids, *, rows: (None,))
+cost.register(counting_sort_p, lambda segment_ids, *, rows: 2 * segment_ids.size + rows)
 
 
-@infer.rule(buckets_p)
-def _buckets_infer(segment_ids: Aval, *, rows: int) -> Aval:
-    require_dtype("buckets", segment_ids.dtype, INTEGERS)
+@abstract_eval.rule(counting_sort_p)
+def _counting_sort_abstract_eval(segment_ids: ShapedArray, *, rows: int) -> ShapedArray:
+    require_dtype("counting_sort", segment_ids.dtype, INTEGERS)
     if segment_ids.ndim != 1 or rows < 1:
         raise ShapeError(
             f"[buckets] needs a vector of segment ids and at least one row; got {segment_ids.shape} and {rows}."
@@ -43,8 +43,8 @@ def _buckets_infer(segment_ids: Aval, *, rows: int) -> Aval:
     return aval((rows + 2 + segment_ids.size,), int64)
 
 
-@reference.rule(buckets_p)
-def _buckets_reference(segment_ids: Any, *, rows: int) -> Any:
+@reference.rule(counting_sort_p)
+def _counting_sort_reference(segment_ids: Any, *, rows: int) -> Any:
     clipped = np.clip(segment_ids, 0, rows - 1).astype(np.int64)
     begins = np.searchsorted(np.sort(clipped), np.arange(rows + 1))
     return np.concatenate([begins, begins[-1:], np.argsort(clipped, kind="stable")]).astype(np.int64)
@@ -52,20 +52,22 @@ def _buckets_reference(segment_ids: Any, *, rows: int) -> Any:
 
 # --- sums of buckets ----------------------------------------------------------------------------------------------
 
-bucket_sums_p = Op(
-    "bucket_sums",
+segment_sum_p = Op(
+    "segment_sums",
     "table, labels, updates, *, shape",
     "Row v of shape is the sum of the updates in bucket v of the table, which is buckets(labels).",
 )
-lower.register(bucket_sums_p, BucketSums())
-cost.register(bucket_sums_p, lambda table, segment_ids, updates, *, shape: updates.size)
+lower.register(segment_sum_p, SegmentSum())
+cost.register(segment_sum_p, lambda table, segment_ids, updates, *, shape: updates.size)
 
 
-@infer.rule(bucket_sums_p)
-def _sums_infer(table: Aval, segment_ids: Aval, updates: Aval, *, shape: Shape) -> Aval:
-    require_dtype("bucket_sums", table.dtype, (int64,))
-    require_dtype("bucket_sums", segment_ids.dtype, INTEGERS)
-    require_dtype("bucket_sums", updates.dtype, NUMBERS)
+@abstract_eval.rule(segment_sum_p)
+def _sums_abstract_eval(
+    table: ShapedArray, segment_ids: ShapedArray, updates: ShapedArray, *, shape: Shape
+) -> ShapedArray:
+    require_dtype("segment_sums", table.dtype, (int64,))
+    require_dtype("segment_sums", segment_ids.dtype, INTEGERS)
+    require_dtype("segment_sums", updates.dtype, NUMBERS)
     count = updates.shape[0] if updates.ndim else -1
     if (
         not shape
@@ -74,13 +76,13 @@ def _sums_infer(table: Aval, segment_ids: Aval, updates: Aval, *, shape: Shape) 
         or segment_ids.size != count
     ):
         raise ShapeError(
-            f"[bucket_sums] a table of shape {table.shape}, segment ids of shape {segment_ids.shape} and updates of "
+            f"[segment_sums] a table of shape {table.shape}, segment ids of shape {segment_ids.shape} and updates of "
             f"shape {updates.shape} do not fit the shape {shape}."
         )
     return aval(shape, updates.dtype)
 
 
-@reference.rule(bucket_sums_p)
+@reference.rule(segment_sum_p)
 def _sums_reference(table: Any, segment_ids: Any, updates: Any, *, shape: Shape) -> Any:
     result = np.zeros(shape, updates.dtype)
     rows, count = shape[0], len(updates)
@@ -91,6 +93,6 @@ def _sums_reference(table: Any, segment_ids: Any, updates: Any, *, shape: Shape)
     return result
 
 
-def bucket_sums(segment_ids: Array, updates: Array, shape: Shape) -> Array:
+def segment_sums(segment_ids: Array, updates: Array, shape: Shape) -> Array:
     """Zeros of ``shape`` to which ``updates[i]`` is added at row ``labels[i]``."""
-    return apply(bucket_sums_p, apply(buckets_p, segment_ids, rows=shape[0]), segment_ids, updates, shape=shape)
+    return apply(segment_sum_p, apply(counting_sort_p, segment_ids, rows=shape[0]), segment_ids, updates, shape=shape)

@@ -22,7 +22,7 @@ GRAIN = 16  # columns are split at whole vectors
 GUESSED = 3.0  # most units per counted operation where trip counts are known only at run time
 
 
-class Space(enum.Enum):
+class MemorySpace(enum.Enum):
     """The kinds of memory of a program."""
 
     ARENA = "arena"  # planned, shared by values that are not alive at the same time
@@ -34,10 +34,10 @@ class Space(enum.Enum):
 
 
 @record(frozen=False, eq=False)
-class Place:
+class Allocation:
     """A dense block of memory for one value. ``slot`` and ``offset`` (bytes) are set by the memory plan."""
 
-    space: Space
+    space: MemorySpace
     dtype: DType
     size: int
     label: str
@@ -52,15 +52,15 @@ class Place:
         return self.size * self.dtype.itemsize
 
 
-BufferView = tuple[Place, int, Shape]  # memory, offset of the first element, strides in elements
+BufferView = tuple[Allocation, int, Shape]  # memory, offset of the first element, strides in elements
 
 
 @record(frozen=False, eq=False)
-class Access:
+class BufferAccess:
     """One buffer of a kernel: its place, its first element, and its steps along the kernel's two partitioned axes (rows
     i, columns j), which determine what each thread accesses. A step of None is unknown: the whole place."""
 
-    place: Place
+    allocation: Allocation
     writes: bool
     offset: int  # elements
     row_step: int | None
@@ -73,7 +73,7 @@ class Access:
 
     @property
     def nbytes(self) -> int:
-        return self.place.nbytes if self.extent is None else self.extent * self.place.dtype.itemsize
+        return self.allocation.nbytes if self.extent is None else self.extent * self.allocation.dtype.itemsize
 
     def reached(self, block: Block, share: float) -> int:
         """Bytes from the first to the last that ``block``, a ``share`` of the call, accesses; with unknown steps that
@@ -84,7 +84,7 @@ class Access:
         inner = self.before + self.span
         whole = (i1 - i0 - 1) * abs(self.row_step) + (j1 - j0 - 1) * abs(self.column_step) + inner
         points = (i1 - i0 if self.row_step else 1) * (j1 - j0 if self.column_step else 1) * inner
-        return max(min(self.nbytes, min(whole, points) * self.place.dtype.itemsize), 0)
+        return max(min(self.nbytes, min(whole, points) * self.allocation.dtype.itemsize), 0)
 
 
 class Hull(NamedTuple):
@@ -105,7 +105,7 @@ class Call:
     """A kernel with its arguments: one step of a program, before it is partitioned among threads."""
 
     kernel: Kernel
-    accesses: list[Access]  # in the order of kernel.buffers
+    accesses: list[BufferAccess]  # in the order of kernel.buffers
     params: list[int]
     rows: int
     columns: int
@@ -142,9 +142,9 @@ class Call:
     def work(self, block: Block | None = None) -> Work:
         """The work of ``block`` (None: all). Guesses are limited in proportion to ``flops``."""
         tables = {
-            b.name: a.place.value
+            b.name: a.allocation.value
             for b, a in zip(self.kernel.buffers, self.accesses, strict=True)
-            if a.place.value is not None
+            if a.allocation.value is not None
         }
         work = count(self.kernel, self.params, self._whole if block is None else block, tables)
         if work.guessed:
@@ -156,18 +156,18 @@ class Call:
 
     def traffic(self, work: Work, block: Block | None = None) -> tuple[int, int]:
         """Bytes that ``block`` reads and writes; a place of several buffers counts once."""
-        read: dict[tuple[Place, int], int] = {}
-        written: dict[tuple[Place, int], int] = {}
+        read: dict[tuple[Allocation, int], int] = {}
+        written: dict[tuple[Allocation, int], int] = {}
         share = self._share(block)
         whole = self._whole if block is None else block
         for buffer, access in zip(self.kernel.buffers, self.accesses, strict=True):
-            if access.place.space is Space.SCRATCH:
+            if access.allocation.space is MemorySpace.SCRATCH:
                 continue
             nbytes = access.reached(whole, share)
-            nbytes = int(min(nbytes, work.touched.get(buffer.name, math.inf) * access.place.dtype.itemsize))
+            nbytes = int(min(nbytes, work.touched.get(buffer.name, math.inf) * access.allocation.dtype.itemsize))
             for is_accessed, bytes_of in ((buffer.mode != "out", read), (buffer.mode != "in", written)):
                 if is_accessed:
-                    key = (access.place, 0 if nbytes == access.nbytes else access.offset)
+                    key = (access.allocation, 0 if nbytes == access.nbytes else access.offset)
                     bytes_of[key] = max(bytes_of.get(key, 0), nbytes)
         return sum(read.values()), sum(written.values())
 

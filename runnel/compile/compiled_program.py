@@ -16,7 +16,7 @@ from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.tensor.tensor import Tensor, from_numpy
 
 
-class Native:
+class CompiledProgram:
     """The program of a :class:`Capture`, bound to its Variables."""
 
     def __init__(self, captured: Capture, choices: Choices = NO_CHOICES) -> None:
@@ -29,11 +29,15 @@ class Native:
             context.on(captured.device),
             choices.stored(disk_cache),
         )
-        self.program, self.preparation, self.recipe = compiled.program, compiled.preparation, compiled.recipe
+        self.program, self.hoisted_constants, self.recipe = (
+            compiled.program,
+            compiled.hoisted_constants,
+            compiled.recipe,
+        )
         sources = captured.sources
         numbers = [i for i, source in enumerate(sources) if source.origin in (InputOrigin.NUMBER, InputOrigin.GETTER)]
         self.binding = Binding(
-            self.program, captured.bound_variables, captured.written, len(sources), numbers, self.preparation
+            self.program, captured.bound_variables, captured.written, len(sources), numbers, self.hoisted_constants
         )
 
     @property

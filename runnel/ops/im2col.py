@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
@@ -19,14 +19,14 @@ from runnel.ops.padding import embedded_in_zeros
 from runnel.ops.pieces import narrow, slice_p
 from runnel.ops.views import AxisMap, Leading, permute, squeeze
 
-windows_p = Op(
-    "windows",
+im2col_p = Op(
+    "im2col",
     "x, *, kernel, stride, dilation",
     "x[N, *sizes, C] as [N, *positions, *kernel, C]: element stride·i + dilation·tap along each spatial axis.",
 )
-jvp.register(windows_p, linear(windows_p))
-axes.register(windows_p, Leading())
-cost.register(windows_p, lambda x, *, kernel, stride, dilation: 0)
+jvp.register(im2col_p, linear(im2col_p))
+axes.register(im2col_p, Leading())
+cost.register(im2col_p, lambda x, *, kernel, stride, dilation: 0)
 
 
 def effective_size(extent: int, dilation: int) -> int:
@@ -39,8 +39,8 @@ def positions_along(size: int, extent: int, stride: int, dilation: int) -> int:
     return max((size - effective_size(extent, dilation)) // stride + 1, 0)
 
 
-@infer.rule(windows_p)
-def _windows_infer(x: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) -> Aval:
+@abstract_eval.rule(im2col_p)
+def _im2col_abstract_eval(x: ShapedArray, *, kernel: Shape, stride: Shape, dilation: Shape) -> ShapedArray:
     if (
         not len(kernel) == len(stride) == len(dilation) == x.ndim - 2
         or min((*kernel, *stride, *dilation), default=1) < 1
@@ -53,8 +53,8 @@ def _windows_infer(x: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) ->
     return aval((x.shape[0], *count, *kernel, x.shape[-1]), x.dtype)
 
 
-@reference.rule(windows_p)
-def _windows_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape) -> Any:
+@reference.rule(im2col_p)
+def _im2col_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape) -> Any:
     spatial = len(kernel)
     for axis, (extent, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True), 1):
         count = positions_along(x.shape[axis], extent, step, gap)
@@ -66,7 +66,9 @@ def _windows_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape)
     return x
 
 
-def _windows_map(aval_in: Aval, aval_out: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) -> list[AxisMap]:
+def _im2col_map(
+    aval_in: ShapedArray, aval_out: ShapedArray, *, kernel: Shape, stride: Shape, dilation: Shape
+) -> list[AxisMap]:
     spatial = len(kernel)
     middle: list[AxisMap] = [
         (0, ((1 + i, step), (1 + spatial + i, gap))) for i, (step, gap) in enumerate(zip(stride, dilation, strict=True))
@@ -74,17 +76,17 @@ def _windows_map(aval_in: Aval, aval_out: Aval, *, kernel: Shape, stride: Shape,
     return [(0, ((0, 1),)), *middle, (0, ((1 + 2 * spatial, 1),))]
 
 
-lower.register(windows_p, View(_windows_map))
+lower.register(im2col_p, View(_im2col_map))
 
 
-@vjp.rule(windows_p)
-def _windows_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Array]:
+@vjp.rule(im2col_p)
+def _im2col_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Array]:
     """Overlapping sums, axis by axis: each tap's slice of ``g`` laid where it came from."""
     for i in reversed(range(len(kernel))):
-        taps_axis, axis = len(kernel) + 1 + i, 1 + i
+        kernel_axis, axis = len(kernel) + 1 + i, 1 + i
         placed: list[Array] = []
         for tap in range(kernel[i]):
-            piece = squeeze(narrow(g, taps_axis, tap, 1), taps_axis)
+            piece = squeeze(narrow(g, kernel_axis, tap, 1), kernel_axis)
             whole = (*piece.shape[:axis], x.shape[axis], *piece.shape[axis + 1 :])
             starts, steps = [0] * piece.ndim, [1] * piece.ndim
             starts[axis], steps[axis] = tap * dilation[i], stride[i]
@@ -93,9 +95,9 @@ def _windows_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape
     return (g,)
 
 
-def windows(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
+def im2col(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
     """[N, *positions, *kernel, C] for channels-last ``x``: no memory is touched."""
-    return apply(windows_p, x, kernel=kernel, stride=stride, dilation=dilation)
+    return apply(im2col_p, x, kernel=kernel, stride=stride, dilation=dilation)
 
 
 def channels_last(x: Array) -> Array:
@@ -108,7 +110,7 @@ def channels_first(x: Array) -> Array:
     return permute(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
-def tap_slices(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> list[Array]:
+def kernel_slices(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> list[Array]:
     """For each tap of the kernel, in row-major order, what it sees at all positions of channels-last ``x``: views."""
     count = tuple(positions_along(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
     sizes, steps = (x.shape[0], *count, x.shape[-1]), (1, *stride, 1)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
+from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call
 from runnel.compiler.kernels.indexing.clamping import clamped
 from runnel.compiler.kernels.naming import named
-from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core.dtypes import DType, int64
 from runnel.core.records import record
 from runnel.graph.node import Value
@@ -43,7 +43,7 @@ def _row(table: str, index: Expr, offset: Stride) -> Load:
     return Load(table, Index((), offset, ((index, 1),)), int64)
 
 
-def sort(node: Value, labels: tuple[Place, int], result: Place) -> Call:
+def sort(node: Value, labels: tuple[Allocation, int], result: Allocation) -> Call:
     """Count each label, two positions further on; prefix sum; store each position at the next slot of its label."""
     rows, count = node.attrs["rows"], node.inputs[0].aval.size
     params = tuple(Param(f"p{k}") for k in range(6))
@@ -72,8 +72,8 @@ def sort(node: Value, labels: tuple[Place, int], result: Place) -> Call:
     whole = For(Var("once"), RangeBound.I0, RangeBound.I1, "seq", body)
     buffers = (ir.Buffer("b0", node.inputs[0].aval.dtype, "in"), ir.Buffer("b1", int64, "inout"))
     kernel = named("buckets", buffers, params, (whole,))
-    place, offset = labels
-    accesses = [Access(place, False, offset, None, None, 0), Access(result, True, 0, None, None, 0)]
+    allocation, offset = labels
+    accesses = [BufferAccess(allocation, False, offset, None, None, 0), BufferAccess(result, True, 0, None, None, 0)]
     values = [count, rows + 2, rows + 1, rows - 1, rows + 2, max(count - 1, 0)]
     return Call(kernel, accesses, values, 1, 1, "", float(2 * count + rows), [node])
 
@@ -112,7 +112,7 @@ class Bucket:
         return [Acc(name, "sum", self.dtype), For(k, 0, self.length, "seq", body)]
 
 
-def sums(node: Value, table: tuple[Place, int], updates: tuple[Place, int], result: Place) -> Call:
+def sums(node: Value, table: tuple[Allocation, int], updates: tuple[Allocation, int], result: Allocation) -> Call:
     """The sums as a standalone kernel, over dense updates."""
     rows, count = node.aval.shape[0], node.inputs[2].aval.shape[0]
     columns = math.prod(node.aval.shape[1:])
@@ -126,11 +126,11 @@ def sums(node: Value, table: tuple[Place, int], updates: tuple[Place, int], resu
     )  # fmt: skip
     whole = For(row, RangeBound.I0, RangeBound.I1, "seq", (*bucket.begin(row), summed))
     buffers = (ir.Buffer("b0", int64, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "out"))
-    kernel = named("bucket_sums", buffers, params, (whole,))
+    kernel = named("segment_sums", buffers, params, (whole,))
     accesses = [
-        Access(table[0], False, table[1], None, None, 0),
-        Access(updates[0], False, updates[1], None, None, 0),
-        Access(result, True, 0, columns, 1, 1),
+        BufferAccess(table[0], False, table[1], None, None, 0),
+        BufferAccess(updates[0], False, updates[1], None, None, 0),
+        BufferAccess(result, True, 0, columns, 1, 1),
     ]
     values = [count, max(count - 1, 0), rows + 2, columns]
     return Call(kernel, accesses, values, rows, columns, "both", float(count * columns), [node])

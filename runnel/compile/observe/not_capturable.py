@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Refused(BaseException):
+class NotCapturable(BaseException):
     """Why, in one sentence, and at which line of the user's. No Exception: a function's ``except`` must not stop it."""
 
     def __init__(
