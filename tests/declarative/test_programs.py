@@ -51,6 +51,30 @@ def test_independent_branches_run_on_all_threads_and_wait_for_nothing() -> None:
     assert [t.numpy().tobytes() for t in together] == [t.numpy().tobytes() for t in alone]
 
 
+@pytest.mark.suite
+def test_independent_branches_of_small_kernels_run_whole_on_threads_of_their_own() -> None:
+    """In the timeline the two chains of products begin together, each on one thread; what joins them waits."""
+    x, v, w = (dg.placeholder(shape=(32, 32), name=name) for name in "xvw")
+    chains = []
+    for weight in (v, w):
+        chain = x
+        for _ in range(10):
+            chain = rn.tanh(chain @ weight)
+        chains.append(chain)
+    both = (chains[0] - chains[1]).sum(0)
+    feeds = {t: rng().standard_normal((32, 32)).astype(np.float32) for t in (x, v, w)}
+    session = dg.Session()
+    with switches.override(num_threads=2, verify=True):
+        seen = session.program(both, feeds)
+        bars = [bar for bar in timeline.events(seen.plan, seen.measure()) if bar["ph"] == "X"]
+        together = session.run(both, feeds)
+    first, other = ([bar for bar in bars if bar["tid"] == thread] for thread in (0, 1))
+    assert first[0]["ts"] == other[0]["ts"] == 0 and {bar["name"] for bar in other} == {"matmul tanh"}
+    assert min(len(first), len(other)) >= 9
+    with switches.override(num_threads=1):
+        assert session.run(both, feeds).numpy().tobytes() == together.numpy().tobytes()
+
+
 def test_gradients_that_nobody_asked_for_are_not_computed() -> None:
     """A step of a convolution has two products, forwards and for the filters; one for the images comes on demand."""
     x, k = dg.placeholder(shape=(2, 3, 8, 8)), dg.Variable(np.ones((4, 3, 5, 5), np.float32))
