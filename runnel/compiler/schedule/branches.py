@@ -75,12 +75,12 @@ def _serial_runs(
     """Ranges of calls outside of loops that the first thread computes alone. They do not reach over the commit point,
     at which threads wait for one another; and checks of bounds stay where they are, so the first fault is the one
     reported."""
-    seal = stops.commit_point(calls) if stops.is_long(calls) else len(calls)
+    commit_point = stops.commit_point(calls) if stops.is_long(calls) else len(calls)
     begin = 0
     for item in sequence(0, len(calls), regions):
         at, end = (item, item + 1) if isinstance(item, int) else (item.begin, item.end)
         is_serial = isinstance(item, int) and not calls[item].checks and not any(blocks[item][1:])
-        if is_serial and at != seal:
+        if is_serial and at != commit_point:
             continue
         yield range(begin, at)
         begin = at if is_serial else end

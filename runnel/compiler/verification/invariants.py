@@ -61,7 +61,7 @@ def check_calls(calls: Sequence[Call]) -> None:
             if access.allocation.space is MemorySpace.ARENA and access.allocation.size:
                 if buffer.mode == "in" and access.allocation not in written:
                     raise VerifierError(
-                        f"Plan: kernel '{call.kernel.name}' reads '{access.allocation.label}' before any kernel "
+                        f"Plan: kernel '{call.kernel.name}' reads '{access.allocation.label}' before anything "
                         "writes it."
                     )
                 if buffer.mode != "in":

@@ -105,7 +105,7 @@ class Steps:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_a_request_from_before_the_run_stops_it_before_the_seal(kernels: dict[str, int], threads: int) -> None:
+def test_a_request_from_before_the_run_stops_it_before_the_commit_point(kernels: dict[str, int], threads: int) -> None:
     steps = Steps(kernels, threads)
     run = steps.launch()
     run.cancel()
@@ -117,7 +117,7 @@ def test_a_request_from_before_the_run_stops_it_before_the_seal(kernels: dict[st
 
 @pytest.mark.parametrize(("threads", "who"), [(1, 0), (2, 0), (2, 1), (4, 0), (4, 3)])
 @pytest.mark.parametrize("place", range(4))
-def test_a_request_before_the_seal_stops_all_or_none(
+def test_a_request_before_the_commit_point_stops_all_or_none(
     kernels: dict[str, int], threads: int, who: int, place: int
 ) -> None:
     steps = Steps(kernels, threads)
@@ -145,7 +145,7 @@ def test_a_request_after_the_seal_is_too_late(kernels: dict[str, int], threads: 
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_a_fault_before_the_seal_changes_nothing(kernels: dict[str, int], threads: int) -> None:
+def test_a_fault_before_the_commit_point_changes_nothing(kernels: dict[str, int], threads: int) -> None:
     steps = Steps(kernels, threads)
     steps.before[-1].insert(3, (kernels["fail"], 0, 7))
     run = steps.launch()

@@ -162,7 +162,7 @@ def test_dtypes_of_places_and_buffers_agree():
     plan = Traced(lambda x: ops.exp(x), (numbers(9, 9),)).plan
     half = Traced(lambda x: x + 1.0, (ops.cast(numbers(9, 9), "float16"),)).plan
     plan.calls[0].accesses[0].allocation = half.inputs[0]
-    refused(plan, "to a place of float16")
+    refused(plan, "to one of float16")
 
 
 def test_kernels_are_verified_too():
