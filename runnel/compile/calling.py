@@ -179,7 +179,9 @@ class CallWriter:
                 self.addresses[first + i] = f"R + {joint[i]}"
             elif nbytes <= CELL:
                 lines += [
-                    f"if not S.room: S.slab = allocate_slab({CELL * CELLS}); S.room = {CELLS}",
+                    # The former slab does not end before a cell is taken, since that would run other code.
+                    f"if not S.room: slab = allocate_slab({CELL * CELLS}); "
+                    f"slab, S.slab = S.slab, slab; S.room = {CELLS}",
                     f"S.room = n{i} = S.room - 1",
                     f"s{i} = S.slab",
                 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from runnel.core.errors import VerifierError
+from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph, topological
 from runnel.graph.node import Node, Result, Value, applied, results_of
 
@@ -60,7 +61,12 @@ def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
     known = rewriter.known
     for value in graph.values:
         if value not in known:
-            known[value] = visit(rewriter.keep(value))
+            known[value] = new = visit(rewriter.keep(value))
+            if not isinstance(new, Value):
+                raise VerifierError(
+                    f"Graph '{graph.name}': a value stands for {value!r}, itself or another one; "
+                    f"received {short_repr(new)}."
+                )
     return rewriter.graph(graph)
 
 

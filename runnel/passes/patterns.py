@@ -9,10 +9,16 @@ one and the same value at all places.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from runnel.compiler.passes.simplify import is_filled
+from runnel.core.dtypes import DType, bool_
 from runnel.core.errors import PassError
 from runnel.core.showing import short_repr
 from runnel.core.tables import Op
@@ -112,7 +118,20 @@ def constant(name: str = "") -> Pattern:
 
 def number(value: float, name: str = "") -> Pattern:
     """A constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or broadcast."""
-    return _Where(name, lambda candidate: is_filled(candidate, value))
+    if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > sys.float_info.max):
+        raise PassError(f"[passes] number() takes a number within the range of floats; received {short_repr(value)}.")
+    return _Where(name, lambda candidate: _has(candidate.aval.dtype, value) and is_filled(candidate, value))
+
+
+def _has(dtype: DType, value: float) -> bool:
+    """Whether ``dtype`` has the number: rounded if it has fractions, else exactly."""
+    if dtype.is_inexact:
+        with np.errstate(over="ignore"):
+            return bool(np.isinf(np.asarray(value, dtype.numpy)) == math.isinf(value))
+    if not float(value).is_integer():
+        return False
+    limits = None if dtype is bool_ else np.iinfo(dtype.numpy)
+    return value in (0, 1) if limits is None else bool(limits.min <= value <= limits.max)
 
 
 def applied(

@@ -41,6 +41,11 @@ class Written(Decomposing, ArrayMethods[Any]):
             raise PassError(f"[passes] {self.value!r} is made by no op, which could be applied again.")
         return operands[0].apply_op(self.value.op, operands, {**self.value.attrs, **attrs})
 
+    def update(self, name: str, change: Callable[[Any], Any]) -> Any:
+        raise PassError(
+            f"[passes] {name} would change {self.value!r}, and values of a graph never change; write {name[:-1]}."
+        )
+
     def read(self) -> Written:
         return self
 

@@ -88,7 +88,8 @@ class Running:
     def run(self, tensors: tuple[Operand, ...]) -> Placed:
         if self._is_small:
             if not self._free:
-                self._slab = self._allocate_slab(CELL * CELLS)
+                slab = self._allocate_slab(CELL * CELLS)
+                slab, self._slab = self._slab, slab  # the former slab does not end here: that would run other code
                 self._free = CELLS
             self._free = cell = self._free - 1  # nothing is called up to the next line, so no other thread has it
             storage = self._slab

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.errors import ArgumentError, StateError
+from runnel.core.pytree import flatten, unflatten
+from runnel.core.showing import short_repr
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import Generator, get_rng_state, set_rng_state
@@ -35,12 +37,15 @@ def pair(batch: Any) -> tuple[Any, Any]:
     )
 
 
-def as_batch(split: Split, batch: Any) -> Batch:
-    """A batch of a data loader, with tensors in the places of arrays."""
-    inputs, target = split(batch)
-    given = inputs if isinstance(inputs, tuple) else (inputs,)
-    tensors = tuple(as_tensors(x) for x in given)
-    return Batch(tensors, as_tensors(target), _size(tensors))
+def as_batch(split: Split, batch: Any, copies: bool = False) -> Batch:
+    """A batch of a data loader, with tensors in the places of arrays; they share memory with these, unless ``copies``:
+    data may write each batch into the same arrays."""
+    parts = split(batch)
+    if not (isinstance(parts, tuple) and len(parts) == 2):
+        raise ArgumentError(f"[Trainer] split gives (inputs, target) of a batch; received {short_repr(parts)}.")
+    inputs, target = parts
+    tensors = tuple(as_tensors(x, copies) for x in (inputs if type(inputs) is tuple else (inputs,)))
+    return Batch(tensors, as_tensors(target, copies), _size(tensors))
 
 
 def as_inputs(split: Split, batch: Any) -> Batch:
@@ -52,26 +57,23 @@ def as_inputs(split: Split, batch: Any) -> Batch:
     return as_batch(split, batch)._replace(target=None)
 
 
-def as_tensors(value: Any) -> Any:
-    """The same structure with tensors in the places of arrays."""
-    if isinstance(value, np.ndarray):
-        return asarray(value, copy=False) if value.flags.c_contiguous else asarray(value)
-    if isinstance(value, ArrayMethods) or value is None:
-        return value
-    if isinstance(value, Mapping):
-        return {key: as_tensors(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(as_tensors(item) for item in value)
-    return asarray(value) if isinstance(value, int | float | np.generic) else value
+def as_tensors(value: Any, copies: bool = False) -> Any:
+    """The same structure with tensors in the places of arrays. Other mappings become dicts."""
+    leaves, structure = flatten(value)
+    return unflatten(structure, [_as_tensor(leaf, copies) for leaf in leaves])
+
+
+def _as_tensor(leaf: Any, copies: bool) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return asarray(leaf) if copies or not leaf.flags.c_contiguous else asarray(leaf, copy=False)
+    if isinstance(leaf, Mapping):
+        return {key: as_tensors(item, copies) for key, item in leaf.items()}
+    return asarray(leaf) if isinstance(leaf, int | float | np.generic) else leaf
 
 
 def _size(inputs: tuple[Any, ...]) -> int:
-    for value in inputs:
-        leaves = list(value.values()) if isinstance(value, Mapping) else [value]
-        for leaf in leaves:
-            if isinstance(leaf, ArrayMethods) and leaf.ndim:
-                return int(leaf.shape[0])
-    return 1
+    sizes = (int(x.shape[0]) for x in flatten(inputs)[0] if isinstance(x, ArrayMethods) and x.ndim)
+    return next(sizes, 1)
 
 
 def require_batches(name: str, data: Any) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
 from runnel.compile.compiled import compile
+from runnel.core.pytree import flatten, unflatten
 from runnel.nn.module import Module
 from runnel.nn.utils.clipping import clip_grad_norm_, clip_grad_value_
 from runnel.optim.optimizer import Optimizer
@@ -64,9 +65,13 @@ class Steps:
             with no_grad():
                 return model(*inputs)
 
+        self._made_of = model, loss, optimizer, clip_norm, clip_value, has_output, compiled
         wrap: Callable[[Any], Any] = compile if compiled else _as_it_is
         self.train, self.backward, self.update = wrap(train), wrap(backward), wrap(update)
         self.evaluate, self.predict = wrap(evaluate), wrap(predict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Steps, self._made_of  # functions of the copy's own: those of the original train its model
 
 
 def _as_it_is(function: Any) -> Any:
@@ -86,9 +91,6 @@ def _clipping(optimizer: Optimizer, clip_norm: float | None, clip_value: float |
 
 
 def detached(output: Any) -> Any:
-    """Tensors without their tape, in tuples, lists and dicts, too."""
-    if isinstance(output, Mapping):
-        return {key: detached(item) for key, item in output.items()}
-    if isinstance(output, list | tuple):
-        return [detached(item) for item in output]
-    return output.detach()
+    """The same structure with tensors that have no tape."""
+    leaves, structure = flatten(output)
+    return unflatten(structure, [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves])

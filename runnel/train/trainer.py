@@ -9,7 +9,10 @@ import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from runnel.core.errors import ArgumentError, NonFiniteError, StateError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
@@ -91,8 +94,11 @@ class Trainer:
             raise ArgumentError(f"[Trainer] accumulate is 1 or more; received {accumulate!r}.")
         if schedule_every == "step" and isinstance(scheduler, ReduceLROnPlateau):
             raise ArgumentError("[Trainer] ReduceLROnPlateau looks at figures of epochs; leave schedule_every out.")
+        if not isinstance(callbacks, Sequence):
+            raise ArgumentError(f"[Trainer] callbacks is a list of Callbacks; received {type(callbacks).__name__}.")
         for callback in callbacks:
             _require("each of callbacks", callback, Callback)
+        _require_own_parameters(optimizer, [part for part in (model, loss) if isinstance(part, Module)])
         self.model = model
         self.optimizer = optimizer
         self.scheduler = scheduler
@@ -112,6 +118,11 @@ class Trainer:
         self._pass: Pass | None = None  # the one that training is in
         self._pass_state: Mapping[str, Any] | None = None  # where the next one begins, if it continues another one
         self._step_loss = math.nan
+        self._is_fitting = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy goes through the data by itself: from where this one stands, as a state that was loaded does."""
+        return {**self.__dict__, "_pass": None, "_pass_state": self._position(), "_is_fitting": False}
 
     # Training ---------------------------------------------------------------------------------------------------------
 
@@ -140,6 +151,10 @@ class Trainer:
                 stops at once.
             StateError, FileError: ``resume`` does not fit, or cannot be read. The training is as it was.
         """
+        if self._is_fitting:
+            raise StateError("[fit] this training is running, and a callback or another thread calls fit() again.")
+        if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
+            raise ArgumentError(f"[fit] epochs is a whole number from 0 on; received {short_repr(epochs)}.")
         require_batches("fit", data)
         if validation is not None:
             require_batches("fit", validation)
@@ -148,6 +163,7 @@ class Trainer:
             if state is not None:
                 self.load_state_dict(state)
         self._go_on_in(data)
+        self._is_fitting = True
         try:
             with Interruption() as interruption:
                 for callback in self.callbacks:
@@ -159,6 +175,7 @@ class Trainer:
             self._go_on_in(None)  # an iterator that has raised gives nothing more
             raise
         finally:
+            self._is_fitting = False
             for callback in self.callbacks:
                 callback.on_fit_end(self)
         return self.history
@@ -166,8 +183,20 @@ class Trainer:
     def _go_on_in(self, data: Iterable[Any] | None) -> None:
         """Leave a pass over other data: one that has begun is continued by its place."""
         if self._pass is not None and self._pass.data is not data:
-            self._pass_state = self._pass.state_dict() if self._pass.count else None
+            self._pass_state = self._position()
             self._pass = None
+
+    def _position(self) -> Mapping[str, Any] | None:
+        """Where the pass stands that has begun, if one has."""
+        if self._pass is None:
+            return self._pass_state
+        return self._pass.state_dict() if self._pass.count else None
+
+    def begin_epoch_anew(self) -> None:
+        """Forget the place in the data and the figures of an epoch that is not complete: the next step is its first."""
+        self._pass = self._pass_state = None
+        for metric in (self._loss, *self.metrics.values()):
+            metric.reset()
 
     def stop(self, reason: str) -> None:
         """End ``fit`` after the current step or epoch; ``reason`` is kept in ``stopped``."""
@@ -185,9 +214,8 @@ class Trainer:
                 callback.on_epoch_start(self)
         with self._progress(f"epoch {self.epochs + 1}/{epochs}", data) as bar:
             bar.done = self._pass.count
-            while batches := [as_batch(self.split, b) for b in itertools.islice(self._pass, self.accumulate)]:
-                self._step(batches)
-                bar.advance(len(batches), self._note())
+            while count := self._next_step(self._pass):
+                bar.advance(count, self._note())
                 self._answer(interruption)
                 if self.stopped:
                     return
@@ -205,11 +233,24 @@ class Trainer:
                 self.scheduler.step()
         self.history.append(logs)
         self.epochs += 1
+        self.begin_epoch_anew()
         self._pass = Pass(data)
-        for metric in (self._loss, *self.metrics.values()):
-            metric.reset()
         for callback in self.callbacks:
             callback.on_epoch_end(self, logs)
+
+    def _next_step(self, batches: Pass) -> int:
+        """Take the batches of a step and make it; gives how many they are. If it is not made, they come again."""
+        count, steps = batches.count, self.steps
+        try:
+            several = self.accumulate > 1
+            taken = [as_batch(self.split, batch, several) for batch in itertools.islice(batches, self.accumulate)]
+            if taken:
+                self._step(taken)
+        except Exception:
+            if self.steps == steps:
+                batches.give_back(batches.count - count)
+            raise
+        return len(taken)
 
     def _step(self, batches: list[Batch]) -> None:
         """One step of the optimizer."""
@@ -265,6 +306,7 @@ class Trainer:
         results = self._each(
             data, lambda batch: as_batch(self.split, batch), lambda b: self._functions.evaluate(b.inputs, b.target)
         )
+        batch: Batch | None = None
         with contextlib.closing(results):
             for batch, (loss, output) in results:
                 mean.update(loss, weight=batch.size)
@@ -272,6 +314,8 @@ class Trainer:
                     metric.update(output, batch.target)
                 if interruption is not None and interruption.is_made:
                     break
+            if batch is None:
+                raise ArgumentError(f"[evaluate] the data give no batches: {type(data).__name__} is empty.")
         if interruption is not None:
             self._answer(interruption)  # now that modes and random numbers are back
         return self._figures(mean, metrics)
@@ -330,8 +374,6 @@ class Trainer:
         self._set_values(before)
         error = traced_back(batches, lambda: self._computed(batches), where)
         self._set_values(before)
-        if self._pass is not None:
-            self._pass.give_back(len(batches))
         raise error
 
     def _values(self) -> dict[str, Any]:
@@ -352,7 +394,6 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """All that the rest of the training follows from, for :func:`runnel.save`: model, optimizer, schedule, random
         numbers, place in the data, metrics, history, callbacks."""
-        position = self._pass.state_dict() if self._pass is not None else self._pass_state
         return {
             "format": _FORMAT,
             **self._values(),
@@ -361,7 +402,7 @@ class Trainer:
             "epochs": self.epochs,
             "steps": self.steps,
             "stopped": self.stopped,
-            "pass": position,
+            "pass": self._pass.state_dict() if self._pass is not None else self._pass_state,
             "history": self.history,
             "loss": self._loss.state_dict(),
             "metrics": {name: metric.state_dict() for name, metric in self.metrics.items()},
@@ -437,6 +478,14 @@ def _state_error(sentence: str) -> StateError:
 def _require(name: str, value: Any, kind: type, optional: bool = False) -> None:
     if not isinstance(value, kind) and not (optional and value is None):
         raise ArgumentError(f"[Trainer] {name} is of {kind.__name__}; received {type(value).__name__}.")
+
+
+def _require_own_parameters(optimizer: Optimizer, modules: list[Module]) -> None:
+    own = {id(p) for module in modules for p in module.parameters()}
+    if own and not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
+        raise ArgumentError(
+            "[Trainer] the optimizer changes no Parameter of the model; make it of the parameters() of this very model."
+        )
 
 
 def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -108,6 +108,7 @@ def chain(x: rn.Tensor) -> rn.Tensor:
         (lambda lifetimes: None, r"'<lambda>' returned None; it returns an offset for each value"),
         (lambda lifetimes: [8, 2048, 4096], r"the offset 8 \(int\); offsets are multiples of 64 from 0 on"),
         (lambda lifetimes: [-64, 2048, 4096], r"the offset -64 \(int\)"),
+        (lambda lifetimes: [0, 1 << 63, 1 << 64], r"the offset 9223372036854775808 \(int\); offsets are multiples"),
         (lambda lifetimes: [0.0, 2048.0, 4096.0], r"the offset 0\.0 \(float\)"),
     ],
 )  # fmt: skip

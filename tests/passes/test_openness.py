@@ -266,6 +266,32 @@ def test_a_pass_that_loses_effects_or_updates_is_refused_before_anything_runs() 
         printing(rn.ones(3))
 
 
+def mutating(graph: passes.Graph) -> passes.Graph:
+    for node in graph.nodes:
+        if "axes" in node.attrs:
+            node.attrs["axes"] = (1,)
+    return graph
+
+
+def adding_in_place(value: passes.Value) -> passes.Value:
+    return passes.written(lambda x: x.add_(1), value)
+
+
+@pytest.mark.parametrize(
+    ("run", "error", "message"),
+    [
+        (mutating, VerifierError, r"after pass 'wrong': `.* = sum\(.*` .*should be float32\[3,1\] by table 'infer'"),
+        (lambda graph: passes.rewrite(graph, lambda value: None), VerifierError, "stands for .*received None"),
+        (lambda graph: passes.rewrite(graph, adding_in_place), PassError, "add_ would change .* never change"),
+    ],
+)
+def test_a_pass_that_changes_values_is_refused(run: Any, error: type[Exception], message: str) -> None:
+    wrong = passes.USUAL.insert(passes.Pass("wrong", "", run), before="fold")
+    f = rn.compile(lambda x: (x * 2).sum(0), passes=wrong)
+    with pytest.raises(error, match=message):
+        f(rn.ones((3, 1)))
+
+
 def test_a_pass_that_fails_leaves_its_error() -> None:
     def failing(graph: passes.Graph) -> passes.Graph:
         raise RuntimeError("not today")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,24 @@ def test_written_values_know_their_attributes() -> None:
     assert f(rn.ones((3, 2))).tolist() == [6.0, 6.0]
 
 
+@pytest.mark.parametrize(
+    ("constant", "dtype", "numbers"),
+    [
+        (2, "int8", {2: True, 2.5: False, 300: False, -1: False, math.inf: False, math.nan: False}),
+        (1, "uint8", {1: True, -255: False, 257: False}),
+        (math.inf, "float16", {math.inf: True, 1e6: False, -math.inf: False}),
+        (0.1, "bfloat16", {0.1: True, 0.2: False}),
+        (2, "complex64", {2: True, 3: False}),
+    ],
+)
+def test_a_number_matches_constants_that_are_it(constant: float, dtype: str, numbers: dict[float, bool]) -> None:
+    """A number that the dtype does not have is none that happens to be near, and no error."""
+    array = np.full(2, constant).astype(rn.zeros(0, dtype=dtype).dtype.numpy)
+    array.flags.writeable = False
+    value = passes.Constant(rn.zeros(2, dtype=dtype).aval, array)
+    assert {x: passes.number(x).match(value) is not None for x in numbers} == numbers
+
+
 def test_substitution_and_written_values() -> None:
     def doubled(graph: passes.Graph) -> passes.Graph:
         new = {v: written(lambda v: v + v, v) for v in graph.outputs}
@@ -136,6 +155,8 @@ def test_a_rule_that_changes_a_type_is_refused() -> None:
         (lambda: applied("neg", x, any_order=True), "any_order is for two operands; 'neg' is given 1"),
         (lambda: Rule(applied("neg", x), lambda y: y), r"take the names of its pattern, x; received .*\(y\)"),
         (lambda: Rule(applied("neg", x), lambda x: x, when=lambda: True), "take the names of its pattern, x"),
+        (lambda: passes.number("1"), r"number\(\) takes a number within .* received '1'"),  # type: ignore[arg-type]
+        (lambda: passes.number(10**400), r"number\(\) takes a number"),
         (lambda: written(lambda: 3), r"one value or array; received 3 \(int\)"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 import runnel as rn
 from runnel.backends.host import memory, objects
+from runnel.compile import calling
 from runnel.core.recent import Recent
 from runnel.tensor import eager
 
@@ -41,6 +42,27 @@ def test_small_results_do_not_disturb_one_another(size: int) -> None:
     results = [x + float(i) for i in range(3 * eager.CELLS)]
     for i, result in enumerate(results):
         np.testing.assert_array_equal(result.numpy(), np.arange(size, dtype=np.float32) + i)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_calls_that_run_while_a_slab_ends_get_memory_of_their_own(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of an object runs Python code, where other threads and signal handlers come in."""
+    x, other = rn.asarray([1.0, 2.0]), rn.asarray([100.0, 200.0])
+    function = rn.compile(rn.negative) if compiled else rn.negative
+    give, others, ends = memory._POOL.give, [], [0]
+
+    def interrupted(block: memory._Block, nbytes: int) -> None:
+        give(block, nbytes)
+        if nbytes in (eager.CELL * eager.CELLS, calling.CELL * calling.CELLS) and ends[0] < 10:
+            ends[0] += 1
+            others.append(function(other))
+
+    monkeypatch.setattr(memory._POOL, "give", interrupted)
+    for _ in range(10 * calling.CELLS):
+        assert function(x).tolist() == [-1.0, -2.0]  # and is dropped, so that full slabs end when the next one comes
+    assert ends[0] >= 5 and all(result.tolist() == [-100.0, -200.0] for result in others)
 
 
 def test_threads_get_results_of_their_own() -> None:

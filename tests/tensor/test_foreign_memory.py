@@ -15,6 +15,15 @@ from runnel.tensor.variable import Variable
 Array = np.ndarray[Any, Any]
 
 
+@pytest.mark.parametrize("size", [2, 1000])
+def test_arrays_of_tensors_cannot_be_made_writeable(size: int) -> None:
+    x = rn.ones(size)
+    shared = rn.asarray(np.ones(size, np.float32), copy=False)
+    for array in (x.numpy(), np.asarray(x + 1), x[1:].numpy(), np.from_dlpack(x), shared.numpy()):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+
 class Foreign:
     """An array of another library: it speaks DLPack and nothing else."""
 

@@ -19,7 +19,9 @@ FUNCTIONS: dict[str, Callable[..., list[Any]]] = {
         np.mean(a, 1, keepdims=True), np.sum(a, 0), np.prod(a, 1), np.std(a), np.std(a, 0, ddof=1), np.var(a, 1),
         np.nansum(a, 0), np.nanmean(a), np.quantile(a, 0.3), np.quantile(a, [0.2, 0.5], axis=1),
     ],
-    "order": lambda a, b, s: [np.sort(a), np.sort(a, 0), np.argsort(a, axis=None), np.cumsum(a), np.cumprod(a, 0)],
+    "order": lambda a, b, s: [
+        np.sort(a), np.sort(a, 0), np.sort(a, kind="stable"), np.argsort(a, axis=None), np.cumsum(a), np.cumprod(a, 0),
+    ],
     "joining": lambda a, b, s: [
         np.concatenate([a, b]), np.concatenate((a, b), 1), np.concatenate([a, b], axis=None), np.stack([a, b], -1),
         np.hstack([a, b]), np.vstack([a, b]), np.dstack([a, b]), np.tile(a, (2, 1)), np.repeat(a, 2, 1),
@@ -32,6 +34,7 @@ FUNCTIONS: dict[str, Callable[..., list[Any]]] = {
     ],
     "elements": lambda a, b, s: [
         np.clip(a, -1, 1), np.clip(a, None, b), np.isclose(a, b, atol=1.0), np.nan_to_num(np.log(a)), np.round(a),
+        np.round(a, 1),
         np.where(a > 0, a, b), np.take(a, [0, 2], 0), np.take(a, [0, 5]), np.diff(a, 2),
         np.diff(a, 1, 0), np.trapezoid(a, dx=0.5), np.take_along_axis(a, np.argsort(a, 1), 1),
     ],
@@ -39,7 +42,7 @@ FUNCTIONS: dict[str, Callable[..., list[Any]]] = {
         np.dot(a, s), np.dot(a[0], s[0]), np.inner(a, b), np.vdot(a[0], b[0]), np.outer(a[0], b[1]), np.kron(a, s),
         np.tensordot(a, s, 1), np.diag(s, 1), np.diag(s[0]), np.diagonal(a), np.trace(s), np.tril(s), np.triu(s, 1),
         np.einsum("ij,ij->i", a, b), np.linalg.inv(s), np.linalg.det(s), np.linalg.norm(a), np.linalg.norm(a, axis=1),
-        np.linalg.solve(s, s[:, :2]),
+        np.linalg.solve(s, s[:, :2]), np.trace(np.stack([a, b])), np.trace(np.stack([a, b]), 1, 2, 0),
     ],
     "universal": lambda a, b, s: [
         np.exp(a), np.add(a, b), np.absolute(a), np.power(abs(a), b), np.matmul(a, s), np.add(a, b, dtype="float64"),
@@ -106,6 +109,38 @@ def test_what_has_no_equal_here_is_numpys_on_the_values() -> None:
 def test_refusals(call: Callable[[rn.Tensor], Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         call(rn.asarray([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sum(x, initial=1), lambda x: np.prod(x, initial=0), lambda x: np.max(x, initial=0),
+        lambda x: np.amin(x, initial=False), lambda x: np.sum(x, where=False), lambda x: np.std(x, mean=0),
+        lambda x: np.multiply.reduce(x, initial=0), lambda x: np.add.reduce(x, where=False),
+        lambda x: np.exp(x, where=False), lambda x: np.ravel(x, "K"), lambda x: np.reshape(x, (2, 1), order="A"),
+        lambda x: np.array_equal(x, x, equal_nan=True), lambda x: np.ones_like(x, shape=0),
+        lambda x: np.nan_to_num(x, copy=False), lambda x: np.add(x, 1, dtype="int32"),
+    ],
+)  # fmt: skip
+def test_options_that_change_the_result_are_refused(call: Callable[[Any], Any]) -> None:
+    """Not only those that look like no default: 0 and False are values, too."""
+    with pytest.raises(ArgumentError, match=r"^\[numpy\..*(takes no|another kind)"):
+        call(rn.asarray([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sum(x, where=True, initial=np._NoValue), lambda x: np.mean(x, dtype=None, out=None),
+        lambda x: np.exp(x, where=True, casting="same_kind", order="F"), lambda x: np.ravel(x, "C"),
+        lambda x: np.ones_like(x, order="F", subok=False), lambda x: np.add.reduce(x, 0, None, None, False, None, True),
+    ],
+)  # fmt: skip
+def test_options_that_change_nothing_are_accepted(call: Callable[[Any], Any]) -> None:
+    array = np.array([1.0, 2.0], np.float32)
+    result = call(rn.asarray(array))
+    assert isinstance(result, rn.Tensor)
+    np.testing.assert_allclose(result.numpy(), call(array), rtol=1e-6)
 
 
 def test_every_function_of_the_table_exists_on_both_sides() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import collections
+import copy
+import pickle
 import re
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
 import runnel as rn
 from runnel import nn, optim, train
-from runnel.core.errors import ArgumentError, NonFiniteError, StateError
+from runnel.core.errors import ArgumentError, AxisError, NonFiniteError, StateError
+from runnel.core.pytree import flatten
 from tests.train.trainings import SAMPLES, arrays, described, loader, model, trainer
 
 
@@ -203,9 +207,168 @@ def test_the_op_and_the_module_that_made_a_nan_are_named() -> None:
         ours.fit([(x, y), (x * np.float32("nan"), y)])  # the first batch has been
 
 
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class Forked(nn.Module):
+    """Gives its output in some structure."""
+
+    def __init__(self, wrap: Any) -> None:
+        super().__init__()
+        self.inner, self.wrap = nn.Linear(4, 2), wrap
+
+    def forward(self, pair: Any) -> Any:
+        return self.wrap(self.inner(pair.first))
+
+
+def mean_square(output: Any, target: Any) -> rn.Tensor:
+    return (flatten(output)[0][0] ** 2).mean()
+
+
+class Kinds(train.Metric):
+    name = "kinds"
+
+    def initial(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def update(self, output: Any, target: Any) -> Any:
+        self.kind = type(output)
+        return self
+
+    def compute(self) -> Any:
+        return self.kind.__name__
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda y: (y, None), lambda y: Pair(y, 3), lambda y: {"y": [y]}, lambda y: collections.OrderedDict(y=y)],
+)
+def test_structures_of_inputs_and_outputs_stay(wrap: Any) -> None:
+    network = Forked(wrap)
+    optimizer = optim.SGD(network.parameters())
+    ours = train.Trainer(network, mean_square, optimizer, metrics=[Kinds()], progress=False)
+    x, y = arrays(count=10)
+    batches = [(Pair(x[:6], x[:6]), y[:6]), (Pair(x[6:], x[6:]), y[6:])]
+    kind = type(wrap(rn.zeros(1)))
+    assert ours.fit(batches)[-1]["kinds"] == ours.evaluate(batches)["kinds"] == kind.__name__
+    predicted = ours.predict(batches)
+    (joined, *others), structure = flatten(predicted)
+    assert joined.shape == (10, 2) and structure == flatten(wrap(x))[1]
+    assert all(other is None or other.tolist() == [3, 3] for other in others)
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_a_copy_trains_its_own_model(how: Any) -> None:
+    """In the middle of an epoch, too."""
+    whole = trainer()
+    whole.fit(loader(rn.Generator(3)), 2)
+    ours = trainer()
+
+    class Stops(train.Callback):
+        def on_step_end(self, trainer: Any, logs: Any) -> None:
+            if trainer.steps == 3:
+                trainer.stop("enough")
+
+    ours.callbacks.append(Stops())
+    source = loader(rn.Generator(3))
+    ours.fit(source, 2)
+    ours.callbacks.clear()
+    twin = how(ours)
+    before = described(ours.model.state_dict())
+    twin.stopped = ""
+    twin.fit(loader(rn.Generator(5)), 2)
+    assert described(ours.model.state_dict()) == before
+    assert described(twin.model.state_dict()) == described(whole.model.state_dict())
+    assert twin.history == whole.history
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_batches_of_a_step_that_was_not_made_come_again(accumulate: int) -> None:
+    """Whether it is the data that fail, what splits a batch, or the step itself."""
+    x, y = arrays(count=48)
+    batches = [(x[at : at + 8], y[at : at + 8]) for at in range(0, 48, 8)]
+    whole = trainer(accumulate=accumulate)
+    whole.fit(batches, 2)
+
+    class Fails(list):  # type: ignore[type-arg]
+        reasons: ClassVar[list[str]] = ["data", "split", "step"][: 3 if accumulate == 1 else 2]
+
+        def __iter__(self) -> Any:
+            for i, batch in enumerate(super().__iter__()):
+                if i == 3 and self.reasons:
+                    reason = self.reasons.pop()
+                    if reason == "data":
+                        raise OSError("disk gone")
+                    yield batch[:1] if reason == "split" else (batch[0], batch[1] + 2)
+                else:
+                    yield batch
+
+    ours, source = trainer(accumulate=accumulate), Fails(batches)
+    while Fails.reasons:
+        with pytest.raises((OSError, ArgumentError, AxisError)):
+            ours.fit(source, 2)
+    ours.fit(source, 2)
+    assert described(ours.state_dict()) == described(whole.state_dict())
+
+
+def test_data_may_write_each_batch_into_the_same_arrays() -> None:
+    x, y = arrays(count=40)
+
+    class Reused:
+        def __iter__(self) -> Any:
+            xs, ys = np.empty((10, 4), np.float32), np.empty(10, np.int64)
+            for at in range(0, 40, 10):
+                xs[...], ys[...] = x[at : at + 10], y[at : at + 10]
+                yield xs, ys
+
+    for accumulate in (1, 3):
+        ours = trainer(accumulate=accumulate)
+        ours.fit(Reused())
+        expected = trainer(accumulate=accumulate)
+        expected.fit([(x[at : at + 10], y[at : at + 10]) for at in range(0, 40, 10)])
+        assert described(ours.state_dict()) == described(expected.state_dict())
+
+
+def test_an_empty_batch_counts_nothing_in_an_evaluation() -> None:
+    x, y = arrays(count=10)
+    ours = trainer()
+    assert ours.evaluate([(x, y), (x[:0], y[:0])]) == ours.evaluate([(x, y)])
+    with pytest.raises(ArgumentError, match=r"\[evaluate\] the data give no batches: list is empty"):
+        ours.evaluate([])
+
+
+def test_fit_inside_of_fit_is_refused() -> None:
+    class Again(train.Callback):
+        def on_step_end(self, trainer: Any, logs: Any) -> None:
+            trainer.fit(loader())
+
+    ours = trainer(callbacks=[Again()])
+    with pytest.raises(StateError, match=r"\[fit\] this training is running"):
+        ours.fit(loader())
+    ours.callbacks.clear()
+    assert len(ours.fit(loader(), 1)) == 1
+
+
+@pytest.mark.parametrize("epochs", [-1, 1.5, "3", True])
+def test_numbers_of_epochs_that_are_refused(epochs: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"\[fit\] epochs is a whole number from 0 on; received"):
+        trainer().fit(loader(), epochs)
+
+
+def test_an_optimizer_of_another_model_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="the optimizer changes no Parameter of the model"):
+        train.Trainer(nn.Linear(2, 2), nn.MSELoss(), optim.SGD(nn.Linear(2, 2).parameters()))
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"metrics": {"loss": "accuracy"}}, r"\[Trainer\] no metric can be called 'loss'; pass a dict"),
+        ({"metrics": {"val_f1": "f1"}}, r"no metric can be called 'val_f1'"),
+        ({"callbacks": train.EarlyStopping()}, r"callbacks is a list of Callbacks; received EarlyStopping"),
+        ({"split": lambda batch: None}, r"\[Trainer\] split gives \(inputs, target\) of a batch; received None"),
         ({"nan": "maybe"}, r"\[Trainer\] nan is one of 'stop', 'explain', 'ignore'; received 'maybe'"),
         ({"accumulate": 0}, r"\[Trainer\] accumulate is 1 or more; received 0"),
         ({"clip_norm": -1.0}, r"\[Trainer\] clip_norm is more than 0; received -1.0"),
@@ -216,7 +379,7 @@ def test_the_op_and_the_module_that_made_a_nan_are_named() -> None:
 )
 def test_arguments_that_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
-        trainer(**options)
+        trainer(**options).fit(loader())
 
 
 @pytest.mark.parametrize(

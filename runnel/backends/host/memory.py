@@ -188,10 +188,14 @@ class Storage:
         strides_bytes: tuple[int, ...] | None = None,
         writeable: bool = False,
     ) -> NDArray[Any]:
-        """A NumPy view of these bytes that keeps them alive. ``offset_bytes`` counts from ``address``."""
-        view: NDArray[Any] = np.ndarray(shape, dtype, np.asarray(self), offset_bytes + self.below, strides_bytes)
-        view.flags.writeable = writeable
-        return view
+        """A NumPy view of these bytes that keeps them alive. ``offset_bytes`` counts from ``address``. One that is not
+        ``writeable`` cannot be made so by its flags."""
+        data = np.asarray(self)
+        if not writeable:
+            data.flags.writeable = False
+        elif not data.flags.writeable:
+            raise ValueError(f"{self!r} shows an array that is read-only.")
+        return np.ndarray(shape, dtype, data, offset_bytes + self.below, strides_bytes)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
         return filled(np.asarray(self))

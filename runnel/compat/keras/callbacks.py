@@ -206,6 +206,7 @@ class Relay(train.Callback):
 
     def __init__(self, model: Any, callbacks: list[Callback]) -> None:
         self.model, self.callbacks = model, callbacks
+        self._steps_before = 0  # those of earlier epochs
 
     def on_fit_start(self, trainer: train.Run) -> None:
         for callback in self.callbacks:
@@ -213,12 +214,13 @@ class Relay(train.Callback):
             callback.on_train_begin()
 
     def on_epoch_start(self, trainer: train.Run) -> None:
+        self._steps_before = trainer.steps
         for callback in self.callbacks:
             callback.on_epoch_begin(trainer.epochs, {})
 
     def on_step_end(self, trainer: train.Run, logs: train.Logs) -> None:
         for callback in self.callbacks:
-            callback.on_train_batch_end(trainer.steps - 1, {"loss": logs["loss"]})
+            callback.on_train_batch_end(trainer.steps - self._steps_before - 1, {"loss": logs["loss"]})
         self._stop(trainer)
 
     def on_epoch_end(self, trainer: train.Run, logs: Mapping[str, Any]) -> None:

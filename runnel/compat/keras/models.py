@@ -12,7 +12,7 @@ import numpy as np
 from runnel.compat.keras import callbacks as keras_callbacks, losses, metrics as keras_metrics, optimizers
 from runnel.compat.keras.layers.base import Layer
 from runnel.compat.keras.symbols import Symbol
-from runnel.compile.compiled import compile
+from runnel.compile.compiled import compile as compiled
 from runnel.core.errors import ArgumentError
 from runnel.data.datasets import TensorDataset
 from runnel.data.loader import DataLoader
@@ -35,7 +35,6 @@ class Model(Layer):
     def __init__(self, inputs: Any = None, outputs: Any = None, name: str = "") -> None:
         super().__init__(name)
         self._trainer: list[Trainer] = []  # in a list: it is no part of what the model computes
-        self._predicting: list[Any] = []
         self._compiled: dict[str, Any] = {}
         self._is_ready = False
         if inputs is None:
@@ -103,6 +102,7 @@ class Model(Layer):
         history = keras_callbacks.History()
         shown = [_Lines(epochs)] if verbose else []
         self.stop_training, trainer.stopped = False, ""
+        trainer.begin_epoch_anew()
         trainer.epochs = initial_epoch or 0
         trainer.callbacks = [keras_callbacks.Relay(self, [*callbacks, history, *shown])]
         trainer.fit(data, epochs, validation)
@@ -123,17 +123,19 @@ class Model(Layer):
             listed = x if isinstance(x, list) else [x]
             batches = [(*(a[i : i + batch_size] for a in listed), None) for i in range(0, len(listed[0]), batch_size)]
         self._build_by(next(iter(batches), ()))
-        if not self._predicting:
-            self._predicting.append(compile(lambda inputs: self(inputs)))
         with _evaluating(self), no_grad():
-            return joined(self._predicting[0](_inputs_of(batch)) for batch in batches)
+            return joined(self._predicted(_inputs_of(batch)) for batch in batches)
+
+    @compiled
+    def _predicted(self, inputs: Any) -> Any:
+        return self(inputs)
 
     def _ready(self, data: Any) -> Trainer:
         """The Trainer, made when the weights are."""
         if not self._compiled:
             raise ArgumentError("[Model] call compile(optimizer, loss) first.")
         if not self._trainer:
-            self._build_by(next(iter(data)))
+            self._build_by(next(iter(data), ()))
             loss: Callable[[Any, Any], Any] = self._compiled["loss"]
             self._trainer.append(
                 Trainer(

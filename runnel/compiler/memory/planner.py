@@ -13,6 +13,7 @@ from runnel.core.records import record
 from runnel.core.showing import short_repr
 
 ALIGN: Final = 64  # bytes: of offsets, and of the sizes in lifetimes
+_LARGEST: Final = 1 << 56  # more than processors address
 
 MemoryPlanner: TypeAlias = Callable[[Sequence[Lifetime]], Sequence[int]]
 
@@ -62,7 +63,7 @@ def planned(lifetimes: Sequence[Lifetime], planner: MemoryPlanner) -> Arrangemen
     if len(offsets) != len(lifetimes):
         raise VerifierError(f"{subject} returned {len(offsets)} offsets for {len(lifetimes)} lifetimes.")
     for offset in offsets:
-        if not isinstance(offset, Integral) or offset < 0 or offset % ALIGN:
+        if not isinstance(offset, Integral) or not 0 <= offset <= _LARGEST or offset % ALIGN:
             raise VerifierError(
                 f"{subject} returned the offset {short_repr(offset)}; offsets are multiples of {ALIGN} from 0 on."
             )

@@ -103,7 +103,7 @@ class Pipeline:
             before, graph = graph, pass_.run(graph, self.rewritten) if pass_.nested else pass_.run(graph)
             if not pass_.is_own:
                 _require_same_interface(before, graph, pass_.name)
-            if switches.verify.value or (not pass_.is_own and graph is not before):
+            if switches.verify.value or not pass_.is_own:
                 verify(graph, after=pass_.name)
             if keep:
                 graphs.append((pass_.name, graph))

@@ -67,7 +67,7 @@ def is_filled(node: Value, value: int | float) -> bool:
 
 
 def _signs(x: Any) -> Any:
-    return np.signbit(x.astype(np.float64))
+    return np.signbit(x.real.astype(np.float64))
 
 
 def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite:

@@ -16,7 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
+from runnel.core.showing import short_repr
 from runnel.ops.reductions import all as all_of, any as any_of, max as greatest, min as least, prod, sum as total
 
 # Universal functions under names that we do not have.
@@ -41,8 +43,8 @@ _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
 _RUNNING: Final = {"add": "cumsum", "multiply": "cumprod"}
 
 # Functions that mean the same here: for each parameter of NumPy's, in its order, the name of ours behind a colon, if it
-# is another one; "-" marks a parameter that has to keep its default. The function itself is of the same name, or the
-# one behind the equals sign.
+# is another one; "-" marks a parameter that has to keep its default, "~" one that makes no difference here. The
+# function itself is of the same name, or the one behind the equals sign.
 _REDUCTION = "a:x axis out- keepdims where-"
 _TYPED_REDUCTION = "a:x axis dtype- out- keepdims where-"
 _SPREAD = "a:x axis dtype- out- ddof:correction keepdims where- mean- correction"
@@ -57,9 +59,9 @@ FUNCTIONS: Final[dict[str, str]] = {
     "any": _REDUCTION,
     "argmax": "a:x axis out- keepdims",
     "argmin": "a:x axis out- keepdims",
-    "argsort": "a:x axis kind- order- stable-",
+    "argsort": "a:x axis kind~ order- stable~",
     "array_equal": "a1:x a2:y equal_nan-",
-    "broadcast_to": "array:x shape subok-",
+    "broadcast_to": "array:x shape subok~",
     "clip": "a:x a_min:min a_max:max out- min max",
     "concatenate": _JOINED,
     "count_nonzero": "a:x axis keepdims",
@@ -87,17 +89,17 @@ FUNCTIONS: Final[dict[str, str]] = {
     "nan_to_num": "x copy- nan posinf neginf",
     "nanmean": _TYPED_REDUCTION,
     "nansum": "a:x axis dtype out- keepdims initial- where-",
-    "ones_like": "a:like dtype order- subok- shape- device-",
+    "ones_like": "a:like dtype order~ subok~ shape- device~",
     "outer": "a:x b:y out-",
     "prod": "a:x axis dtype out- keepdims initial- where-",
-    "quantile": "a:x q axis out- overwrite_input- method:interpolation keepdims weights-",
+    "quantile": "a:x q axis out- overwrite_input~ method:interpolation keepdims weights-",
     "ravel": "a:x order-",
     "repeat": "a:x repeats axis",
     "reshape": "a:x shape order- newshape:shape copy",
     "roll": "a:x shift axis",
     "rot90": "m:x k axes",
-    "round": "a:x decimals- out-",
-    "sort": "a:x axis kind- order- stable-",
+    "round": "a:x decimals out-",
+    "sort": "a:x axis kind~ order- stable~",
     "squeeze": "a:x axis",
     "stack": _JOINED,
     "std": _SPREAD,
@@ -107,7 +109,7 @@ FUNCTIONS: Final[dict[str, str]] = {
     "take_along_axis": "arr:x indices axis",
     "tensordot": "a:x b:y axes",
     "tile": "A:x reps:repetitions",
-    "trace": "a:x offset axis1- axis2- dtype out-",
+    "trace": "a:x offset axis1 axis2 dtype out-",
     "trapezoid": "y x dx axis",
     "tril": _PARTS,
     "triu": _PARTS,
@@ -115,9 +117,22 @@ FUNCTIONS: Final[dict[str, str]] = {
     "vdot": "a:x b:y",
     "vstack": "tup:arrays dtype- casting-",
     "where": "condition x y",
-    "zeros_like": "a:like dtype order- subok- shape- device-",
+    "zeros_like": "a:like dtype order~ subok~ shape- device~",
 }
-_NEUTRAL: Final = (None, False, True, 0, "C", "K", "A", "raise", "same_kind")  # what "-" parameters may be
+# What parameters that ours do not have may be: their defaults in NumPy, besides its mark for "no value".
+_DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
+    "casting": ("same_kind",),
+    "copy": (True,),
+    "dtype": (None,),
+    "equal_nan": (False,),
+    "initial": (None,),
+    "mode": ("raise",),
+    "order": (None, "C"),
+    "out": (None,),
+    "shape": (None,),
+    "weights": (None,),
+    "where": (True,),
+}
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -151,10 +166,17 @@ def _call(name: str, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str,
     dtype = kwargs.pop("dtype", None)
     _refuse(name, {key: value for key, value in kwargs.items() if key not in ("casting", "order", "subok")})
     if dtype is not None:
-        inputs = tuple(_array(x).astype(dtype) for x in inputs)
+        inputs = tuple(_safely_cast(name, _array(x), dtype) for x in inputs)
     if ufunc is np.divmod:
         return _equal(np.floor_divide)(*inputs), _equal(np.remainder)(*inputs)
     return _equal(ufunc)(*inputs)
+
+
+def _safely_cast(name: str, x: Any, dtype: Any) -> Any:
+    """``x`` in ``dtype``, as a universal function casts its operands: floats do not become integers."""
+    if not np.can_cast(x.dtype.numpy, as_dtype(dtype).numpy, "same_kind"):
+        raise ArgumentError(f"[{name}] dtype={short_repr(dtype)} is of another kind than {x.dtype.name}; write astype.")
+    return x.astype(dtype)
 
 
 def _reduce(name: str, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -186,13 +208,15 @@ def _outer(name: str, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str
 
 def _refuse(name: str, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
-        if not _is_neutral(value):
+        if not _is_default(option, value):
             raise ArgumentError(f"[{name}] takes no {option}= for tensors; write rn.where, or take x.numpy().")
 
 
-def _is_neutral(value: Any) -> bool:
+def _is_default(parameter: str, value: Any) -> bool:
     """Whether a parameter that ours does not have may have this value."""
-    return (isinstance(value, (bool, int, str, type(None))) and value in _NEUTRAL) or value is np._NoValue
+    if value is np._NoValue:
+        return True
+    return any(type(value) is type(default) and value == default for default in _DEFAULTS.get(parameter, ()))
 
 
 def _array(x: Any) -> Any:
@@ -233,21 +257,28 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
 
 def _named(name: str, parameters: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments under the names of our parameters."""
-    numpys = [parameter.partition(":")[0] for parameter in parameters]
+    numpys = [parameter.partition(":")[0].rstrip("-~") for parameter in parameters]
     named = {**dict(zip(numpys, args, strict=False)), **kwargs}
     own: dict[str, Any] = {}
     for parameter, value in named.items():
-        entry = next((p for p in parameters if p.partition(":")[0].rstrip("-") == parameter.rstrip("-")), "-")
-        if not entry.endswith("-"):
-            if value is not np._NoValue:
-                ours = entry.rpartition(":")[2]
-                own[ours] = _array(value) if ours == "indices" else value
-        elif not _is_neutral(value):
-            raise ArgumentError(f"[{name}] takes no {parameter.rstrip('-')}= for tensors; take x.numpy().")
+        entry = next((p for p in parameters if p.partition(":")[0].rstrip("-~") == parameter), "-")
+        if entry.endswith("-"):
+            if not _is_default(parameter, value):
+                raise ArgumentError(f"[{name}] takes no {parameter}= for tensors; take x.numpy().")
+        elif not entry.endswith("~") and value is not np._NoValue:
+            ours = entry.rpartition(":")[2]
+            own[ours] = _array(value) if ours == "indices" else value
     return own
 
 
+def _trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """NumPy's axes are the first two; those of our function are the last two, as in the Array API."""
+    return total(_ours("diagonal")(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
 def _ours(name: str) -> Callable[..., Any]:
+    if name == "trace":
+        return _trace
     function: Callable[..., Any] = attrgetter(name)(sys.modules["runnel"])
     return function
 

@@ -96,6 +96,8 @@ class Mean(Metric):
         return {"sum": np.zeros(()), "weight": np.zeros(())}
 
     def update(self, output: Any, target: Any = None, weight: float = 1.0) -> Self:
+        if not weight:
+            return self  # nothing, be it the NaN of an empty batch
         values = as_array(output).astype(np.float64)
         self.sums["sum"] = np.asarray(self.sums["sum"] + weight * values.sum())
         self.sums["weight"] = np.asarray(self.sums["weight"] + weight * values.size)

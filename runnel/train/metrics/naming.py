@@ -15,6 +15,7 @@ BY_NAME: Final[Mapping[str, type[Metric]]] = {
     kind.name: kind
     for kind in (Accuracy, TopK, Precision, Recall, F1, ConfusionMatrix, AUROC, Perplexity, MSE, RMSE, MAE)
 }
+OTHER_FIGURES: Final = ("epoch", "loss", "lr", "step")  # names that logs have without metrics
 
 
 def named_metrics(metrics: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Metric]:
@@ -24,14 +25,15 @@ def named_metrics(metrics: Mapping[str, Any] | Iterable[Any] | None) -> dict[str
     if isinstance(metrics, str | Metric):
         metrics = [metrics]
     if isinstance(metrics, Mapping):
-        return {str(name): _metric(metric) for name, metric in metrics.items()}
+        named = [(str(name), _metric(metric)) for name, metric in metrics.items()]
+    else:
+        named = [(metric.name, metric) for metric in map(_metric, metrics)]
     result: dict[str, Metric] = {}
-    for metric in map(_metric, metrics):
-        if metric.name in result:
-            raise ArgumentError(
-                f"[Trainer] two metrics are called '{metric.name}'; pass a dict with a name for each of them."
-            )
-        result[metric.name] = metric
+    for name, metric in named:
+        if name in result or name in OTHER_FIGURES or name.startswith("val_"):
+            what = "two metrics are" if name in result else "no metric can be"
+            raise ArgumentError(f"[Trainer] {what} called '{name}'; pass a dict with a name for each of them.")
+        result[name] = metric
     return result
 
 

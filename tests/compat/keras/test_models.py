@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -160,9 +161,69 @@ def test_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Dense" in capsys.readouterr().out
 
 
+def test_layers_that_are_not_trainable_stay() -> None:
+    x, y = samples()
+    inner = keras.Sequential([L.Dense(4, activation="relu"), L.BatchNormalization()])
+    model = keras.Sequential([keras.Input(x.shape[1:]), inner, L.Dense(2)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    for frozen in (True, False):
+        inner.trainable = not frozen
+        assert inner.layers[0].trainable is not frozen
+        model.compile("sgd", loss)
+        before = [layer.get_weights() for layer in (inner, model.layers[1])]
+        model.fit(x, y, verbose=0)
+        after = [layer.get_weights() for layer in (inner, model.layers[1])]
+        assert [np.array_equal(a, b) for a, b in zip(before[0], after[0], strict=True)] == [frozen] * 6
+        assert not any(np.array_equal(a, b) for a, b in zip(before[1], after[1], strict=True))
+
+    class Fixed(L.Layer):
+        def build(self, input_shape: Any) -> None:
+            self.scale = self.add_weight((1,), "ones", "scale", trainable=False)
+
+    layer = Fixed()
+    layer.ensure_built((None, 2))
+    layer.trainable = True
+    assert layer.trainable_weights == []
+
+
+def test_a_copy_of_a_model_is_a_model_of_its_own() -> None:
+    x, y = samples()
+    model = sequential()
+    model.fit(x, y, verbose=0)
+    expected, weights = model.predict(x), model.get_weights()
+    twin = copy.deepcopy(model)
+    assert np.array_equal(twin.predict(x), expected)
+    twin.fit(x, y, verbose=0)
+    assert not np.array_equal(twin.predict(x), expected)
+    assert np.array_equal(model.predict(x), expected)
+    assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), weights, strict=True))
+
+
+def test_fit_begins_at_the_first_batch_whatever_became_of_the_last_one() -> None:
+    x, y = samples()
+
+    class Fails(C.Callback):
+        batches: ClassVar[list[int]] = []
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.batches.append(batch)
+            if len(self.batches) == 3:
+                raise OSError("disk gone")
+
+    model, fails = sequential(), Fails()
+    with pytest.raises(OSError, match="disk gone"):
+        model.fit(x, y, batch_size=10, verbose=0, callbacks=[fails])
+    weights = model.get_weights()
+    history = model.fit(x[:20], y[:20], batch_size=10, epochs=2, verbose=0, callbacks=[fails])
+    assert fails.batches == [0, 1, 2, 0, 1, 0, 1]
+    assert not any(np.array_equal(a, b) for a, b in zip(model.get_weights(), weights, strict=True))
+    assert len(history.epoch) == 2 and np.isfinite(history.history["loss"]).all()
+
+
 @pytest.mark.parametrize(
     ("attempt", "sentence"),
     [
+        (lambda m, x, y: m.fit(x[:0], y[:0], verbose=0), r"there are no samples|the data give no batches"),
         (lambda m, x, y: m.compile("sgdd", "mse"), r"\[compile\] optimizer is one of .*received 'sgdd'"),
         (lambda m, x, y: m.compile("sgd", "mses"), r"\[compile\] there is no loss 'mses'; there are sparse_"),
         (lambda m, x, y: m.compile("sgd", "mse", ["acuracy"]), r"\[compile\] there is no metric 'acuracy'"),

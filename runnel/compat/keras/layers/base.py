@@ -33,9 +33,25 @@ class Layer(Module):
         if options.pop("input_dim", None) is not None or options:
             raise ArgumentError(f"[{type(self).__name__}] does not take {', '.join(options) or 'input_dim'}.")
         self.name = name or _unique(type(self).__name__)
-        self.trainable = trainable
+        self._trainable = trainable
+        self._fixed: tuple[str, ...] = ()  # weights that are never trained
         self.built = False
         self.first_shape: Any = None if shape is None else (None, *shape)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training changes the weights, those of inner layers included. What is set counts for models that are
+        compiled afterwards."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, flag: bool) -> None:
+        layers = [module for module in self.modules() if isinstance(module, Layer)]
+        fixed = {id(getattr(layer, name)) for layer in layers for name in layer._fixed}
+        for layer in layers:
+            layer._trainable = bool(flag)
+        for parameter in self.parameters():
+            parameter.requires_grad_(bool(flag) and id(parameter) not in fixed)
 
     def build(self, input_shape: Any) -> None:
         """Make the weights for inputs of a shape, whose first entry, the batch, is None."""
@@ -50,6 +66,8 @@ class Layer(Module):
         """A Parameter as attribute ``name``."""
         weight = Parameter(initial(initializer, tuple(shape)), requires_grad=trainable and self.trainable)
         setattr(self, name, weight)
+        if not trainable:
+            self._fixed += (name,)
         return weight
 
     def ensure_built(self, shape: Any) -> None:

@@ -18,7 +18,8 @@ from runnel.tensor.variable import Variable
 
 class BatchNormalization(Layer):
     """Each channel (``axis``) with mean 0 and variance 1 over the batch, scaled and shifted; in evaluation by moving
-    averages: moving ← momentum·moving + (1 - momentum)·batch."""
+    averages: moving ← momentum·moving + (1 - momentum)·batch. A layer that is not trainable uses them in training, too.
+    """
 
     gamma: Parameter
     beta: Parameter
@@ -49,7 +50,7 @@ class BatchNormalization(Layer):
     def call(self, inputs: Any) -> Any:
         axis = self.axis % inputs.ndim
         broad = tuple(-1 if i == axis else 1 for i in range(inputs.ndim))
-        if self.training:
+        if self.training and self.trainable:
             axes = tuple(i for i in range(inputs.ndim) if i != axis)
             mean, variance = inputs.mean(axis=axes), inputs.var(axis=axes, correction=0)
             for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
