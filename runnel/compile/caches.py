@@ -6,7 +6,7 @@ from runnel.backends import base
 from runnel.backends.host import memory
 from runnel.compile import cache
 from runnel.core.surface import offered
-from runnel.tensor import eager, tensor
+from runnel.tensor import composing, eager, tensor
 from runnel.transforms import scan_gradient
 
 
@@ -19,6 +19,7 @@ def clear_caches() -> None:
     belongs to a model goes with the model anyway; nobody needs to call this.
     """
     cache.clear()
+    composing.clear()
     eager.clear()
     scan_gradient.clear()
     for backend in base.BACKENDS.values():

@@ -20,11 +20,12 @@ from typing import Any, Final
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
 from runnel.compile.compiled_program import CompiledProgram, dense
 from runnel.compile.differentiable.taping import Taping
-from runnel.compile.launching import TAKE, WRITES, function, launch, names
+from runnel.compile.launching import TAKE, WRITES, launch, names
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
+from runnel.core.generated import function
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
 from runnel.tensor.grad_mode import RECORDING
@@ -111,6 +112,13 @@ class CallWriter:
             *self._body(fast=True),
         ]
         return self._function("quick(fn, args, kwargs)", lines)
+
+    def direct(self) -> Call:
+        """``direct(v0, v1, ...)``: runs with the values that the guard wants, which are known to fit. Nobody has asked
+        for a program, so nobody is told what does not run in one."""
+        if self.taping is not None:
+            self.taping.tapes.is_reported = True
+        return self._function(f"direct({self.guard.values()})", self._body(fast=True))
 
     def _guarded(self, fast: bool) -> list[str]:
         inside = [f"    {line}" for line in self.guard.lines(fast, "MISS")]

@@ -11,11 +11,12 @@ from runnel.backends.context import CompileContext
 from runnel.compile import disk_cache
 from runnel.compile.binding import Binding
 from runnel.compile.compiled_program import dense
-from runnel.compile.launching import TAKE, WRITES, function, launch, names
+from runnel.compile.launching import TAKE, WRITES, launch, names
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.core.avals import ShapedArray, row_major
 from runnel.core.errors import ArgumentError, DeviceError
+from runnel.core.generated import function
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify

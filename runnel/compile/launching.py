@@ -73,11 +73,3 @@ def _guarded(lines: Sequence[str], if_not: Sequence[str]) -> list[str]:
 
 def _indented(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" for line in lines]
-
-
-def function(head: str, lines: Sequence[str], space: dict[str, Any], what: str) -> Any:
-    """The function of these lines, which reads names in ``space``."""
-    space_of_function: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
-    source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
-    exec(compile(source, f"<{what}>", "exec"), space, space_of_function)
-    return space_of_function[head.partition("(")[0]]

@@ -24,10 +24,11 @@ MOST_THREADS = 256  # of a program
 class State:
     """What has been worked out from the switches. ``RESOLVED.state`` is a new one after each change of a switch."""
 
-    __slots__ = ("context",)
+    __slots__ = ("context", "ready")
 
     def __init__(self) -> None:
         self.context: Any = None  # see backends/context.py
+        self.ready: dict[Any, Any] = {}  # see tensor/eager.py
 
 
 class Resolved:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel import ops
+from runnel.core.composed import composed
 from runnel.core.dtypes import as_dtype, float64, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered, offered_names
@@ -210,6 +211,7 @@ def rms_norm(
 
 
 @offered("functional")
+@composed
 def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``x`` divided by its norm along ``dim`` (at least ``eps``)."""
     result: Tensor = x / ops.maximum(ops.norm(x, p, dim, keepdims=True), eps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from runnel.core.composed import composed
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
@@ -15,12 +16,14 @@ from runnel.ops.transcendental import erf, exp, expm1, log, log1p, pow, sigmoid,
 
 
 @offered("rn", "functional")
+@composed
 def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
     """x where positive, else negative_slope · x."""
     return where(greater(x, 0), x, multiply(x, negative_slope))
 
 
 @offered("rn", "functional")
+@composed
 def elu(x: Array, alpha: float = 1.0) -> Array:
     """x where positive, else alpha · (exp(x) - 1)."""
     positive = greater(x, 0)
@@ -28,6 +31,7 @@ def elu(x: Array, alpha: float = 1.0) -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def selu(x: Array) -> Array:
     """elu scaled so that activations keep mean 0 and variance 1. The two constants are those of G. Klambauer et al.,
     "Self-normalizing neural networks", 2017."""
@@ -35,6 +39,7 @@ def selu(x: Array) -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def gelu(x: Array, approximate: str = "none") -> Array:
     """x · Φ(x), or its approximation by ``"tanh"`` (D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016)."""
     if approximate == "none":
@@ -46,12 +51,14 @@ def gelu(x: Array, approximate: str = "none") -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def silu(x: Array) -> Array:
     """x · sigmoid(x), also called swish."""
     return multiply(x, sigmoid(x))
 
 
 @offered("rn", "functional")
+@composed
 def softplus(x: Array, beta: float = 1.0) -> Array:
     """log(1 + exp(beta·x)) / beta, without overflow."""
     scaled = x if beta == 1 else multiply(x, beta)
@@ -60,36 +67,42 @@ def softplus(x: Array, beta: float = 1.0) -> Array:
 
 
 @offered("rn", "functional: logsigmoid")
+@composed
 def log_sigmoid(x: Array) -> Array:
     """log(sigmoid(x)), without underflow."""
     return negative(softplus(negative(x)))
 
 
 @offered("rn", "functional")
+@composed
 def mish(x: Array) -> Array:
     """x · tanh(softplus(x))."""
     return multiply(x, tanh(softplus(x)))
 
 
 @offered("rn", "functional")
+@composed
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
     """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds."""
     return where(less_equal(x, low), low, where(greater_equal(x, high), high, x))
 
 
 @offered("rn", "functional")
+@composed
 def relu6(x: Array) -> Array:
     """x kept within [0, 6]."""
     return hardtanh(x, 0.0, 6.0)
 
 
 @offered("rn", "functional")
+@composed
 def hardsigmoid(x: Array) -> Array:
     """(x + 3) / 6 kept within [0, 1]."""
     return divide(relu6(add(x, 3)), 6)
 
 
 @offered("rn", "functional")
+@composed
 def hardswish(x: Array) -> Array:
     """x · hardsigmoid(x)."""
     return multiply(x, hardsigmoid(x))
@@ -103,6 +116,7 @@ def shifted(x: Array, axis: int) -> Array:
 
 
 @offered("rn", "Tensor")
+@composed
 def softmax(x: Array, axis: int = -1) -> Array:
     """exp(x) along ``axis``, divided by its sum."""
     powers = exp(shifted(x, axis))
@@ -110,6 +124,7 @@ def softmax(x: Array, axis: int = -1) -> Array:
 
 
 @offered("rn", "Tensor")
+@composed
 def log_softmax(x: Array, axis: int = -1) -> Array:
     """log(softmax(x)), without cancellation."""
     below = shifted(x, axis)
@@ -117,6 +132,7 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
 
 
 @offered("rn")
+@composed
 def glu(x: Array, gate: Array) -> Array:
     """x · sigmoid(gate): the gated linear unit."""
     return multiply(x, sigmoid(gate))

@@ -14,6 +14,7 @@ import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import batching
+from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
@@ -198,6 +199,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """x · weightᵀ + bias: ``x`` of shape (…, in), ``weight`` of shape (out, in), as PyTorch keeps it, and ``bias`` of
     shape (out) give (…, out). Half precision is added up in float32, the bias too, and rounded once; ShapeError where

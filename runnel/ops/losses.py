@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
@@ -36,6 +37,7 @@ def reduced(name: str, losses: Array, reduction: str) -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """(x - target)² for floats that broadcast; ``reduction`` is "mean", "sum" or "none" , as in all
     losses here, and anything else a ValueError."""
@@ -43,12 +45,14 @@ def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """|x - target| for floats that broadcast."""
     return reduced("l1_loss", abs(subtract(x, target)), reduction)
 
 
 @offered("rn", "functional")
+@composed
 def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float = 1.0) -> Array:
     """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
     if beta == 0:
@@ -59,6 +63,7 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
 
 
 @offered("rn", "functional")
+@composed
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
     """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones."""
     distance = abs(subtract(x, target))
@@ -67,6 +72,7 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
 
 
 @offered("rn", "functional")
+@composed
 def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
     """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100."""
     losses = negative(
@@ -81,6 +87,7 @@ def _bounded_log(x: Array) -> Array:
 
 
 @offered("rn", "functional")
+@composed
 def binary_cross_entropy_with_logits(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
 ) -> Array:
@@ -96,6 +103,7 @@ def binary_cross_entropy_with_logits(
 
 
 @offered("rn", "functional")
+@composed
 def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = False) -> Array:
     """target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the first axis."""
     if log_target:
@@ -112,6 +120,7 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
 
 
 @offered("rn", "functional")
+@composed
 def nll_loss(
     x: Array, target: Array, weight: Array | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
 ) -> Array:
@@ -123,6 +132,7 @@ def nll_loss(
 
 
 @offered("rn", "functional")
+@composed
 def cross_entropy(
     x: Array,
     target: Array,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from runnel.core.composed import composed
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
@@ -44,6 +45,7 @@ def _require_channels(name: str, x: Array) -> None:
 
 
 @offered("rn")
+@composed
 def channel_moments(x: Array) -> tuple[Array, Array]:
     """Mean and (biased) variance of each channel of ``x`` (N, C, …) over all else, as two vectors."""
     _require_channels("channel_moments", x)
@@ -56,6 +58,7 @@ def channel_moments(x: Array) -> tuple[Array, Array]:
 
 
 @offered("rn")
+@composed
 def batch_norm(
     x: Array, mean: Array, variance: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
@@ -73,6 +76,7 @@ def batch_norm(
 
 
 @offered("rn", "functional")
+@composed
 def group_norm(
     x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
@@ -106,6 +110,7 @@ def group_norm(
 
 
 @offered("rn")
+@composed
 def instance_norm(x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
     """Each channel of each image with mean 0 and variance 1; then scaled and shifted (D. Ulyanov et al., 2016)."""
     _require_channels("instance_norm", x)

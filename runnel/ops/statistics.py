@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.core.composed import composed
 from runnel.core.dtypes import DType, as_dtype, float32, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
@@ -33,6 +34,7 @@ def rounded_as(statistic: Array, x: Array) -> Array:
 
 
 @offered("rn", "Tensor")
+@composed
 def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The mean over ``axis``, in ``dtype`` if it is given; of integers, in float32. Half precision is rounded once, at
     the end, here and in the other statistics."""
@@ -43,6 +45,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None)
 
 
 @offered("rn")
+@composed
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
@@ -53,6 +56,7 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 
 
 @offered("rn")
+@composed
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API.
     Derivative 0 at 0."""
@@ -62,6 +66,7 @@ def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 
 
 @offered("rn", "Tensor", "special")
+@composed
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
@@ -75,6 +80,7 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 @offered("rn")
+@composed
 def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = False) -> Array:
     """The vector norm over ``axis`` of any order (0 counts what is not 0, ±inf are extremes, "fro" is 2); derivative 0
     at 0."""
@@ -98,6 +104,7 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
 
 
 @offered("rn", "functional")
+@composed
 def layer_norm(
     x: Array,
     normalized_shape: int | Sequence[int],
@@ -121,6 +128,7 @@ def layer_norm(
 
 
 @offered("rn")
+@composed
 def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     """``x`` divided by its root mean square over the last axis, then scaled."""
     wide = cast(x, float32) if x.dtype.itemsize == 2 else x

@@ -8,10 +8,11 @@ from typing import Any
 from runnel.backends import context
 from runnel.compile.binding import Binding
 from runnel.compile.compiled import Compiled, compile
-from runnel.compile.launching import TAKE, WRITES, function, launch, names
+from runnel.compile.launching import TAKE, WRITES, launch, names
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings
 from runnel.core.avals import common_device, row_major
+from runnel.core.generated import function
 from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor

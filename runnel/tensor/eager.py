@@ -5,6 +5,7 @@ so a new shape compiles nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
+from runnel.core.generated import function
 from runnel.core.recent import Recent
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
@@ -32,7 +34,7 @@ from runnel.core.tracebacks import user_line
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
-from runnel.tensor.handle import Handle
+from runnel.tensor.handle import SERIALS, Handle
 
 Operand: TypeAlias = Handle[Any]
 
@@ -46,6 +48,16 @@ _EXPANDED = Options(passes=EXPANSION, any_order=True, keeps_plan=False, own_aren
 _MULTI = Options(keeps_plan=False, own_arena=OWN_ARENA)  # one of several results
 
 
+class _Slab:
+    """The memory that small results of a plan are cut from: ``free`` is how many cells nobody has had."""
+
+    __slots__ = ("free", "slab")
+
+    def __init__(self) -> None:
+        self.slab: Any = None
+        self.free = 0
+
+
 class Viewing:
     """The plan of an op that only looks at memory differently."""
 
@@ -56,75 +68,73 @@ class Viewing:
         self.offset = offset
         self.strides = strides
 
-    def run(self, tensors: tuple[Operand, ...]) -> Placed:
+    def run(self, tensors: tuple[Operand, ...]) -> Operand:
         source = tensors[0]
-        return self.result, source._storage, source._layout[0] + self.offset, self.strides
+        return source._over(self.result, source._storage, source._layout[0] + self.offset, self.strides)
 
 
 class Running:
     """The plan of an op that runs a program of one node. Small results of one plan share slabs, since an allocation for
-    each would cost a third of the call; one that is kept keeps its slab."""
+    each would cost a third of the call; one that is kept keeps its slab.
 
-    __slots__ = (
-        "_allocate", "_allocate_slab", "_elements", "_frames", "_free", "_is_small", "_lent", "_nbytes", "_sizes",
-        "_slab", "program", "result", "strides",
-    )  # fmt: skip
+    ``run`` is generated code: an op on a few numbers takes no longer than two dozen lines of Python."""
 
-    def __init__(self, result: ShapedArray, strides: Shape, program: Program, sizes: tuple[int, ...]) -> None:
-        """``sizes`` are those of the operands' elements, in bytes."""
-        self.result = result
-        self.strides = strides
+    __slots__ = ("program", "run")
+
+    def __init__(
+        self, kind: type[Operand], result: ShapedArray, strides: Shape, program: Program, sizes: tuple[int, ...]
+    ) -> None:
+        """``sizes`` are those of the operands' elements, in bytes; the result is a ``kind`` of tensor."""
         self.program = program
-        self._sizes = sizes
-        self._allocate, self._allocate_slab = program.backend.allocate, program.backend.allocate_slab
-        self._frames = program.pool.frames
-        self._lent = not program.has_own_arena
-        self._nbytes = result.nbytes
-        self._is_small = result.nbytes <= CELL
-        self._elements = CELL // result.dtype.itemsize  # in a cell
-        self._slab: Any = None
-        self._free = 0  # cells of the slab
+        self.run: Callable[[tuple[Operand, ...]], Operand] = self._written(kind, result, strides, sizes)
 
-    def run(self, tensors: tuple[Operand, ...]) -> Placed:
-        if self._is_small:
-            if not self._free:
-                slab = self._allocate_slab(CELL * CELLS)
-                slab, self._slab = self._slab, slab  # the former slab does not end here: that would run other code
-                self._free = CELLS
-            self._free = cell = self._free - 1  # nothing is called up to the next line, so no other thread has it
-            storage = self._slab
-            offset = cell * self._elements
-            target = storage.address + cell * CELL
+    def _written(
+        self, kind: type[Operand], result: ShapedArray, strides: Shape, sizes: tuple[int, ...]
+    ) -> Callable[[tuple[Operand, ...]], Operand]:
+        program = self.program
+        space: dict[str, Any] = {
+            "allocate": program.backend.allocate, "allocate_slab": program.backend.allocate_slab, "fault": _fault,
+            "frames": program.pool.frames, "give": program.pool.give, "kind": kind, "lent_arena": program.lent_arena,
+            "make": program.pool.make, "new": kind.__new__, "number": SERIALS.__next__, "program": program,
+            "result": result, "slabs": _Slab(), "strides": strides,
+        }  # fmt: skip
+        operands = [f"x{i}" for i in range(len(sizes))]
+        addresses = [f"x{i}._storage.address + x{i}._layout[0] * {size}" for i, size in enumerate(sizes)]
+        if result.nbytes <= CELL:
+            # Between taking a slab's cell and the next line nothing is called, so that no other thread has it.
+            memory = [
+                "if not slabs.free:",
+                f"    slab = allocate_slab({CELL * CELLS})",
+                "    slab, slabs.slab = slabs.slab, slab  # the former slab does not end here: that would run other code",
+                f"    slabs.free = {CELLS}",
+                "slabs.free = cell = slabs.free - 1",
+                "storage = slabs.slab",
+            ]
+            offset, address = f"cell * {CELL // result.dtype.itemsize}", f"storage.address + cell * {CELL}"
         else:
-            storage = self._allocate(self._nbytes)
-            offset = 0
-            target = storage.address
-        frames = self._frames
-        try:
-            frame = frames.pop()
-        except IndexError:
-            frame = self.program.pool.make()
-        if self._lent:
-            arena: Any = self.program.lent_arena()
-            frame.bases[0] = arena.address
-        if len(tensors) == 2:  # the most frequent cases by themselves, without a list
-            x, y = tensors
-            i, k = self._sizes
-            status = frame.start(x._storage.address + x._layout[0] * i, y._storage.address + y._layout[0] * k, target)  # type: ignore[union-attr]
-        elif len(tensors) == 1:
-            (x,) = tensors
-            status = frame.start(x._storage.address + x._layout[0] * self._sizes[0], target)  # type: ignore[union-attr]
-        else:
-            status = frame.start(*[x.address for x in tensors], target)
-        if status == LATER:
-            status = frame.run()
-        if frames:
-            self.program.pool.give(frame)
-        else:
-            frames.append(frame)
-        if status:
-            raise _fault(self.program, status, tensors)
-        return self.result, storage, offset, self.strides
+            memory = [f"storage = allocate({result.nbytes})"]
+            offset, address = "0", "storage.address"
+        lent = [] if program.has_own_arena else ["arena = lent_arena()", "frame.bases[0] = arena.address"]
+        lines = [
+            f"{', '.join(operands)}, = tensors",
+            *memory,
+            "try: frame = frames.pop()",
+            "except IndexError: frame = make()",
+            *lent,
+            f"status = frame.start({', '.join([*addresses, address])})",
+            f"if status == {LATER}: status = frame.run()",
+            "if frames: give(frame)",
+            "else: frames.append(frame)",
+            "if status: raise fault(program, status, tensors)",
+            "tensor = new(kind)",
+            "tensor._aval = result",
+            "tensor._storage = storage",
+            f"tensor._layout = {offset}, strides",
+            "tensor._serial = number()",
+            "return tensor",
+        ]
+        run: Callable[[tuple[Operand, ...]], Operand] = function("run(tensors)", lines, space, "call of an op")
+        return run
 
 
 class OnHost:
@@ -139,17 +149,17 @@ class OnHost:
 
     def run(self, tensors: tuple[Operand, ...]) -> Any:
         arrays = tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs)
-        placed = [
-            self._placed(result, array)
+        results = [
+            self._tensor(tensors[0], result, array)
             for result, array in zip(self.results, arrays if self.op.multiple_results else (arrays,), strict=True)
         ]
-        return placed if self.op.multiple_results else placed[0]
+        return results if self.op.multiple_results else results[0]
 
     @staticmethod
-    def _placed(result: ShapedArray, array_like: Any) -> Placed:
+    def _tensor(operand: Operand, result: ShapedArray, array_like: Any) -> Operand:
         array = np.ascontiguousarray(array_like)
         value = aval(result.shape, from_numpy(array.dtype), result.device)
-        return value, Storage.wrap(array.reshape(value.shape)), 0, row_major(value.shape)
+        return operand._over(value, Storage.wrap(array.reshape(value.shape)), 0, row_major(value.shape))
 
 
 class RunningMulti:
@@ -161,40 +171,54 @@ class RunningMulti:
         self.program = program
         self.results = results
 
-    def run(self, tensors: tuple[Operand, ...]) -> list[Placed]:
+    def run(self, tensors: tuple[Operand, ...]) -> list[Operand]:
         program = self.program
         storages = [program.backend.allocate(result.nbytes) for result in self.results]
         program.run([x.address for x in tensors], [storage.address for storage in storages])
         pairs = zip(self.results, storages, strict=True)
-        return [(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
+        over = tensors[0]._over
+        return [over(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
 
 
-Placed = tuple[ShapedArray, Storage | None, int, Shape]
 Plan = Viewing | Running | RunningMulti | OnHost
 
 _PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
 
 
-def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
-    """Carry out ``op`` now, on the device of its operands; gives the result's aval, storage, offset and strides, or a
-    list of those of several."""
-    now = RESOLVED.state.context or contexts.switched()
+def key_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
+    """What a plan depends on."""
+    context = RESOLVED.state.context
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
-        key: Any = (op, now, x._aval, x._layout[1], y._aval, y._layout[1], *attrs.values())
-    elif len(tensors) == 1:
+        if not attrs:
+            return op, context, x._aval, x._layout[1], y._aval, y._layout[1]
+        return (op, context, x._aval, x._layout[1], y._aval, y._layout[1], *attrs.values())
+    if len(tensors) == 1:
         x = tensors[0]
-        key = (op, now, x._aval, x._layout[1], *attrs.values())
-    else:
-        key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
-    plan = _PLANS.young.get(key) or _PLANS.get(key)
+        return (op, context, x._aval, x._layout[1], *attrs.values())
+    return (op, context, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
+
+
+def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
+    """Carry out ``op`` now, on the device of its operands; gives the result without a tape, or a list of several.
+
+    From then on the ``run`` of the plan is ``ready`` in the state of the switches, unless they want results checked:
+    whoever finds it there by ``key_of`` calls it as it is."""
+    state = RESOLVED.state
+    contexts.switched()
+    key = key_of(op, tensors, attrs)
+    plan = _PLANS.get(key)
     if plan is None:
         there = contexts.on(common_device(op.name, [x._aval for x in tensors]))
         plan = _PLANS[key] = prepare(op, tensors, attrs, there)
     result: Any = plan.run(tensors)
     if switches.check_nans.value:
-        for placed in result if op.multiple_results else (result,):
-            _check_finite(op, tensors, placed)
+        for each in result if op.multiple_results else (result,):
+            _check_finite(op, tensors, each)
+        return result
+    if len(state.ready) >= PLANS_PER_GENERATION:
+        state.ready = {}
+    state.ready[key] = plan.run
     return result
 
 
@@ -230,7 +254,7 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
     (steps,) = compiled.strides
     result_strides = tuple(steps[order.index(a)] for a in range(result.ndim))
     sizes = tuple([x.dtype.itemsize for x in avals])
-    return Running(result.on(device), result_strides, compiled.program, sizes)
+    return Running(tensors[0].__class__, result.on(device), result_strides, compiled.program, sizes)
 
 
 def _prepare_several(
@@ -249,6 +273,7 @@ def _prepare_several(
 def clear() -> None:
     """Forget all plans. The next ops are planned anew; their machine code is still there."""
     _PLANS.clear()
+    RESOLVED.state.ready = {}
 
 
 def _inputs(tensors: tuple[Operand, ...], order: Shape | None = None) -> tuple[list[Value], dict[Value, Shape]]:
@@ -295,13 +320,8 @@ def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseE
     return program.error(status)
 
 
-def _check_finite(op: Op, tensors: tuple[Operand, ...], placed: Placed) -> None:
-    result, storage, offset, strides = placed
-    if not result.dtype.is_inexact or storage is None or not result.size:
-        return
-    item = result.dtype.itemsize
-    array = storage.ndarray(result.shape, result.dtype.numpy, offset * item, tuple(s * item for s in strides))
-    if _is_finite(array):
+def _check_finite(op: Op, tensors: tuple[Operand, ...], result: Operand) -> None:
+    if not result.dtype.is_inexact or _is_finite(result.numpy()):
         return
     if all(not t.dtype.is_inexact or _is_finite(t.numpy()) for t in tensors):
         raise NonFiniteError(

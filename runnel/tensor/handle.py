@@ -7,10 +7,11 @@ ones mean the handle's :func:`version`.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.notebook import tensor_html
 from runnel.tensor.trace import Trace
 from runnel.tensor.traced_values import traced_value
+
+SERIALS: Final = itertools.count(1)  # tensors are numbered in the order in which they are made
 
 T = TypeVar("T", bound="Handle[Any]")  # the one kind that handles are of: Tensor
 
@@ -41,7 +44,7 @@ class GradientOwner(Protocol):
     def grad(self, value: Any) -> None: ...
 
 
-def _read_only(path: str) -> Any:
+def read_only(path: str) -> Any:
     """A property without a frame of Python."""
     return property(attrgetter(path))
 
@@ -72,10 +75,10 @@ class Handle(ArrayMethods[T]):
     _parts: Any = None
     requires_grad: bool = False
 
-    aval: ShapedArray = _read_only("_aval")
-    shape: Shape = _read_only("_aval.shape")
-    dtype: DType = _read_only("_aval.dtype")
-    ndim: int = _read_only("_aval.ndim")
+    aval: ShapedArray = read_only("_aval")
+    shape: Shape = read_only("_aval.shape")
+    dtype: DType = read_only("_aval.dtype")
+    ndim: int = read_only("_aval.ndim")
 
     @property
     def is_weak(self) -> bool:
@@ -234,6 +237,11 @@ class Handle(ArrayMethods[T]):
 
     def _twin(self) -> T:
         """Another handle of the same value, without a tape. In a trace it is traced, whatever this one is."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _over(value: ShapedArray, storage: Storage | None, offset: int, strides: Shape) -> T:
+        """A tensor over ``storage``; ``offset`` and ``strides`` in elements."""
         raise NotImplementedError
 
     @property

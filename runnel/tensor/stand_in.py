@@ -31,7 +31,8 @@ class StandIn(ArrayMethods[T]):
         self.update("setitem", lambda x: ops.put(x, key, value))
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        return self.read().apply_op(op, inputs, attrs)
+        tensors = tuple([x.read() for x in inputs])
+        return tensors[0].apply_op(op, tensors, attrs)
 
     def lift(self, array: Any, dtype: DType) -> T:
         return self.read().lift(array, dtype)

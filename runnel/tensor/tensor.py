@@ -6,7 +6,6 @@ give this handle another value; ``x += y`` gives it to the name alone, as Python
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Self
@@ -28,13 +27,16 @@ from runnel.core.public import imported
 from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
 from runnel.core.surface import offered
+from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
 from runnel.ops.contiguity import contiguous
 from runnel.ops.conversion import stop_gradient_p
 from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
+from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
+    SERIALS,
     Handle,
     MultiResultRecord,
     OutsideHandles,
@@ -50,8 +52,6 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stand_in import data_of
 from runnel.tensor.traced_values import traced_value
-
-_serials = itertools.count(1)
 
 
 @offered("rn")
@@ -74,7 +74,7 @@ class Tensor(Handle["Tensor"]):
     # Ops --------------------------------------------------------------------------------------------------------------
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        trace = tracing.ACTIVE.trace
+        trace = ACTIVE.trace
         tensors = inputs
         for x in inputs:
             if type(x) is not Tensor:
@@ -84,15 +84,15 @@ class Tensor(Handle["Tensor"]):
                         return x.apply_op(op, tensors, attrs)
                 break
         if trace is None:
+            run = RESOLVED.state.ready.get(eager.key_of(op, tensors, attrs))
             try:
-                outs = eager.execute(op, tensors, attrs)
+                result: Any = eager.execute(op, tensors, attrs) if run is None else run(tensors)
             except ComplexOperands:
-                outs = None
-            if outs is None:
+                result = None
+            if result is None:
                 return by_numpy(op, tensors, attrs)
             if op.multiple_results:
-                return _with_tape(op, tensors, attrs, tuple([placed(*x) for x in outs]), None)
-            result = placed(*outs)
+                return _with_tape(op, tensors, attrs, tuple(result), None)
         elif is_by_numpy(op, [x._aval for x in tensors], attrs):
             return by_numpy(op, tensors, attrs)
         else:
@@ -130,6 +130,11 @@ class Tensor(Handle["Tensor"]):
     def read(self) -> Tensor:
         return self
 
+    @staticmethod
+    def _over(value: ShapedArray, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
+        """A tensor over ``storage``, for who knows all of it; ``offset`` and ``strides`` in elements."""
+        return placed(value, storage, offset, strides)
+
     def contiguous(self) -> Tensor:
         """The same values in dense row-major memory."""
         if self.is_traced or self.strides == row_major(self.shape):
@@ -155,7 +160,7 @@ class Tensor(Handle["Tensor"]):
         if trace is not None and self._is_outside(trace):
             node_of(self, trace)  # its value before is an input
             trace.facet(OutsideHandles).values.setdefault(id(self), (self, copying.handle_state(self)))
-        start = next(_serials)
+        start = next(SERIALS)
         before = moved_out(self)
         after = inplace.fitted(name, self._aval, change(before)).read()
         stays_leaf = self._is_user_leaf
@@ -182,7 +187,7 @@ class Tensor(Handle["Tensor"]):
         self._node = after._node if trace is None or after._level is not None else node_of(after, trace)
         self._weak, self._version = False, after._version
         self.requires_grad, self._record = after.requires_grad, after._record
-        self._serial = next(_serials)
+        self._serial = next(SERIALS)
         self._is_rebound = True
 
     def _twin(self) -> Tensor:
@@ -229,7 +234,7 @@ class Tensor(Handle["Tensor"]):
         return copying.tensor_state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._serial = next(_serials)
+        self._serial = next(SERIALS)
         copying.restore_tensor(self, state)
 
     def handle(self) -> Tensor:
@@ -344,7 +349,7 @@ def placed(value: ShapedArray, storage: Storage | None, offset: int, strides: Sh
     tensor._aval = value
     tensor._storage = storage
     tensor._layout = (offset, strides)
-    tensor._serial = next(_serials)
+    tensor._serial = next(SERIALS)
     return tensor
 
 
@@ -454,7 +459,7 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
 
 def serial_now() -> int:
     """A number between those of tensors made before and after this call."""
-    return next(_serials)
+    return next(SERIALS)
 
 
 def as_gradient(value: Any, shape: Shape, owner: str) -> Tensor | None:

@@ -26,8 +26,9 @@ from runnel.core.rounding import rounded
 from runnel.core.surface import offered
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
-from runnel.tensor.active import Readings
+from runnel.tensor.active import ACTIVE, Readings
 from runnel.tensor.grad_mode import RECORDING, run_recording
+from runnel.tensor.handle import read_only
 from runnel.tensor.pin import Pin
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
@@ -185,9 +186,7 @@ class Variable(StandIn[Tensor]):
         for name, attribute in state["attributes"].items():
             object.__setattr__(self, name, attribute)
 
-    @property
-    def aval(self) -> ShapedArray:
-        return self._aval
+    aval: ShapedArray = read_only("_aval")
 
     @property
     def described(self) -> str:
@@ -217,14 +216,14 @@ class Variable(StandIn[Tensor]):
 
     def read(self) -> Tensor:
         """The current value."""
-        trace = tracing.ACTIVE.trace
-        if trace is not None:
-            return self._read_traced(trace)
+        active = ACTIVE
+        if active.trace is not None:
+            return self._read_traced(active.trace)
         current = self._settled
         if current is None:
             current = self._hand_out()
-        if tracing.ACTIVE.readings is not None:
-            tracing.ACTIVE.readings.note(self, current)
+        if active.readings is not None:
+            active.readings.note(self, current)
         return current
 
     def _hand_out(self) -> Tensor:

@@ -44,7 +44,7 @@ class Tapes:
         self.numbers = {node: i for i, node in enumerate(nodes)}
         self.name = name
         self._is_one_part = [end for _, end in derivative.taped] == [_FIRST] and len(self.shapes) == 1
-        self._is_reported = False
+        self.is_reported = False
 
     def attach(self, results: Sequence[Tensor], call: Call) -> None:
         """Have gradients of ``results`` (one for each that is taped) lead to Variables and the tensors outside."""
@@ -76,8 +76,8 @@ class Tapes:
 
     def tell(self) -> None:
         """Say once that derivatives of gradients run op by op."""
-        if not self._is_reported:
-            self._is_reported = True
+        if not self.is_reported:
+            self.is_reported = True
             warnings.warn(
                 f"[compile] gradients of '{self.name}' are differentiated outside of it, which runs op by op. "
                 "Differentiate inside of the compiled function to have all of it in its program.",

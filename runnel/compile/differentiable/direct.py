@@ -12,7 +12,8 @@ from typing import Any, Final
 from runnel.compile.differentiable.backward import Backward
 from runnel.compile.differentiable.derivative import Cotangent
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
-from runnel.compile.launching import TAKE, function, launch, names
+from runnel.compile.launching import TAKE, launch, names
+from runnel.core.generated import function
 from runnel.core.lifetime import Weak
 from runnel.tensor.tensor import Tensor, from_storage
 

@@ -68,8 +68,8 @@ class Taping:
                 value = f"v{guard.read_sources[captured.sources[number].what]}"
                 inputs += [f"{value}._storage", f"{value}._layout"]
         with context.entered(native.context):
-            tapes = Tapes(derivative, captured.variables, variables, graph.name, native.recipe.options)
-        self.names: dict[str, Any] = {"attach": tapes.attach, "Call": Call, "Hold": Hold, "TAPES": tapes}
+            self.tapes = Tapes(derivative, captured.variables, variables, graph.name, native.recipe.options)
+        self.names: dict[str, Any] = {"attach": self.tapes.attach, "Call": Call, "Hold": Hold, "TAPES": self.tapes}
         self.before = [f"inputs = ({_row(inputs)})", "hold = None"]
         self.after = ["B = frame.bases", f"addresses = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
         if variables_read:

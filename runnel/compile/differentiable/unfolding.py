@@ -54,9 +54,7 @@ def unfold(
     and more of them when this is done. What no rule will ``read`` is not computed, and NaN stands for it."""
     values = list(values_of(steps))
     evaluate([x for x in values if x in read], known)
-    for x in values:
-        if x not in known:
-            known[x] = _unread(x)
+    known = known | {x: _unread(x) for x in values if x not in known}  # of this part: another one may read them
     unfolding = _Unfolding(known, read, end, name)
     nodes = unfolding.nodes(steps[:-1], [])
     ends = {id(x) for x, step in zip(nodes, steps[:-1], strict=True) if isinstance(step, Leaf)}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
@@ -16,6 +17,7 @@ from runnel.tensor.tensor import Tensor
 
 
 @offered("functional")
+@composed
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1·x2 / (|x1|·|x2|) along ``dim``, for arrays that broadcast; each norm is at least ``eps``."""
     x1, x2 = ops.broadcast_arrays(x1, x2)
@@ -25,6 +27,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
 
 
 @offered("functional")
+@composed
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps over the last axis, for arrays that broadcast."""
     result: Tensor = ops.norm(x1 - x2 + eps, p, -1, keepdims=keepdim)

@@ -235,6 +235,12 @@ def several_results(compiles: Compiles) -> Any:
     return penalized((h * more["exp"]).sum() + more["square"], [w, x])
 
 
+def results_of_which_one_is_made_of_the_other(compiles: Compiles) -> Any:
+    x = leaf(1, 6, 4)
+    mean, variance = compiles(rn.channel_moments)(x)
+    return penalized((mean * variance).sum(), [x])
+
+
 def results_in_objects(compiles: Compiles) -> Any:
     class Box:
         def __init__(self, inside: Any) -> None:
@@ -389,7 +395,8 @@ CASES = [
     a_penalty, of_arrays, of_an_array_in_a_closure, with_dropout, with_random_numbers_of_its_own, with_a_batch_norm,
     squares_of_images, with_a_step_inside, with_a_variable_that_is_assigned, with_a_parameter_that_is_assigned,
     where_parameters_change_before_backward, with_effects, where_gradients_are_read, numbers_that_change, several_calls,
-    several_results, results_in_objects, third_derivatives, a_hessian_row_by_row, an_op_of_several_results, attention,
+    several_results, results_of_which_one_is_made_of_the_other, results_in_objects, third_derivatives,
+    a_hessian_row_by_row, an_op_of_several_results, attention,
     a_scan, a_checkpoint, a_checkpoint_alone, a_checkpoint_of_many_results,
     a_checkpoint_of_several_results, checkpoints_in_checkpoints,
     derivatives_given_in_python, what_is_written_between, a_leaf_made_inside, under_autocast,

@@ -1,0 +1,132 @@
+"""Eager calls of compositions (:mod:`runnel.core.composed`): op by op at first, then as one program.
+
+A signature is what a program depends on: the shapes, dtypes, strides and devices of tensors, whether gradients are
+wanted, and the values of all other arguments. It is compiled when it has been called ``PATIENCE`` times, and as often
+as the function has programs already: shapes that are seen once or twice compile nothing, and ever new ones less and
+less.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from runnel.backends import context as contexts
+from runnel.core import switches
+from runnel.core.casting import CASTING
+from runnel.core.composed import RUNNER, Composition
+from runnel.core.dtypes import DType
+from runnel.core.errors import RunnelError
+from runnel.core.public import imported
+from runnel.core.recent import Recent
+from runnel.core.switches import RESOLVED
+from runnel.tensor.active import ACTIVE
+from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+PATIENCE: Final = 2  # calls of a signature that run op by op
+PROGRAMS: Final = 64  # of a composition, in each of two generations
+SIGNATURES: Final = 512  # that are counted, the same
+
+_SETTINGS: Final = frozenset({bool, int, float, str, type(None), DType})
+_SEQUENCES: Final = frozenset({tuple, list})
+_INTS: Final = frozenset({int})
+
+Run = Callable[..., Any]  # of the tensors among the arguments
+
+
+class Signatures:
+    """What is known of the signatures of one composition: their ``programs``, and how often the others were called."""
+
+    __slots__ = ("calls", "compiled", "programs")
+
+    def __init__(self) -> None:
+        self.programs: Recent[Any, Run] = Recent(PROGRAMS)
+        self.calls: Recent[Any, int] = Recent(SIGNATURES)
+        self.compiled = 0
+
+    def is_due(self, key: Any) -> bool:
+        """Whether one more call makes it worth while to compile ``key``."""
+        calls = self.calls.get(key) or 0
+        self.calls[key] = calls + 1
+        return calls >= max(PATIENCE, self.compiled)
+
+
+_SIGNATURES: Final[dict[Composition[Any, Any], Signatures]] = {}
+
+
+def known_signatures() -> list[Signatures]:
+    """Those of all compositions that were called."""
+    return list(_SIGNATURES.values())
+
+
+def clear() -> None:
+    """Forget all programs. The next calls of a composition run op by op."""
+    _SIGNATURES.clear()
+
+
+class _Inside(threading.local):
+    """The composition that runs op by op on this thread: those that it calls are not counted."""
+
+    composition: Composition[Any, Any] | None = None
+
+
+_INSIDE: Final = _Inside()
+
+
+def run(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out ``composition`` on whatever it is called with."""
+    active = ACTIVE
+    if active.trace is not None or active.level is not None or switches.check_nans.value or switches.eager.value:
+        return composition.function(*args, **kwargs)
+    records = RECORDING.get()
+    key: list[Any] = [RESOLVED.state.context or contexts.switched(), CASTING.dtype, *kwargs]
+    tensors: list[Tensor] = []
+    for x in (*args, *kwargs.values()) if kwargs else args:
+        kind = x.__class__
+        if kind is not Tensor and issubclass(kind, Variable):
+            x = x.read()
+            kind = x.__class__
+        if kind is Tensor:
+            key += (x._aval, x._layout[1], records and x.requires_grad)
+            tensors.append(x)
+        elif kind in _SETTINGS:
+            key += (kind, x or repr(x))  # 0.0 is not -0.0
+        elif kind in _SEQUENCES and _INTS.issuperset(map(type, x)):
+            key.append(tuple(x))
+        else:
+            return composition.function(*args, **kwargs)
+    signature = tuple(key)
+    known = _SIGNATURES.get(composition)
+    if known is None:
+        known = _SIGNATURES.setdefault(composition, Signatures())
+    program = known.programs.young.get(signature) or known.programs.get(signature)
+    if program is None:
+        return _op_by_op(known, signature, composition, args, kwargs)
+    try:
+        return program(*tensors)
+    except RunnelError:
+        return composition.function(*args, **kwargs)  # the op that fails names the values
+
+
+def _op_by_op(
+    known: Signatures, signature: Any, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Carry it out as its function says, or compile it, if it is due."""
+    if _INSIDE.composition is not None:
+        return composition.function(*args, **kwargs)
+    _INSIDE.composition = composition
+    try:
+        result = composition.function(*args, **kwargs)
+        if known.is_due(signature):
+            known.compiled += 1
+            compiled = imported("runnel.compile.composing:compiled")
+            known.programs[signature] = compiled(composition, args, kwargs)
+    finally:
+        _INSIDE.composition = None
+    return result
+
+
+RUNNER.run = run

@@ -1,0 +1,93 @@
+"""Calls of every composition, with arguments of different kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import runnel as rn
+from runnel.nn import functional as F
+
+Arguments = tuple[rn.Tensor, ...]
+
+
+def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
+    rng = np.random.default_rng(11)
+
+    def normal(*shape: int, dtype: Any = np.float32) -> rn.Tensor:
+        return rn.asarray((2 * rng.standard_normal(shape)).astype(dtype))
+
+    def share(*shape: int) -> rn.Tensor:
+        """Numbers between 0 and 1."""
+        return rn.asarray(rng.uniform(0.05, 0.95, shape).astype(np.float32))
+
+    def labels(classes: int, *shape: int) -> rn.Tensor:
+        return rn.asarray(rng.integers(0, classes, shape))
+
+    def half(*shape: int) -> rn.Tensor:
+        return normal(*shape).astype(rn.bfloat16)
+
+    return {
+        "mse_loss": (F.mse_loss, (normal(5, 7), normal(5, 7))),
+        "mse_loss of one tensor": (lambda x: F.mse_loss(x, x) + F.mse_loss(x, x * x), (normal(4, 4),)),
+        "l1_loss": (lambda x, y: F.l1_loss(x, y, "sum"), (normal(5, 7), normal(7))),
+        "smooth_l1_loss": (lambda x, y: F.smooth_l1_loss(x, y, beta=0.5), (normal(5, 7), normal(5, 7))),
+        "huber_loss": (lambda x, y: F.huber_loss(x, y, reduction="none"), (normal(5, 7), normal(5, 7))),
+        "binary_cross_entropy": (F.binary_cross_entropy, (share(6, 5), share(6, 5))),
+        "binary_cross_entropy_with_logits": (
+            lambda x, y, w: F.binary_cross_entropy_with_logits(x, y, pos_weight=w),
+            (normal(6, 5), share(6, 5), share(5)),
+        ),
+        "kl_div": (lambda x, y: F.kl_div(x, y, reduction="batchmean"), (normal(6, 5), share(6, 5))),
+        "nll_loss": (F.nll_loss, (normal(8, 10), labels(10, 8))),
+        "cross_entropy": (F.cross_entropy, (normal(32, 10), labels(10, 32))),
+        "cross_entropy of images": (
+            lambda x, y, w: F.cross_entropy(x, y, w, label_smoothing=0.1),
+            (normal(2, 5, 3, 3), labels(5, 2, 3, 3), share(5)),
+        ),
+        "cross_entropy of probabilities": (F.cross_entropy, (normal(8, 5), share(8, 5))),
+        "leaky_relu": (F.leaky_relu, (normal(9, 13),)),
+        "elu": (F.elu, (normal(9, 13),)),
+        "selu": (F.selu, (normal(9, 13),)),
+        "gelu": (F.gelu, (normal(9, 13),)),
+        "gelu by tanh": (lambda x: F.gelu(x, approximate="tanh"), (half(9, 13),)),
+        "silu": (F.silu, (half(9, 13),)),
+        "softplus": (lambda x: F.softplus(x, 2.0), (normal(9, 13),)),
+        "log_sigmoid": (F.logsigmoid, (normal(9, 13),)),
+        "mish": (F.mish, (normal(9, 13),)),
+        "hardtanh": (F.hardtanh, (normal(9, 13),)),
+        "relu6": (F.relu6, (normal(9, 13),)),
+        "hardsigmoid": (F.hardsigmoid, (normal(9, 13),)),
+        "hardswish": (F.hardswish, (normal(9, 13),)),
+        "softmax": (lambda x: F.softmax(x * x, 0) * F.softmax(x), (normal(6, 17),)),
+        "log_softmax": (F.log_softmax, (normal(6, 17, dtype=np.float64),)),
+        "glu": (rn.glu, (normal(3, 4), normal(3, 4))),
+        "mean": (rn.mean, (normal(65, 70),)),
+        "mean of half precision": (lambda x: x.mean(0), (half(65, 7),)),
+        "var": (lambda x: rn.var(x, axis=0, correction=1), (normal(6, 17),)),
+        "std": (lambda x: rn.std(x, axis=(0, 1), keepdims=True), (normal(6, 17),)),
+        "logsumexp": (lambda x: rn.logsumexp(x, 1), (normal(6, 17),)),
+        "norm": (lambda x: rn.norm(x, axis=-1) * rn.norm(x, 3, -1), (normal(6, 17),)),
+        "layer_norm": (lambda x, w, b: F.layer_norm(x, [16], w, b), (normal(8, 16), normal(16), normal(16))),
+        "rms_norm": (rn.rms_norm, (normal(8, 16), normal(16))),
+        "channel_moments": (lambda x: rn.channel_moments(x)[0] * rn.channel_moments(x)[1], (normal(6, 4, 3),)),
+        "batch_norm": (
+            lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+            (normal(6, 4, 5, 5), normal(4), normal(4)),
+        ),
+        "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (normal(3, 4, 5, 5), normal(4), normal(4))),
+        "instance_norm": (rn.instance_norm, (normal(3, 4, 5),)),
+        "linear": (F.linear, (normal(2, 3, 16), normal(5, 16), normal(5))),
+        "normalize": (F.normalize, (normal(5, 6),)),
+        "cosine_similarity": (F.cosine_similarity, (normal(5, 6), normal(5, 6))),
+        "pairwise_distance": (F.pairwise_distance, (normal(5, 6), normal(6))),
+        "a network": (
+            lambda x, w, b: (F.gelu(F.layer_norm(F.linear(x, w, b) + x, (16,))) * x).mean(),
+            (normal(4, 16), normal(16, 16), normal(16)),
+        ),
+    }  # fmt: skip
+
+
+CASES = _cases()

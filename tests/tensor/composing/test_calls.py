@@ -1,0 +1,260 @@
+"""When compositions become programs, and what surrounds such calls: transforms, hooks, errors, threads, memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.backends.host import memory
+from runnel.core import switches
+from runnel.core.errors import GradientError, NonFiniteError
+from runnel.core.switches import RESOLVED, State
+from runnel.nn import functional as F
+from runnel.tensor import composing, eager
+
+
+@pytest.fixture(autouse=True)
+def none_compiled() -> Iterator[None]:
+    composing.clear()
+    yield
+
+
+@pytest.fixture
+def single_ops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the ops that run by themselves."""
+    names: list[str] = []
+    execute = eager.execute
+
+    def counted(op: Any, tensors: Any, attrs: Any) -> Any:
+        names.append(op.name)
+        result = execute(op, tensors, attrs)
+        RESOLVED.state.ready.clear()  # so that the next one comes here, too
+        return result
+
+    monkeypatch.setattr(RESOLVED, "state", State())
+    monkeypatch.setattr(eager, "execute", counted)
+    return names
+
+
+def floats(*shape: int) -> rn.Tensor:
+    return rn.asarray(np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32))
+
+
+def warmed(fn: Any, *args: Any) -> Any:
+    """The result of a call by a program."""
+    for _ in range(composing.PATIENCE + 1):
+        fn(*args)
+    return fn(*args)
+
+
+def programs() -> int:
+    return sum(len(known.programs) for known in composing.known_signatures())
+
+
+LOGITS, LABELS = floats(6, 5), rn.asarray(np.array([0, 4, 2, 1, 3, 0]))
+
+
+def test_the_third_call_of_a_signature_makes_a_program_and_later_ones_are_one_run(single_ops: list[str]) -> None:
+    for _ in range(composing.PATIENCE):
+        assert programs() == 0
+        F.cross_entropy(LOGITS, LABELS)
+    F.cross_entropy(LOGITS, LABELS)
+    assert programs() == 1
+    single_ops.clear()
+    with_program = F.cross_entropy(LOGITS, LABELS)
+    assert single_ops == []
+    assert with_program.numpy() == F.cross_entropy(LOGITS[:, ::1].contiguous(), LABELS).numpy()
+    other = F.cross_entropy(LOGITS, LABELS, label_smoothing=0.1)
+    assert single_ops and other.numpy() != with_program.numpy()
+
+
+def test_one_record_of_the_tape_stands_for_the_whole_function() -> None:
+    x = LOGITS.detach().requires_grad_()
+    loss = warmed(F.cross_entropy, x, LABELS)
+    assert loss._record is not None
+    assert {id(y) for y in loss._record.inputs} == {id(x)}
+
+
+def test_ever_new_shapes_compile_nothing() -> None:
+    for n in range(1, 40):
+        for _ in range(composing.PATIENCE):
+            F.softmax(rn.ones((n, 3)))
+    assert programs() == 0
+
+
+def test_the_more_programs_a_function_has_the_more_calls_another_one_takes() -> None:
+    for n in range(1, 8):
+        for _ in range(composing.PATIENCE + 2):
+            F.softmax(rn.ones((n, 3)))
+    assert programs() == composing.PATIENCE + 2
+
+
+def test_signatures_and_programs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = composing.Signatures()
+    for key in range(5000):
+        known.is_due(key)
+        known.programs[key] = max
+    assert len(known.calls) <= 2 * composing.SIGNATURES
+    assert len(known.programs) <= 2 * composing.PROGRAMS
+
+
+def test_programs_keep_no_argument_alive() -> None:
+    x = floats(64, 64) * 2
+    storage = weakref.ref(x._storage)
+    warmed(F.gelu, x)
+    assert programs() == 1
+    del x
+    gc.collect()
+    assert storage() is None
+
+
+def test_calls_leave_no_memory_in_use() -> None:
+    x = floats(64, 64).requires_grad_()
+    warmed(F.gelu, x).sum().backward()
+    before = memory.statistics().live
+    for _ in range(20):
+        x.grad = None
+        F.gelu(x).sum().backward()
+    gc.collect()
+    assert memory.statistics().live <= before + x.aval.nbytes
+
+
+def test_dtypes_values_and_signs_of_zero_are_told_apart() -> None:
+    x = floats(4, 3)
+    for slope in (0.0, -0.0, 0, 1, True, 1.0):
+        for _ in range(composing.PATIENCE + 2):
+            expected = np.where(x.numpy() > 0, x.numpy(), x.numpy() * np.float32(slope))
+            assert F.leaky_relu(x, slope).numpy().tobytes() == expected.tobytes()
+
+
+def test_a_list_that_changes_later_changes_no_call() -> None:
+    x, shape = floats(2, 3, 4), [3, 4]
+    whole = warmed(F.layer_norm, x, shape).numpy()
+    shape.pop(0)
+    np.testing.assert_array_equal(F.layer_norm(x, (3, 4)).numpy(), whole)
+    assert not np.array_equal(F.layer_norm(x, shape).numpy(), whole)
+
+
+def test_operands_in_another_order_of_axes_run_op_by_op(single_ops: list[str]) -> None:
+    x = floats(3, 4)
+    expected = F.softmax(x.T.contiguous(), 0).numpy()
+    warmed(F.softmax, x.T, 0)
+    single_ops.clear()
+    np.testing.assert_array_equal(F.softmax(x.T, 0).numpy(), expected)
+    assert single_ops
+
+
+def test_transforms_and_compiled_functions_see_the_ops() -> None:
+    x, y = floats(3, 4), floats(3, 4) * 0.5
+    expected = rn.jvp(F.softmax, (x,), (y,)), rn.vmap(F.softmax)(x), rn.compile(F.softmax)(x)
+    warmed(F.softmax, x)
+    warmed(F.softmax, x[0])
+    results = rn.jvp(F.softmax, (x,), (y,)), rn.vmap(F.softmax)(x), rn.compile(F.softmax)(x)
+    for a, b in zip((*expected[0], *expected[1:]), (*results[0], *results[1:]), strict=True):
+        assert a.numpy().tobytes() == b.numpy().tobytes()
+
+
+def test_no_grad_gives_no_tape_and_others_do() -> None:
+    x = floats(3, 4).requires_grad_()
+    warmed(F.gelu, x)
+    with rn.no_grad():
+        assert not warmed(F.gelu, x).requires_grad
+    assert F.gelu(x).requires_grad
+    assert not F.gelu(x.detach()).requires_grad
+
+
+def test_gradients_of_parameters_accumulate_and_the_tape_is_freed() -> None:
+    weight = rn.Parameter(np.ones((2, 4), np.float32))
+    x = floats(3, 4)
+    loss = warmed(F.linear, x, weight).sum()
+    loss.backward()
+    assert weight.grad is not None
+    once = weight.grad.numpy().copy()
+    with pytest.raises(GradientError, match="freed"):
+        loss.backward()
+    kept = F.linear(x, weight).sum()
+    kept.backward(retain_graph=True)
+    kept.backward()
+    np.testing.assert_array_equal(weight.grad.numpy(), once * 3)
+
+
+def test_a_parameter_that_changes_later_does_not_change_the_tape() -> None:
+    x = floats(3, 4).requires_grad_()
+    weight = rn.Parameter(np.ones((2, 4), np.float32))
+    out = warmed(F.linear, x, weight)
+    weight.assign(weight * 5)
+    out.sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), np.full((3, 4), 2, np.float32))
+
+
+def test_hooks_see_gradients_before_and_after() -> None:
+    x = floats(3, 4).requires_grad_()
+    seen: list[str] = []
+    middle = warmed(F.gelu, x)
+    middle.register_hook(lambda g: seen.append("middle"))
+    x.register_hook(lambda g: g * 2)
+    middle.sum().backward()
+    doubled = x.grad
+    assert doubled is not None and seen == ["middle"]
+    plain = x.detach().requires_grad_()
+    F.gelu(plain).sum().backward()
+    assert plain.grad is not None
+    np.testing.assert_array_equal(doubled.numpy(), plain.grad.numpy() * 2)
+
+
+def test_errors_name_the_op_and_the_values() -> None:
+    wrong = rn.asarray(np.array([0, 4, 2, 7, 3, 0]))
+    with pytest.raises(IndexError) as by_ops:
+        F.cross_entropy(LOGITS, wrong)
+    warmed(F.cross_entropy, LOGITS, LABELS)
+    with pytest.raises(IndexError) as by_program:
+        F.cross_entropy(LOGITS, wrong)
+    assert str(by_program.value) == str(by_ops.value)
+
+
+def test_checks_for_nans_find_the_op() -> None:
+    x = rn.asarray(np.array([[-1.0, 2.0]], np.float32))
+    warmed(rn.norm, x, 0.5)
+    warmed(rn.std, x)
+    logits = rn.asarray(np.full((1, 2), 3e38, np.float32))
+    warmed(rn.mean, logits)
+    with switches.override(check_nans=True), pytest.raises(NonFiniteError, match=r"\[sum\]"):
+        rn.mean(logits)
+
+
+def test_autocast_has_programs_of_its_own() -> None:
+    x, weight = floats(3, 4), floats(2, 4)
+    plain = warmed(F.linear, x, weight)
+    with rn.autocast():
+        low = warmed(F.linear, x, weight)
+        distance = warmed(F.normalize, x.astype(rn.bfloat16))
+    assert (plain.dtype, low.dtype) == (rn.float32, rn.bfloat16)
+    assert distance.dtype is not warmed(F.normalize, x.astype(rn.bfloat16)).dtype
+
+
+def test_threads_get_results_of_their_own() -> None:
+    warmed(F.softmax, floats(4, 5))
+    inputs = [floats(4, 5) * float(i + 1) for i in range(4)]
+    expected = [F.softmax(x).numpy().tobytes() for x in inputs]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        x = inputs[number].detach().requires_grad_()
+        for _ in range(100):
+            if F.softmax(x).numpy().tobytes() != expected[number]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
