@@ -22,7 +22,7 @@ from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.memory import arena, padded_aliases, subviews
 from runnel.compiler.memory.planner import MemoryPlanner, name_of
 from runnel.compiler.planned import Plan as Plan
-from runnel.compiler.schedule import synchronisation
+from runnel.compiler.schedule import branches, synchronisation
 from runnel.compiler.schedule.order import Traffic, ordered
 from runnel.compiler.schedule.partition import split_calls
 from runnel.compiler.verification import invariants, verifier
@@ -37,7 +37,8 @@ register(FAMILIES)
 
 
 class Planner:
-    """Builds a plan for one graph. ``strides`` gives those of inputs that are not dense."""
+    """Builds a plan for one graph. ``strides`` gives those of inputs that are not dense; ``deals``: whether threads
+    compute independent branches at the same time, for which these need memory apart."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Planner:
         *,
         fuse: bool = True,
         memory_planner: MemoryPlanner | None = None,
+        deals: bool = True,
     ) -> None:
         if switches.verify.value:
             graphs.verify(graph)
@@ -78,6 +80,7 @@ class Planner:
         self.subviews: dict[Value, list[BufferView]] = {}
         self.holders: dict[Value, Value] = {}  # padded arrays of values that are stored only inside them
         self.memory_planner = memory_planner
+        self.deals = deals and memory_planner is None  # which is told the lifetimes of one call after another
         self._fuse = fuse
         self._place_inputs(self.strides)
 
@@ -102,10 +105,17 @@ class Planner:
         calls, regions = section.calls, section.regions
         invariants.check_calls(calls)
         arena_plan = arena.lay_out(calls, regions, self.memory_planner)
+        threads, blocks = split_calls(calls, self.threads, regions)
+        stretches = branches.find(calls, blocks, self.threads, regions) if self.deals else []
+        apart = arena.lay_out_apart(calls, arena_plan, stretches) if stretches else None
+        if apart is None:
+            stretches = []
+        else:
+            arena_plan = apart
+            threads, blocks = branches.dealt(blocks, stretches)
         self._collect_constants(calls)
         self._number_slots()
-        threads, blocks = split_calls(calls, self.threads, regions)
-        barriers, again = synchronisation.barriers(calls, blocks, regions)
+        barriers, again = synchronisation.barriers(calls, blocks, regions, stretches)
         plan = Plan(
             self.graph, calls, blocks, barriers, threads, arena_plan,
             self.inputs, self.variables, self.outputs, self.output_of, self.constants,

@@ -13,6 +13,7 @@ from runnel.declarative.operation import Declared
 from runnel.declarative.order import ancestors, ordered
 from runnel.declarative.replay import Replay
 from runnel.declarative.state import Placeholder
+from runnel.tensor.creation import zeros
 from runnel.transforms import cond as cond_transform, scan as scan_transform, while_loop as while_transform
 
 
@@ -36,6 +37,11 @@ class BodyGraph(Graph):
     def require_outermost(self, name: str) -> None:
         raise GraphError(
             f"[{name}] branches and loops change no variables; return the value, and assign it behind '{self.name}'."
+        )
+
+    def require_run(self, name: str) -> None:
+        raise GraphError(
+            f"[{name}] it would never have a value in '{self.name}'; declare it outside of branches and loops."
         )
 
     def graph_of(self, x: Declared) -> Graph:
@@ -167,7 +173,8 @@ def run_scan(step: Body, carry: Any, xs: Any, captured: list[Any]) -> Any:
 
 
 def _first_row(x: Any) -> Any:
-    return x[0]
+    """A row of ``x``, whose shape and dtype are asked for: also where there is none."""
+    return zeros(x.shape[1:], dtype=x.dtype)
 
 
 def _declared(tree: Any) -> Any:

@@ -28,10 +28,11 @@ from runnel.declarative.packing import (
     unpacked_static,
 )
 from runnel.declarative.state import Assign, Group, Placeholder, Read, VariableOperation
-from runnel.declarative.training import Minimize
+from runnel.declarative.training import Minimize, require_hyperparameters
 
 _FORMAT: Final = 1
 _LARGEST: Final = 1 << 32
+_LONGEST: Final = 600  # characters of a message, which may quote the file
 _Path = str | os.PathLike[str]
 
 
@@ -91,7 +92,9 @@ def from_json(text: str) -> Graph:
     except RecursionError:
         raise GraphError("[load] values are nested too deeply.") from None
     except Exception as error:  # whatever is wrong in it: nothing of it is used
-        raise GraphError(f"[load] {_reason(error)}") from None
+        reason = _reason(error)
+        reason = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]} ..."
+        raise GraphError(f"[load] {reason}") from None
 
 
 def _reason(error: Exception) -> str:
@@ -211,6 +214,7 @@ def _unpacked_operation(graph: Graph, value: Any) -> Operation:
         if not variables or len(variables) != len(inputs):
             raise ValueError("a training step has a gradient for each of its variables")
         hyperparameters = unpacked(value["hyperparameters"], _unknown)
+        require_hyperparameters(optimizer, hyperparameters)
         return Minimize(name, optimizer, hyperparameters, variables, inputs)
     raise ValueError(f"there is no kind of operation {kind!r}")
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from runnel.core import pytree
 from runnel.core.errors import ArgumentError, GraphError
+from runnel.core.showing import short_repr
 from runnel.declarative.calls import constant, declared_call
 from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph
@@ -55,6 +56,11 @@ def function(
 
     GraphError where a given value cannot stand there: between it and the outputs variables are changed.
     """
+    if not isinstance(session, Session):
+        raise ArgumentError(f"[function] takes a session; received {short_repr(session)}.")
+    twice = next((x for i, x in enumerate(inputs) if any(x is y for y in inputs[:i])), None)
+    if twice is not None:
+        raise ArgumentError(f"[function] '{twice.name}' is an input twice; it has one value.")
     changes = {} if updates is None else dict(updates)
     leaves, structure = pytree.flatten((outputs, list(changes.values())))
     if givens:

@@ -99,6 +99,9 @@ class Graph:
     def require_outermost(self, name: str) -> None:
         """GraphError in the graph of a branch or a loop, which can change nothing outside."""
 
+    def require_run(self, name: str) -> None:
+        """GraphError in the graph of a branch or a loop, which no session runs: nothing in it is fed or initialised."""
+
     def graph_of(self, x: Declared) -> Graph:
         """The graph that operations on ``x`` are declared in, while this is the default graph."""
         return x.operation.graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from runnel.core.errors import GraphError, RunnelError
+from runnel.core.errors import GraphError
 from runnel.declarative.calls import Call
 from runnel.declarative.gradients import Gradient, pullback
 from runnel.declarative.operation import Declared, Operation
@@ -40,7 +40,7 @@ class Replay:
             inputs = [values[x] for x in operation.inputs]
             try:
                 outputs = self._computed(operation, inputs)
-            except RunnelError as error:
+            except Exception as error:
                 error.add_note(f"in operation '{operation.name}', declared at {operation.where}")
                 raise
             for x, value in zip(operation.outputs, outputs, strict=True):

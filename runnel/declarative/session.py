@@ -54,6 +54,8 @@ class Session:
         passes: Pipeline | None = None,
         memory_planner: MemoryPlanner | None = None,
     ) -> None:
+        if not isinstance(graph, Graph | None):
+            raise ArgumentError(f"[session] runs a declared graph; received {short_repr(graph)}.")
         self.graph: Final = default_graph() if graph is None else graph
         self.fused: Final = fused
         self._choices: Final = Choices(**chosen_by("session", passes, memory_planner))
@@ -82,14 +84,14 @@ class Session:
         feeds = _feeds(feed_dict)
         key: Any = fetches if isinstance(fetches, _FETCHED) else tuple(fetches) if type(fetches) is list else None
         if key is not None:
-            values = [_quick(x) for x in feeds.values()]
             try:
+                values = [_quick(x) for x in feeds.values()]
                 ready = self._ready.get((key, *feeds, *[x.aval for x in values]))
             except (
                 TypeError,
                 AttributeError,
                 PendingError,
-            ):  # lists inside of lists, or feeds that are to be converted
+            ):  # lists inside of lists, feeds that are to be converted, or cannot be
                 ready = None
             if ready is not None and ready.holds():
                 outputs = ready.run(*values)
@@ -312,9 +314,14 @@ def _quick(value: Any) -> Any:
 
 
 def _array(x: Declared, value: Any, dtype: DType | None) -> Tensor:
+    try:
+        plain = asarray(value)
+    except ArgumentError as error:
+        told = str(error).removeprefix("[asarray] ")
+        raise ArgumentError(f"[session] '{x.name}' is {x.static}, and its feed no array: {told}") from None
     if isinstance(value, np.ndarray) or dtype is None:
-        return asarray(value)
-    plain = asarray(value)  # Python numbers: of the dtype that is asked for, if their kind goes over into its
+        return plain
+    # Python numbers: of the dtype that is asked for, if their kind goes over into its
     if _WIDTH[plain.dtype.kind] > _WIDTH[dtype.kind]:
         raise DTypeError(f"[session] '{x.name}' is {x.static}; fed {plain.aval}. Cast it first.")
     return asarray(value, dtype)

@@ -132,8 +132,10 @@ def placeholder(
         shape: its sizes, None in place of those that differ from run to run; None if nothing is known of them.
         name: of the operation.
     """
+    graph = default_graph()
+    graph.require_run("placeholder")
     static = Static(as_dims("placeholder", shape), None if dtype is None else as_dtype(dtype))
-    return Placeholder(default_graph(), name, static).outputs[0]
+    return Placeholder(graph, name, static).outputs[0]
 
 
 def variable(
@@ -152,6 +154,7 @@ def variable(
         name: of the operation; sessions save values under it.
     """
     graph = default_graph()
+    graph.require_run("Variable")
     if initial is not None and not isinstance(initial, Declared):
         initial = Constant(graph, f"{name}/initial", live(initial, dtype).numpy()).outputs[0]
     kind: DType | None = None if dtype is None else as_dtype(dtype)
@@ -238,7 +241,7 @@ def as_dims(name: str, shape: Iterable[int | None] | None) -> Dims | None:
     if shape is None:
         return None
     sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-    if not all(n is None or (isinstance(n, (int, np.integer)) and n >= 0) for n in sizes):
+    if not all(n is None or (isinstance(n, (int, np.integer)) and type(n) is not bool and n >= 0) for n in sizes):
         raise ShapeError(f"[{name}] sizes are whole numbers, or None for one that is not known; received {shape!r}.")
     return tuple([None if n is None else int(n) for n in sizes])
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from runnel.core.errors import ArgumentError, GradientError
 from runnel.declarative.gradients import gradients
@@ -12,6 +14,7 @@ from runnel.declarative.operation import Declared, Operation, Run, closure
 from runnel.declarative.order import ordered
 from runnel.declarative.state import Variable, VariableOperation
 from runnel.optim.optimizer import Optimizer
+from runnel.tensor.variable import Variable as LiveVariable
 
 
 class Minimize(Operation):
@@ -74,6 +77,7 @@ def minimize(
         raise ArgumentError(f"[minimize] the optimizer is a class of rn.optim; received {optimizer!r}.")
     if not isinstance(loss, Declared):
         raise ArgumentError(f"[minimize] the loss is a declared tensor; received {type(loss).__name__}.")
+    require_hyperparameters(optimizer, hyperparameters)
     trained = trainable(loss) if variables is None else list(variables)
     if not trained:
         raise GradientError(f"[minimize] '{loss.name}' depends on no variable that can be trained.")
@@ -83,6 +87,11 @@ def minimize(
         raise GradientError(f"[minimize] '{loss.name}' does not depend on {', '.join(map(repr, missing))}.")
     operations = [v.operation for v in trained if isinstance(v.operation, VariableOperation)]
     return Minimize(name, optimizer, hyperparameters, operations, [g for g in slopes if g is not None])
+
+
+def require_hyperparameters(optimizer: type[Optimizer], hyperparameters: Mapping[str, Any]) -> None:
+    """The error of ``optimizer`` for hyperparameters that it refuses, before anything is declared."""
+    optimizer([LiveVariable(np.zeros(1, np.float32), requires_grad=True)], **hyperparameters)
 
 
 def trainable(loss: Declared) -> list[Variable]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, NoReturn
 
 from runnel.core.errors import ExpressionError
@@ -37,6 +37,7 @@ FUNCTIONS: Final = {
     "where": 3,
 }
 _DEEPEST: Final = 50  # levels of parentheses, of derivatives too
+_AROUND: Final = _DEEPEST - 2  # operators around an array, each of which has parentheses in the canonical text
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<sign>\+=|\*=|<=|>=|==|!=|//|[-+*/()\[\],:<>=]))"
@@ -184,7 +185,22 @@ class _Parser:
         constraints = self.constraints() if self.takes("where") else ()
         if self.here.kind != "end":
             self.fail(f"{self.here.text!r} is not expected here; constraints begin with 'where'.")
+        sides = (side for comparison in constraints for side in (comparison.left, comparison.right))
+        self.require_flat((target, value, *sides))
         return Statement(self.text, target, aggregation, value, constraints)
+
+    def require_flat(self, nodes: Iterable[Node]) -> None:
+        """Refuse long rows of operators: each is inside of the next, as if it stood in parentheses."""
+        rest = [(node, 0) for node in nodes]
+        while rest:
+            node, level = rest.pop()
+            if level > _AROUND:
+                told = f"more than {_AROUND} operators stand around this; make a part of it an expression of its own."
+                fail(self.text, node.at, told)
+            if isinstance(node, Call):
+                rest += [(x, level + 1) for x in node.args]
+            elif isinstance(node, Access):
+                rest += [(x, 0) for axis in node.axes for x in (axis.subscript, axis.size) if x is not None]
 
     def aggregation(self) -> str:
         at, sign = self.here, self.take().text

@@ -55,7 +55,17 @@ def test_other_graphs(mistake: Callable[[Any, Any], Any]) -> None:
         (lambda x: dg.Session().plan(x, [(x, 1.0)]), "feeds are a dict"),
         (lambda x: dg.infer(x, {"x": (2,)}), "shapes are those of declared tensors"),
         (lambda x: dg.Session().run(None), "fetches are declared tensors"),
-        (lambda x: dg.Session().run(x, {x: None}), "a tensor holds numbers"),
+        (
+            lambda x: dg.Session().run(x, {x: None}),
+            r"\[session\] 'placeholder' is float32\[\], .*a tensor holds numbers",
+        ),
+        (lambda x: dg.Session().run(x, {x: np.array("1")}), "'placeholder' is float32.*a tensor holds numbers"),
+        (lambda x: dg.Session().run(x, {x: np.array([None])}), "'placeholder' is float32.*a tensor holds numbers"),
+        (lambda x: dg.Session().run(x, {x: [1, [2]]}), "'placeholder' is float32.*its rows differ in length"),
+        (lambda x: dg.Session("graph"), r"\[session\] runs a declared graph; received 'graph'"),
+        (lambda x: dg.function([x], x, session=x), "takes a session"),
+        (lambda x: dg.function([x, x + 1, x], x, session=dg.Session()), "'placeholder' is an input twice"),
+        (lambda x: dg.minimize(x, rn.optim.SGD, rate=0.1), "takes no argument 'rate'"),
         (lambda x: pickle.dumps(dg.default_graph()), r"saved with declarative\.save"),
         (lambda x: copy.deepcopy(dg.default_graph()), r"saved with declarative\.save"),
     ],
@@ -95,6 +105,30 @@ def test_branches_and_loops_change_nothing(change: Callable[[Any, Any], Any]) ->
     assert dg.Session().run(dg.cond(p, lambda: v + x, lambda: x), {p: False, x: 2.0, v: 1.0}).item() == 2
 
 
+@pytest.mark.parametrize(
+    "declare", [lambda: dg.placeholder(shape=()), lambda: dg.Variable(1.0), lambda: dg.Variable(shape=(2,))]
+)
+def test_what_runs_are_fed_is_declared_outside_of_branches_and_loops(declare: Callable[[], Any]) -> None:
+    x, p = dg.placeholder(shape=()), dg.placeholder("bool", ())
+    count = len(dg.default_graph())
+    with pytest.raises(GraphError, match="would never have a value in 'cond'; declare it outside"):
+        dg.cond(p, lambda: x, lambda: declare() + x)
+    with pytest.raises(GraphError, match="would never have a value in 'while_loop'"):
+        dg.while_loop(lambda i: i < 3, lambda i: (i + declare(),), (x,))
+    assert len(dg.default_graph()) == count
+    assert dg.Session().run(dg.cond(p, lambda: x, lambda: -x), {p: False, x: 2.0}).item() == -2
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_scans_of_nothing_give_their_carry(fused: bool) -> None:
+    x = dg.placeholder(shape=(None, 2))
+    last, rows = dg.scan(lambda c, r: (c + r, c * r), np.ones(2, np.float32), x)
+    session = dg.Session(fused=fused)
+    for length in (0, 2):
+        values = session.run([last, rows], {x: np.ones((length, 2))})
+        assert values[0].numpy().tolist() == [1.0 + length] * 2 and values[1].shape == (length, 2)
+
+
 def test_gradients_inside_of_branches() -> None:
     x, p = dg.placeholder(shape=()), dg.placeholder("bool", ())
     y = dg.cond(p, lambda: dg.gradients(x**3, x)[0], lambda: x)
@@ -127,6 +161,80 @@ def test_errors_of_a_run_name_the_operation_and_its_line() -> None:
             dg.Session(fused=fused).run(y, {x: np.ones(5)})
         (note,) = [n for n in caught.value.__notes__ if "halves" in n]
         assert note == f"in operation 'halves', declared at {y.operation.where}"
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_errors_of_users_functions_name_the_operation_and_change_nothing(fused: bool) -> None:
+    is_broken = False
+
+    def own(t: Any) -> Any:
+        if is_broken:
+            raise ZeroDivisionError("mine")
+        return t * 2
+
+    x, v = dg.placeholder(shape=()), dg.Variable(1.0, name="v")
+    add = dg.assign_add(v, dg.call(own, x, name="own"))
+    session = dg.Session(fused=fused)
+    session.run(dg.initializer())
+    is_broken = True
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        session.run(add, {x: 1.0})
+    assert [n for n in caught.value.__notes__ if n.startswith("in operation 'own', declared at ")]
+    is_broken = False
+    assert session.run(v).item() == 1 and session.run(add, {x: 1.0}).item() == 3
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_callbacks_that_fail_change_nothing_and_may_run_the_session(fused: bool) -> None:
+    x, v = dg.placeholder(shape=()), dg.Variable(1.0, name="v")
+    double = x * 2
+    session = dg.Session(fused=fused)
+    session.run(dg.initializer())
+
+    def host(a: np.ndarray) -> np.ndarray:
+        if a > 3:
+            raise ValueError("too large")
+        return np.asarray(session.run(double, {x: a}).numpy())
+
+    called = dg.call(lambda t: rn.pure_callback(host, t, t), x)
+    add = dg.assign_add(v, called)
+    assert session.run(called + v, {x: 3.0}).item() == 7
+    for value, expected in ((1.0, 3.0), (2.0, 7.0)):
+        with pytest.raises(ValueError, match="too large"):
+            session.run(add, {x: 4.0})
+        assert session.run(add, {x: value}).item() == expected
+
+
+def test_sessions_are_initialised_trained_and_closed_by_several_threads() -> None:
+    """Each run is as if it were alone; those that come after the end are refused."""
+    v = dg.Variable(np.ones(3, np.float32), name="v")
+    add, init = dg.assign_add(v, 1.0), dg.initializer()
+    session = dg.Session()
+    wrong: list[Any] = []
+
+    def work() -> None:
+        try:
+            session.run(init)
+            for _ in range(50):
+                value = session.run(add).numpy()
+                if value.min() != value.max() or value[0] != int(value[0]):
+                    wrong.append(value)
+        except GraphError as error:
+            wrong.extend([] if "it is closed" in str(error) else [error])
+        except Exception as error:
+            wrong.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    session.run(init)
+    session.run(add)
+    session.close()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+    with pytest.raises(GraphError, match="it is closed"):
+        session.run(add)
 
 
 def test_every_thread_has_a_graph_of_its_own() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 
 import runnel as rn
 import runnel.declarative as dg
-from runnel.core.errors import FileError, GraphError
+from runnel.core.errors import FileError, GraphError, RunnelError
 from runnel.declarative.files import from_json, to_json
 
 F = rn.nn.functional
@@ -113,11 +116,67 @@ def forged(change: Any) -> str:
         lambda value, ops: ops["minimize"].update(optimizer="Optimizer.step"),
         lambda value, ops: ops["minimize"].update(variables=["x"]),
         lambda value, ops: ops["minimize"].update(variables=[]),
+        lambda value, ops: ops["minimize"].update(hyperparameters={"dict": [["rate", 0.1]]}),
+        lambda value, ops: ops["minimize"].update(hyperparameters={"dict": [["lr", -0.1]]}),
+        lambda value, ops: ops["exp"].update(kind="k" * 100_000),
+        lambda value, ops: ops["exp"].update(inputs=["x" * 100_000]),
+        lambda value, ops: ops["exp"].update(name="\ud800"),
     ],
 )
 def test_forged_files_are_refused(change: Any) -> None:
-    with pytest.raises(GraphError, match=r"^\[load\]"):
+    with pytest.raises(GraphError, match=r"^\[load\]") as caught:
         from_json(forged(change))
+    assert len(str(caught.value)) < 1000
+
+
+ODD: list[Any] = [
+    None, True, 0, -1, 10**30, 1.5, "", "x", "w", [], {}, [[]], {"input": 0}, {"input": 99}, {"list": []},
+    {"float": "nan"}, {"slice": [None, None, 0]}, {"tuple": [{"input": 0}]}, {"dict": [[{"list": []}, 1]]}, "\ud800",
+]  # fmt: skip
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The lists and objects of ``value`` with their keys."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from places(value[key])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_changes_are_refused_or_give_another_graph(seed: int) -> None:
+    """Fields changed, left out and swapped, and single characters changed. What is no graph leads to one error, and
+    what is one can be written again and run: wrong numbers of anything are errors of the library, never of Python."""
+    program()
+    text, rng, refused = to_json(dg.default_graph()), random.Random(seed), 0
+    for _ in range(60):
+        value = json.loads(text)
+        every = list(places(value))
+        holder, key = rng.choice(every)
+        kind = rng.randrange(4)
+        if kind == 0:
+            holder[key] = rng.choice(ODD)
+        elif kind == 1:
+            del holder[key]
+        elif kind == 2:
+            holder[key] = (lambda other: other[0][other[1]])(rng.choice(every))
+        try:
+            forged = json.dumps(value)
+        except (ValueError, RecursionError):  # a value inside of itself
+            continue
+        at = rng.randrange(len(forged))
+        try:
+            graph = from_json(forged if kind < 3 else forged[:at] + rng.choice('019ax[]{},:"') + forged[at + 1 :])
+        except GraphError as error:
+            assert str(error).startswith("[load] ")
+            refused += 1
+            continue
+        assert to_json(from_json(to_json(graph))) == to_json(graph)
+        session = dg.Session(graph, fused=False)
+        for x in graph.operations:
+            with contextlib.suppress(RunnelError):
+                session.run(x, {p.outputs[0]: np.ones((2, 4), np.float32) for p in graph.operations[:1]})
+    assert refused > 20
 
 
 def test_deep_files_are_refused() -> None:

@@ -51,6 +51,30 @@ def test_independent_branches_run_on_all_threads_and_wait_for_nothing() -> None:
     assert [t.numpy().tobytes() for t in together] == [t.numpy().tobytes() for t in alone]
 
 
+@pytest.mark.suite
+def test_independent_branches_of_small_kernels_run_whole_on_threads_of_their_own() -> None:
+    """In the timeline the two chains of products begin together, each on one thread; what joins them waits."""
+    x, v, w = (dg.placeholder(shape=(32, 32), name=name) for name in "xvw")
+    chains = []
+    for weight in (v, w):
+        chain = x
+        for _ in range(10):
+            chain = rn.tanh(chain @ weight)
+        chains.append(chain)
+    both = (chains[0] - chains[1]).sum(0)
+    feeds = {t: rng().standard_normal((32, 32)).astype(np.float32) for t in (x, v, w)}
+    session = dg.Session()
+    with switches.override(num_threads=2, verify=True):
+        seen = session.program(both, feeds)
+        bars = [bar for bar in timeline.events(seen.plan, seen.measure()) if bar["ph"] == "X"]
+        together = session.run(both, feeds)
+    first, other = ([bar for bar in bars if bar["tid"] == thread] for thread in (0, 1))
+    assert first[0]["ts"] == other[0]["ts"] == 0 and {bar["name"] for bar in other} == {"matmul tanh"}
+    assert min(len(first), len(other)) >= 9
+    with switches.override(num_threads=1):
+        assert session.run(both, feeds).numpy().tobytes() == together.numpy().tobytes()
+
+
 def test_gradients_that_nobody_asked_for_are_not_computed() -> None:
     """A step of a convolution has two products, forwards and for the filters; one for the images comes on demand."""
     x, k = dg.placeholder(shape=(2, 3, 8, 8)), dg.Variable(np.ones((4, 3, 5, 5), np.float32))
@@ -73,6 +97,24 @@ def test_expressions_are_simplified_where_no_bit_changes() -> None:
     # x · y / x is not y where x is 0, or where the product is rounded; the log of a great power is infinite
     assert sorted(ops_of(session, x * y / x, feeds)) == ["div", "mul"]
     assert session.run([rn.log(1 + rn.exp(x)), F.softplus(x)], {x: [1000.0] * 64})[1].numpy().max() == 1000
+
+
+def test_losses_are_differentiated_together_and_blocked_values_have_no_part_in_it() -> None:
+    x, w = dg.placeholder(shape=(3,)), dg.Variable(np.full(3, 2.0, np.float32))
+    first, second = (x * w).sum(), ((x * w).detach() * w**2).sum()
+    (slope,) = dg.gradients([first, second], w)
+    (blocked,) = dg.gradients((w * 3).detach().sum() + 0 * w.sum(), w)
+    session = dg.Session()
+    session.run(dg.initializer())
+    assert session.run(slope, {x: [1.0, 2.0, 3.0]}).numpy().tolist() == [9.0, 18.0, 27.0]  # x + x·w · 2w
+    assert session.run(blocked).numpy().tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "int8", "int32"])
+def test_relu_is_there_for_every_kind_of_number(dtype: str) -> None:
+    x = dg.placeholder(dtype, (None,))
+    result = dg.Session().run(F.relu(x), {x: rn.asarray(np.array([-3, 0, 5]), dtype=dtype)})
+    assert result.dtype.name == dtype and result.astype("float32").numpy().tolist() == [0, 0, 5]
 
 
 def test_a_product_takes_what_follows_into_its_kernel() -> None:

@@ -90,6 +90,22 @@ def test_operands_are_checked() -> None:
         rn.tensor_expr("O[i] = " + "(" * 5000 + "A[i]" + ")" * 5000)
 
 
+def test_rows_of_operators_have_a_limit_which_is_told() -> None:
+    """They mean the same with and without parentheses, and both are as deep."""
+    x = rn.ones(4)
+    assert rn.tensor_expr("O[i] = " + " + ".join(["A[i]"] * 49))(x).numpy().tolist() == [49.0] * 4
+    for text in (
+        "O[i] = " + " + ".join(["A[i]"] * 50),
+        "O[i] = " + " - ".join(["A[i]"] * 3000),
+        "O[i] = (" + " + ".join(["A[i]"] * 30) + ")" + " * A[i]" * 30,
+        "O[i] = A[" + " + ".join(["i"] * 3000) + "]",
+        "O[i] = A[i] where i < " + " + ".join(["1"] * 3000),
+    ):
+        with pytest.raises(ExpressionError, match="more than 48 operators stand around this") as caught:
+            rn.tensor_expr(text)(x)
+        assert text in str(caught.value)  # as it was written
+
+
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import runnel as rn
 from runnel.backends.cpu import target
-from runnel.compiler.schedule import partition
+from runnel.compiler.schedule import branches, partition
 from runnel.core import switches
 from tests.fuzz.graph_programs import Program, function
 from tests.fuzz.oracle import numpy_where_exact
 
 
 @contextlib.contextmanager
-def split_always() -> Iterator[None]:
-    """Plans made in the block give each thread its share of every call that can be split, however small."""
-    before = partition.WORTH_A_TEAM, partition.WORTH_SPLITTING
-    partition.WORTH_A_TEAM = partition.WORTH_SPLITTING = 0.0
-    try:
+def shared_always(*, dealt: bool = False) -> Iterator[None]:
+    """Plans made in the block give each thread its share of every call that can be split, however small; ``dealt``:
+    instead no call is split, and independent ones are dealt to threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition, "WORTH_A_TEAM", 0.0)
+        patch.setattr(partition, "WORTH_SPLITTING", math.inf if dealt else 0.0)
+        if dealt:
+            patch.setattr(branches, "WORTH_DEALING", 0.0)
+            patch.setattr(branches, "WORTH_MEMORY", 0.0)
         yield
-    finally:
-        partition.WORTH_A_TEAM, partition.WORTH_SPLITTING = before
 
 
 class Way(NamedTuple):
-    """How a program is compiled: for how many threads, and how hard LLVM tries. And whether what it is compared with is
-    wholly eager, or NumPy's where the bits are the same."""
+    """How a program is compiled: for how many threads, whether calls are dealt to these whole, and how hard LLVM tries.
+    And whether what it is compared with is wholly eager, or NumPy's where the bits are the same."""
 
     threads: tuple[int, ...] = (1, 2)
     effort: int = target.EFFORT.default
     eager: bool = True
+    dealt: bool = False
 
 
 EVERY_WAY = Way()
@@ -48,7 +53,7 @@ def fault(program: Program, way: Way = EVERY_WAY) -> str | None:
     if variable is not None:
         expected.append(variable.numpy().copy())
     for count in way.threads:
-        with switches.override(num_threads=count, effort=way.effort), split_always():
+        with switches.override(num_threads=count, effort=way.effort), shared_always(dealt=way.dealt):
             if variable is not None:
                 variable.assign(rn.asarray(before))
             try:

@@ -21,8 +21,8 @@ def split_calls(
     calls: list[Call], threads: int, regions: Sequence[AnyRegion] = ()
 ) -> tuple[int, list[list[Block | None]]]:
     """The number of threads worth using, and each call's blocks."""
-    if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM or any(c.host is not None for c in calls):
-        threads = 1  # the host function may need the team itself
+    if not is_worth_a_team(calls):
+        threads = 1
     rows = [0] * len(calls)
     for region in regions:
         inside = range(region.begin, region.end)
@@ -33,6 +33,11 @@ def split_calls(
     if not any(b is not None for per_call in blocks for b in per_call[1:]):
         threads, blocks = 1, [per_call[:1] for per_call in blocks]
     return threads, blocks
+
+
+def is_worth_a_team(calls: Sequence[Call]) -> bool:
+    """Whether there is enough work for several threads, and no host function, which may need the team itself."""
+    return sum(c.seconds * c.times for c in calls) >= WORTH_A_TEAM and all(c.host is None for c in calls)
 
 
 def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:

@@ -56,7 +56,7 @@ def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPl
     Values are picked one by one, and in whole segments of the program (T. Chen et al., "Training deep nets with
     sublinear memory cost", 2016); of the plans that fit, the fastest by prediction is chosen.
     """
-    start = _State.of(Planner(graph, threads, memory_planner=memory_planner))
+    start = _State.of(Planner(graph, threads, memory_planner=memory_planner, deals=False))
     if budget is None or start.counted <= budget:
         return Fitted(graph, start.plan, budget)
     states = [_picked(start, budget)]
@@ -100,7 +100,7 @@ class _State(NamedTuple):
         """The state with ``picks`` computed again."""
         again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
         graph = repeated(self.graph, self.planner.views, picks).graph
-        planner = Planner(graph, self.planner.threads, memory_planner=self.planner.memory_planner)
+        planner = Planner(graph, self.planner.threads, memory_planner=self.planner.memory_planner, deals=False)
         return _State.of(planner, self.done + again)
 
 

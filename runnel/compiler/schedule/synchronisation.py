@@ -6,6 +6,9 @@ iterations at once, so the second pass is valid for all that follow: each starts
 since its barriers are those of the first pass and possibly others.
 
 Calls before and after a loop are compared with the accesses of all iterations.
+
+A stretch of independent branches (``branches.py``) has its barrier before the first of its calls, whichever of them
+needs it: a barrier further on would make the other branches wait too.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runnel.compiler.kernels.allocations import BufferAccess, Call, MemorySpace
+from runnel.compiler.schedule.branches import Stretch
 from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, TouchedBytes, touched_bytes
 from runnel.compiler.schedule.touched import Bytes, Touch, Touched
@@ -30,9 +34,14 @@ class Barriers(NamedTuple):
     again: list[bool]
 
 
-def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], regions: Sequence[AnyRegion]) -> Barriers:
+def barriers(
+    calls: Sequence[Call],
+    blocks: Sequence[Sequence[Block | None]],
+    regions: Sequence[AnyRegion],
+    stretches: Sequence[Stretch] = (),
+) -> Barriers:
     """The barriers before calls; those before regions are stored in the regions."""
-    walk = _Walk(calls, blocks)
+    walk = _Walk(calls, blocks, stretches)
     if blocks and len(blocks[0]) > 1:
         walk.one_pass(sequence(0, len(calls), regions), [], (), again=False)
     return Barriers(walk.first, walk.again)
@@ -41,9 +50,12 @@ def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], re
 class _Walk:
     """The barriers so far."""
 
-    def __init__(self, calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]]) -> None:
+    def __init__(
+        self, calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], stretches: Sequence[Stretch]
+    ) -> None:
         self.calls = calls
         self.blocks = blocks
+        self.stretch_at = {stretch.begin: stretch.calls for stretch in stretches}
         self.first = [False] * len(calls)
         self.again = [False] * len(calls)
         self.unsettled = False  # whether a bounds check of another thread may be pending
@@ -59,6 +71,10 @@ class _Walk:
             if isinstance(item, int):
                 mine = self._touched(item)
                 needed = _meet(mine, touched, counts) or self._must_settle(item)
+                needed = needed or any(
+                    _meet(self._touched(i), touched, counts) or self._must_settle(i)
+                    for i in self.stretch_at.get(item, ())
+                )
                 self.unsettled = self.calls[item].checks or (self.unsettled and not needed)
                 (self.again if again else self.first)[item] = needed
                 left, inside = mine, False

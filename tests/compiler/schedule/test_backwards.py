@@ -11,7 +11,7 @@ import pytest
 
 import runnel as rn
 from runnel.core import switches
-from tests.fuzz.graph_checks import split_always
+from tests.fuzz.graph_checks import shared_always
 
 Program = Callable[[Any], Any]
 
@@ -82,5 +82,5 @@ def test_indices_backwards(kind: str) -> None:
 def same_on_two_threads(function: Program, x: Any) -> None:
     with switches.override(num_threads=1):
         expected = rn.compile(function)(x).numpy()
-    with switches.override(num_threads=2), split_always():
+    with switches.override(num_threads=2), shared_always():
         assert np.array_equal(rn.compile(function)(x).numpy(), expected, equal_nan=True)
