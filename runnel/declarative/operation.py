@@ -193,6 +193,10 @@ class Declared(ArrayMethods[Any]):
         """The tensor with its last two axes swapped."""
         return self._recorded(ops.swapaxes, (self, -2, -1), {})
 
+    def detach(self) -> Any:
+        """The same value, through which no gradient flows."""
+        return self._recorded(ops.stop_gradient, (self,), {})
+
     def apply_op(self, op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise self._pending()
 

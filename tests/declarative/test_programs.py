@@ -99,6 +99,24 @@ def test_expressions_are_simplified_where_no_bit_changes() -> None:
     assert session.run([rn.log(1 + rn.exp(x)), F.softplus(x)], {x: [1000.0] * 64})[1].numpy().max() == 1000
 
 
+def test_losses_are_differentiated_together_and_blocked_values_have_no_part_in_it() -> None:
+    x, w = dg.placeholder(shape=(3,)), dg.Variable(np.full(3, 2.0, np.float32))
+    first, second = (x * w).sum(), ((x * w).detach() * w**2).sum()
+    (slope,) = dg.gradients([first, second], w)
+    (blocked,) = dg.gradients((w * 3).detach().sum() + 0 * w.sum(), w)
+    session = dg.Session()
+    session.run(dg.initializer())
+    assert session.run(slope, {x: [1.0, 2.0, 3.0]}).numpy().tolist() == [9.0, 18.0, 27.0]  # x + x·w · 2w
+    assert session.run(blocked).numpy().tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "int8", "int32"])
+def test_relu_is_there_for_every_kind_of_number(dtype: str) -> None:
+    x = dg.placeholder(dtype, (None,))
+    result = dg.Session().run(F.relu(x), {x: rn.asarray(np.array([-3, 0, 5]), dtype=dtype)})
+    assert result.dtype.name == dtype and result.astype("float32").numpy().tolist() == [0, 0, 5]
+
+
 def test_a_product_takes_what_follows_into_its_kernel() -> None:
     a, b, c = (dg.placeholder(shape=(48, 48)) for _ in range(3))
     feeds = {t: np.ones((48, 48), np.float32) for t in (a, b, c)}

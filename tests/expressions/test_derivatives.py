@@ -120,6 +120,26 @@ def test_a_convolution_by_reindexing_is_one_kernel() -> None:
     np.testing.assert_allclose(conv(x, w, 1).numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("axis", "kernels"), [(2, 1), (1, 2)])
+def test_a_product_by_reindexing_is_one_kernel_where_it_sums_adjacent_elements(axis: int, kernels: int) -> None:
+    """A sum along an axis in the middle reads what another kernel has stored."""
+    rng = np.random.default_rng(16)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((7, 11), (11, 5)))
+    places = [f"i{3 - axis}", f"i{axis}"]
+    shape = (7, 5, 11) if axis == 2 else (7, 11, 5)
+
+    def product(a: rn.Tensor, b: rn.Tensor) -> rn.Tensor:
+        rows, columns = rn.reindex(a, shape, ["i0", f"i{axis}"]), rn.reindex(b, shape, places[::-1])
+        return (rows * columns).sum(axis)
+
+    compiled = rn.compile(product)
+    x, y = rn.asarray(a), rn.asarray(b)
+    np.testing.assert_allclose(compiled(x, y).numpy(), a @ b, rtol=1e-5, atol=1e-5)
+    program = compiled.program(x, y)
+    assert len(program.kernels) == kernels
+    assert program.memory.peak <= (kernels - 1) * (4 * 7 * 11 * 5 + 64)
+
+
 def test_reindexing_and_its_reduction_are_each_others_gradients() -> None:
     rng = np.random.default_rng(15)
     x = rn.asarray(rng.standard_normal((5, 6)).astype(np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -104,6 +105,17 @@ def test_nothing_is_kept_in_between() -> None:
     gradient(*xs)
     largest = max(4 * int(np.prod(shape)) for shape in (*shapes, (2, 4, 6, 24)))
     assert gradient.program(*xs).memory.as_json()["peak"] <= 2 * largest
+
+
+@pytest.mark.parametrize("name", LIST)
+def test_kernels_call_no_library(name: str) -> None:
+    """But LLVM's intrinsics, which are instructions."""
+    text, sizes, shapes, _ = LIST[name]
+    xs = [rn.ones(shape) for shape in shapes]
+    (kernel,) = rn.compile(rn.tensor_expr(text, **sizes).__call__).program(*xs).kernels
+    used = re.findall(r"(?:^declare|call) [^@]*@([\w.]+)", kernel.llvm, re.MULTILINE)
+    own = set(re.findall(r"^define .*?@([\w.]+)", kernel.llvm, re.MULTILINE))
+    assert own and all(each in own or each.startswith("llvm.") for each in used)
 
 
 def test_strided_and_broadcast_operands_are_read_in_place() -> None:
