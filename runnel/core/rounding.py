@@ -21,8 +21,10 @@ def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:
     array = np.asarray(values)
     if dtype is bfloat16 and array.dtype.kind in "iuf" and array.dtype.itemsize >= 4 and array.dtype != np.float32:
         array = _to_odd(_as_float64(array))
+    if array.dtype == dtype.numpy:
+        return array
     with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(dtype.numpy, copy=False)
+        return array.astype(dtype.numpy)
 
 
 def _wide(value: int, to_nearest: bool) -> float:

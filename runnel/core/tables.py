@@ -89,6 +89,7 @@ class Table(Generic[Rule]):
         self.doc = doc
         self._shapes_programs = shapes_programs
         self._rules: dict[Op, Rule] = {}
+        self.get: Callable[[Op], Rule | None] = self._rules.get  # asked for every node of a graph, many times
         Table.registry[name] = self
 
     def register(self, op: Op, rule: Rule, *, replace: bool = False) -> Rule:
@@ -112,9 +113,6 @@ class Table(Generic[Rule]):
 
     def __iter__(self) -> Iterator[Op]:
         return iter(self._rules)
-
-    def get(self, op: Op) -> Rule | None:
-        return self._rules.get(op)
 
     def __getitem__(self, op: Op) -> Rule:
         try:

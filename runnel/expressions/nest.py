@@ -20,6 +20,7 @@ from runnel.expressions.state import State, first_state, interior, loops_of
 from runnel.expressions.values import Element, elements
 from runnel.loops import scalar
 from runnel.loops.ir import (
+    CHAIN,
     Acc,
     Apply,
     Bound,
@@ -327,33 +328,42 @@ class Nest:
         names = [self._name("r") for _ in points]
         if self.aggregation == "assign":
             return [s for p in points for s in self._assigned(p, reduced)]
-        outer = [x for x in reduced if x.cuts]
+        chained = [x for x in reduced if x.cuts]
         inner = [x for x in reduced if not x.cuts]
-        declared = [self._acc(name) for name in names]
-        work: list[Stmt] = []
-        if not points[0].is_empty:
-            ahead = len(outer)
-            if not ahead:
-                work = self._terms(inner, points[0], points, names)
-            else:
-                work = self._reduced(outer, points[0], lambda inside: self._chains(inner, inside, points, names))
+        if chained:
+            work = self._pairwise(chained, inner, points, names)
+        else:
+            work = self._terms(inner, points[0], points, names)
+        chains = self.solved.chains
+        order = "chain" if chains == 1 else "short" if chains <= CHAIN else "blocks"
         stores = [
             self._store(p, converted(Ref(name, self.dtype), self.result.dtype))
             for p, name in zip(points, names, strict=True)
         ]
-        return [*declared, *work, *stores]
+        return [*(self._acc(name, order) for name in names), *work, *stores]
 
-    def _acc(self, name: str) -> Acc:
-        return Acc(name, self.aggregation, self.dtype, "chain")
+    def _acc(self, name: str, order: str) -> Acc:
+        return Acc(name, self.aggregation, self.dtype, order)
 
-    def _chains(self, loops: Sequence[Loop], state: State, points: list[State], totals: list[str]) -> list[Stmt]:
-        """One chain for each point, added to its total."""
-        names = [self._name("r") for _ in points]
-        work = self._terms(loops, state, points, names)
-        if not work:
-            return []
-        added = [Update(total, Ref(name, self.dtype)) for total, name in zip(totals, names, strict=True)]
-        return [*(self._acc(name) for name in names), *work, *added]
+    def _pairwise(
+        self, chained: Sequence[Loop], inner: Sequence[Loop], points: list[State], totals: list[str]
+    ) -> list[Stmt]:
+        """The loops that count chains, around a chain for each point. What they leave out is the same in every
+        schedule, since a chain's number is its place in the tree: constraints that cut chains are left to the loops
+        inside, and a chain without terms counts, too."""
+        state = points[0]
+        rests = {state.form(form) for form, is_reduced in self.schedule.guards if is_reduced}
+        within = {x.name for x in inner}
+        cutting = tuple(c for c in state.terms if loops_of(self.schedule, c) & within and state.form(c) not in rests)
+        outside = replace(state, terms=tuple(c for c in state.terms if c not in cutting))
+
+        def chains(inside: State) -> list[Stmt]:
+            names = [self._name("r") for _ in points]
+            work = self._terms(inner, replace(inside, terms=(*inside.terms, *cutting)), points, names)
+            added = [Update(total, Ref(name, self.dtype)) for total, name in zip(totals, names, strict=True)]
+            return [*(self._acc(name, "chain") for name in names), *work, *added]
+
+        return self._reduced(chained, outside, chains)
 
     def _terms(self, loops: Sequence[Loop], state: State, points: list[State], names: list[str]) -> list[Stmt]:
         def updates(inside: State) -> list[Stmt]:

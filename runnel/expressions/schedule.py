@@ -21,7 +21,7 @@ KINDS: Final = ("seq", "vec", "unroll", "parallel")
 @record
 class Loop:
     """``order`` is where the loop was at first: terms of a sum are added in that order of reduced loops. ``cuts`` says
-    that each of its iterations begins new chains (``solving.CHAIN``)."""
+    that each of its iterations begins new chains (``solving.LONGEST``)."""
 
     name: str
     extent: int
@@ -58,7 +58,7 @@ class Schedule:
         self.digits: dict[str, Digit] = {}
         self.guards: list[tuple[Affine, bool]] = []  # ≥ 0 where split loops are in range, and whether it is reduced
         self.caches: dict[str, str | None] = {}  # of operands, and the loops inside of which they are filled
-        chain = solved.chain if solved.rounds else None
+        chain = solved.chain
         cut = [name for name, _ in solved.reduced].index(chain[0]) if chain else -1
         for i, (name, extent) in enumerate((*solved.axes, *solved.reduced)):
             at = i - len(solved.axes)

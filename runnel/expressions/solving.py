@@ -14,7 +14,7 @@ from runnel.expressions.affine import Affine, Range, greatest, index, least, num
 from runnel.expressions.statement import Expression, Extents
 from runnel.expressions.values import Element, Value
 
-CHAIN = 1024  # most terms of a float sum or product in one chain
+LONGEST = 1024  # most terms of a float sum or product in one chain
 
 
 @record
@@ -35,14 +35,27 @@ class Solved:
 
     @property
     def chain(self) -> tuple[str, int] | None:
-        """The reduced index at which the terms are cut to chains of CHAIN at most, and how many of its values are in
+        """The reduced index at which the terms are cut to chains of LONGEST at most, and how many of its values are in
         one chain; None if all are. Indices after it are in a chain with all of their values."""
         inside = 1
-        for name, extent in reversed(self.reduced):
-            if inside * extent > CHAIN:
-                return name, CHAIN // inside
+        for name, extent in reversed(self.reduced if self.rounds else ()):
+            if inside * extent > LONGEST:
+                return name, LONGEST // inside
             inside *= extent
         return None
+
+    @property
+    def chains(self) -> int:
+        """How many chains the terms of an element are cut to."""
+        if self.chain is None:
+            return 1
+        cut, length = self.chain
+        count = 1
+        for name, extent in self.reduced:
+            if name == cut:
+                return count * -(-extent // length)
+            count *= extent
+        return count
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
+from runnel.loops import scalar
 from runnel.loops.ir import (
     Acc,
     Apply,
@@ -51,12 +52,16 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
-def parts(expr: Expr) -> Iterator[Expr]:
+def parts(expr: Expr) -> list[Expr]:
     """An expression and its subexpressions, shared ones once."""
-    waiting, visited = [expr], {id(expr)}
+    if type(expr) is not Apply and type(expr) is not Load:
+        return [expr]
+    every: list[Expr] = []
+    waiting: list[Expr] = [expr]
+    visited = {id(expr)}
     while waiting:
         part = waiting.pop()
-        yield part
+        every.append(part)
         if type(part) is Apply:
             inside: Iterable[Expr] = part.args
         elif type(part) is Load and part.index.gathered:
@@ -67,6 +72,7 @@ def parts(expr: Expr) -> Iterator[Expr]:
             if id(x) not in visited:
                 visited.add(id(x))
                 waiting.append(x)
+    return every
 
 
 def accesses(body: Iterable[Stmt], known: dict[int, Accesses] | None = None) -> Accesses:
@@ -92,8 +98,8 @@ def accesses(body: Iterable[Stmt], known: dict[int, Accesses] | None = None) -> 
 
 
 def stored_buffers(body: Iterable[Stmt]) -> set[str]:
-    stored = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
-    return stored | {stmt.c for stmt in statements(body) if isinstance(stmt, Product)}
+    stored = [stmt for stmt in statements(body) if isinstance(stmt, Store | Product)]
+    return {stmt.buffer if isinstance(stmt, Store) else stmt.c for stmt in stored}
 
 
 def updated(body: Iterable[Stmt]) -> set[str]:
@@ -132,8 +138,9 @@ def reads(body: Iterable[Stmt], name: str) -> bool:
     )
 
 
-def params(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
-    """The names of the params that bounds, strides, offsets and contractions use; ``accessed`` are the accesses."""
+def params(body: Iterable[Stmt], accessed: Accesses, apart: Container[str] = ()) -> set[str]:
+    """The names of the params that bounds, strides, offsets and contractions use, and of those that expressions use
+    but for ``apart``; ``accessed`` are the accesses."""
     used: set[object] = set()
     for stmt in statements(body):
         if isinstance(stmt, For):
@@ -151,11 +158,29 @@ def params(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
                 used.add(stmt.panels.step)
         elif isinstance(stmt, Product):
             used.update((stmt.m, stmt.n, stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
-        used.update(part for expr in operands(stmt) for part in parts(expr) if isinstance(part, Param))
+        used.update(
+            part for expr in operands(stmt) for part in parts(expr) if type(part) is Param and part.name not in apart
+        )
     for _, index in accessed:
         used.add(index.offset)
         used.update(stride for _, stride in (*index.terms, *index.gathered))
     return {p.name for p in used if isinstance(p, Param)}
+
+
+def numbers(body: Iterable[Stmt]) -> set[str]:
+    """The names of the params whose bits are floats (:func:`of_bits`) in expressions."""
+    held = {of_bits(part) for stmt in statements(body) for expr in operands(stmt) for part in parts(expr)}
+    return {param.name for param in held if param is not None}
+
+
+def of_bits(expr: Expr) -> Param | None:
+    """The param whose low bits ``expr`` is as a float: a constant that is no part of the code."""
+    if type(expr) is not Apply or expr.op is not scalar.bitcast or not expr.dtype.is_float:
+        return None
+    (bits,) = expr.args
+    if type(bits) is Apply and bits.op is scalar.cast and bits.dtype.is_integer:
+        (bits,) = bits.args
+    return bits if type(bits) is Param else None
 
 
 def buffers(body: Iterable[Stmt], accessed: Accesses) -> set[str]:

@@ -37,8 +37,7 @@ def constant(like: Array, value: bool | int | float | complex, dtype: DType, ndi
 def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: int) -> Any:
     if dtype.is_integer and not np.iinfo(dtype.numpy).min <= value <= np.iinfo(dtype.numpy).max:
         raise DTypeError(f"[promotion] the Python number {value} does not fit {dtype.name}; cast the array first.")
-    with np.errstate(over="ignore"):
-        array = np.full((1,) * ndim, rounded(value, dtype))
+    array = np.full((1,) * ndim, rounded(value, dtype))
     array.flags.writeable = False
     return array
 

@@ -133,12 +133,55 @@ def test_strided_and_broadcast_operands_are_read_in_place() -> None:
     assert len(compiled.program(whole).kernels) == 1
 
 
-def test_sums_are_chains_of_1024_terms() -> None:
-    x = np.random.default_rng(6).standard_normal(3000).astype(np.float32)
-    total = np.float32(0)
-    for block in (x[:1024], x[1024:2048], x[2048:]):
-        chain = np.float32(0)
-        for value in block:
-            chain = np.float32(chain + value)
-        total = np.float32(total + chain)
-    assert rn.tensor_expr("O[] += A[i]")(rn.asarray(x)).item() == total
+def pairwise(chains: np.ndarray) -> np.float32:
+    """The sum of float32: blocks of 64 in order, which meet pairwise."""
+    if len(chains) <= 64:
+        total = np.float32(0)
+        for chain in chains:
+            total = np.float32(total + chain)
+        return total
+    half = 1 << (-(-len(chains) // 64) - 1).bit_length() - 1
+    return np.float32(pairwise(chains[: 64 * half]) + pairwise(chains[64 * half :]))
+
+
+def test_sums_are_chains_of_1024_terms_that_meet_pairwise() -> None:
+    count = 1024 * 200 + 7
+    x = np.random.default_rng(6).standard_normal(count).astype(np.float32)
+    chains = [np.cumsum(x[at : at + 1024], dtype=np.float32)[-1] for at in range(0, count, 1024)]
+    assert rn.tensor_expr("O[] += A[i]")(rn.asarray(x)).item() == pairwise(np.asarray(chains))
+
+
+def test_the_error_of_a_million_terms_is_within_the_bound() -> None:
+    """After the first number, the greatest error that an order allows: each chain that is added to it is lost."""
+    x = np.zeros(10**6, np.float32)
+    x[0], x[1:1024], x[1024::1024] = 2**24, 1, 1
+    exact = x.sum(dtype=np.float64)
+    bound = (1024 + 64 + 4) * 2**-24
+    total = rn.tensor_expr("O[] += A[i]")
+    assert abs(total(rn.asarray(x)).item() - exact) <= bound * exact
+    columns = rn.asarray(np.stack([x] * 3, 1))
+    down = rn.tensor_expr("O[j] += A[i, j]")(columns)
+    assert down.numpy().tobytes() == np.full(3, total(rn.asarray(x)).item(), np.float32).tobytes()
+    assert abs(np.float32(2**24 + 1023) - exact) < bound * exact < abs(2**24 - exact)  # which one chain would give
+
+
+def test_long_sums_have_the_same_bits_in_all_schedules_and_threads() -> None:
+    rng = np.random.default_rng(8)
+    a, b = (rn.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((6, 700, 150), (700, 150, 33)))
+    product = rn.tensor_expr("C[i, j] += A[i, k, n] * B[k, n, j]")
+    tiled = product.schedule(a, b)
+    columns, lanes = tiled.split("j", 16)
+    tiled.split("k_block", 5)
+    _, steps = tiled.split("n", 4)
+    tiled.reorder("i", columns, "k_block_0", "k_block_1", "k", "n_0", steps, lanes)
+    tiled.unroll(steps)
+    tiled.vectorise(lanes)
+    tiled.parallel("i")
+    plain = product.scheduled(())(a, b).numpy()
+    for function in (product, product.scheduled(tiled)):
+        for threads in (1, 2, 3):
+            with switches.override(num_threads=threads):
+                assert function(a, b).numpy().tobytes() == plain.tobytes()
+                assert rn.compile(lambda a, b, f=function: f(a, b))(a, b).numpy().tobytes() == plain.tobytes()
+    exact = np.einsum("ikn,knj->ij", a.numpy().astype(np.float64), b.numpy().astype(np.float64))
+    np.testing.assert_allclose(plain, exact, atol=1e-3)

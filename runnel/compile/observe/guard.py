@@ -104,6 +104,12 @@ DESCRIBED: dict[type, Callable[[Any], str]] = {}  # by the type of what was expe
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
 
+_ALIAS: Final = re.compile(r"v\d+ is not v\d+")
+_FIRST_OPERAND: Final = re.compile(r"(\w+\(|)(v\d+)\b(?!\()")  # what a check computes first: v0 …, type(v0) …
+_BRANCHES: Final = re.compile(r"\b(?:if|for|lambda)\b|:=")  # what may skip a part of a check, or binds weaker than or
+_MOST_JOINED: Final = 40  # checks in one statement
+
+
 class NotGuarded(Exception):
     """Something that is neither kept alive nor able to tell of its death."""
 
@@ -144,7 +150,7 @@ class Guard:
         self.read_sources = [s.index for s in sources]
         self.computed = tuple(dict.fromkeys(s.label for s in log.reads if s.operands))  # at each call, in words
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
-        self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
+        self.aliases = [line.code for line in self._lines if line.number < 0 and _ALIAS.fullmatch(line.code)]
 
     @lazy
     def holds(self) -> Any:
@@ -176,8 +182,7 @@ class Guard:
                 if line.number in needed:
                     needed.update(line.needs)
             entries = [line for line in entries if (line.number in needed if line.number >= 0 else not line.by_version)]
-        code = [line.code if line.number >= 0 else f"if {line.code}: return {miss}" for line in entries]
-        return [*code, f"if retired: return {miss}"]
+        return [*joined(entries, miss), f"if retired: return {miss}"]
 
     def labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is checked at each call, and what when the state version has changed, in words."""
@@ -280,13 +285,49 @@ class Guard:
             raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
 
 
+def joined(lines: list[Line], miss: str) -> list[str]:
+    """The lines as statements: consecutive checks are one, with the read in front of them where the first check begins
+    with it. Python compiles few long statements in half the time of many short ones."""
+    statements: list[str] = []
+    checks: list[str] = []
+    read: Line | None = None  # not written yet
+
+    def finish() -> None:
+        if checks:
+            statements.append(f"if {' or '.join(checks)}: return {miss}")
+            checks.clear()
+
+    for line in lines:
+        code = line.code
+        branches = line.number < 0 and _BRANCHES.search(code) is not None
+        if read is not None:
+            begins = None if line.number >= 0 or branches else _FIRST_OPERAND.match(code)
+            name = f"v{read.number}"
+            if begins is not None and begins[2] == name:
+                code = f"{begins[1]}({name} := {read.code.removeprefix(f'{name} = ')}){code[begins.end() :]}"
+            else:
+                finish()
+                statements.append(read.code)
+            read = None
+        if line.number >= 0:
+            read = line
+            continue
+        checks.append(f"({code})" if branches else code)
+        if len(checks) == _MOST_JOINED:
+            finish()
+    finish()
+    return statements if read is None else [*statements, read.code]
+
+
 def _is_by_version(entry: Source | Check, effects: Effects) -> bool:
     """Whether it is as it was, unless the state version changes for another reason than what each call changes."""
     if isinstance(entry, Source):
         advances_version = entry.place is not None
+    elif entry.looks_into is not None:
+        advances_version = True
     else:
-        over = [s for s in (entry.source, *entry.others) if s is not None]
-        advances_version = entry.looks_into is not None or (bool(over) and all(s.place is not None for s in over))
+        places = [s.place for s in (entry.source, *entry.others) if s is not None]
+        advances_version = bool(places) and None not in places
     return advances_version and not effects.changes(entry)
 
 

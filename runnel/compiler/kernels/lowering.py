@@ -195,7 +195,7 @@ class Lowering:
 
 _MISSING: Final = Lowering()
 _FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {}  # by form of rule
-_KNOWN: Final[dict[Op, Lowering]] = {}
+_KNOWN: Final[dict[Op | None, tuple[Any, Lowering]]] = {}  # the rule of each op, and its lowering
 
 
 def register(families: dict[type, Callable[[Any], Lowering]]) -> None:
@@ -208,14 +208,13 @@ def lowering_for(op: Op | None) -> Lowering:
     if op is None:
         return _MISSING
     rule, known = tables.lower.get(op), _KNOWN.get(op)
-    if known is not None and known.rule is rule:
-        return known
+    if known is not None and known[0] is rule:
+        return known[1]
     if rule is None:
         return _MISSING
-    if isinstance(rule, Lowering):
-        return rule
-    known = _KNOWN[op] = _of_form(op, rule)
-    return known
+    lowering = rule if isinstance(rule, Lowering) else _of_form(op, rule)
+    _KNOWN[op] = rule, lowering
+    return lowering
 
 
 def _of_form(op: Op, rule: Any) -> Lowering:
@@ -230,7 +229,11 @@ def _of_form(op: Op, rule: Any) -> Lowering:
 
 def lowering_of(value: Value) -> Lowering:
     """The lowering of the op of ``value``."""
-    return lowering_for(value.op)
+    op = value.op
+    known = _KNOWN.get(op)
+    if known is not None and op is not None and known[0] is tables.lower.get(op):
+        return known[1]
+    return lowering_for(op)
 
 
 def is_reduction(node: Value) -> bool:

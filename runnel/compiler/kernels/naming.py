@@ -25,13 +25,15 @@ def _digest(contents: Any) -> str:
     numbers: dict[str, str] = {}
     number_of: dict[int, str] = {}
 
+    assigned_to = number_of.get
+
     def number(part: Any) -> str:
         kind: Any = type(part)
-        items = part if kind is tuple else _fields(kind)(part)
-        if items is None:
+        fields_of = _fields(kind)
+        if fields_of is None:
             line = f"{kind.__name__} {part!r}"
         else:
-            line = f"{kind.__name__} {' '.join([number_of.get(id(x)) or number(x) for x in items])}"
+            line = f"{kind.__name__} {' '.join([assigned_to(id(x)) or number(x) for x in fields_of(part)])}"
         assigned = number_of[id(part)] = numbers.setdefault(line, str(len(numbers)))
         return assigned
 
@@ -40,9 +42,11 @@ def _digest(contents: Any) -> str:
 
 
 @functools.cache
-def _fields(kind: type) -> Callable[[Any], tuple[Any, ...] | None]:
-    """A function that returns the fields of an object of the loop IR; None for objects of other classes."""
+def _fields(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    """A function that gives the items of a tuple or the fields of an object of the loop IR; None for other classes."""
+    if kind is tuple:
+        return tuple
     if kind.__module__ != ir.__name__ or not is_record(kind):
-        return lambda part: None
+        return None
     names = [f.name for f in fields(kind)]
     return operator.attrgetter(*names) if len(names) > 1 else lambda part: (getattr(part, names[0]),)

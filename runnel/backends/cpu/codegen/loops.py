@@ -59,15 +59,15 @@ class Loops:
     """Writes statements into ``values.em``. An epilogue prefetches the next row: the rows of its blocks are short and
     far apart, which hardware prefetchers do not follow."""
 
-    def __init__(self, values: Values, rows: Var | None = None) -> None:
+    def __init__(self, values: Values, known: dict[int, uses.Accesses], rows: Var | None = None) -> None:
         self.values = values
         self.em = values.em
         self.rows = rows  # an epilogue's variable over rows
-        self._known: dict[int, uses.Accesses] = {}  # by the ids of the kernel's loops
+        self._known = known  # the accesses of the kernel's loops, by their ids
         self.uncounted: list[str] = []  # accumulators just declared whose updates are accumulated in blocks
 
-    def function_body(self, body: tuple[Stmt, ...]) -> None:
-        self.values.start_pointers(uses.accesses(body, self._known))
+    def function_body(self, body: tuple[Stmt, ...], accessed: uses.Accesses) -> None:
+        self.values.start_pointers(accessed)
         self.block(body)
 
     def block(self, body: tuple[Stmt, ...]) -> None:
@@ -322,6 +322,8 @@ class Loops:
         """Hoist loop-invariant values."""
         scope = self.values.scope
         for name, expr in uses.invariant(loop):
+            if not name and self.values.read_at_use(expr) is not None:
+                continue
             value = scope.hoisted[id(expr)] = self.values.evaluate(expr)
             if name:
                 scope.names[name] = value

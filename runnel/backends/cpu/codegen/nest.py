@@ -19,6 +19,7 @@ from runnel.core.errors import VerifierError
 from runnel.loops import uses
 from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, For, Kernel, Stmt
 
+MOST_NUMBERS = 16  # constants that are kept in registers
 _ABI = "ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1"
 _LOOP_METADATA = """\
 !0 = distinct !{!0, !1, !2}
@@ -36,7 +37,8 @@ def emit_kernel(kernel: Kernel, target: InstructionSet) -> str:
     def function(name: str, linkage: str, body: tuple[Stmt, ...]) -> None:
         em = Emitter(target)
         emitters.append(em)
-        accessed = uses.accesses(body)
+        known: dict[int, uses.Accesses] = {}
+        accessed = uses.accesses(body, known)
         values = _prologue(em, kernel, body, accessed)
         if body and isinstance(body[0], Contract):
             epilogue = "null"
@@ -48,7 +50,7 @@ def emit_kernel(kernel: Kernel, target: InstructionSet) -> str:
             _contract(values, body[0], epilogue)
         else:
             first = body[0] if linkage and body else None
-            Loops(values, first.var if isinstance(first, For) else None).function_body(body)
+            Loops(values, known, first.var if isinstance(first, For) else None).function_body(body, accessed)
         em.effect("ret void")
         head = f"define {linkage}void @{name}({_ABI}) nounwind {{\nentry:\n"
         functions.append(head + "\n".join(em.lines) + "\n}\n")
@@ -62,8 +64,13 @@ def emit_kernel(kernel: Kernel, target: InstructionSet) -> str:
 
 
 def _prologue(em: Emitter, kernel: Kernel, body: tuple[Stmt, ...], accessed: uses.Accesses) -> Values:
-    """Read the words of ``args`` that the body needs."""
-    used_buffers, used_params = uses.buffers(body, accessed), uses.params(body, accessed)
+    """Read the words of ``args`` that the body needs. Constants that are too many for registers are read at each use:
+    LLVM would store all of them to the stack and read them from there, and take long to find out."""
+    numbers = uses.numbers(body)
+    if len(numbers) <= MOST_NUMBERS:
+        numbers = set()
+    used_buffers, used_params = uses.buffers(body, accessed), uses.params(body, accessed, numbers)
+    words: dict[str, int] = {}
     bases: dict[str, str] = {}
     params: dict[str, str] = {}
     if used_buffers:
@@ -78,10 +85,12 @@ def _prologue(em: Emitter, kernel: Kernel, body: tuple[Stmt, ...], accessed: use
             base = em.value(f"load ptr, ptr {place}, align 8")
             bases[buffer.name] = em.value(f"getelementptr i8, ptr {base}, i64 {offset}")
     for at, param in enumerate(kernel.params, start=2 * len(kernel.buffers)):
+        if param.name in numbers:
+            words[param.name] = at
         if param.name in used_params:
             params[param.name] = _word(em, at)
     tiles = frozenset(b.name for b in kernel.buffers if b.mode == "tile")
-    return Values(em, bases, {b.name: b.dtype for b in kernel.buffers}, params, tiles)
+    return Values(em, bases, {b.name: b.dtype for b in kernel.buffers}, params, words, tiles)
 
 
 def _has_product(body: tuple[Stmt, ...]) -> bool:

@@ -62,7 +62,8 @@ class Scope:
 
 
 class Values:
-    """The expressions of one function: ``params`` are the operands of its params, ``bases`` each buffer's pointer."""
+    """The expressions of one function: ``params`` are the operands of its params, ``bases`` each buffer's pointer.
+    ``words`` are the params that expressions read from ``args`` where they use them, with their positions there."""
 
     def __init__(
         self,
@@ -70,12 +71,14 @@ class Values:
         bases: dict[str, str],
         dtypes: dict[str, DType],
         params: dict[str, str],
-        tiles: frozenset[str] = frozenset(),
+        words: dict[str, int],
+        tiles: frozenset[str],
     ) -> None:
         self.em = em
         self.dtypes = dtypes
         self.bases = bases
         self.params = params
+        self.words = words
         self.tiles = tiles  # the buffers that are one block of a product
         self.scope = Scope()
 
@@ -132,14 +135,27 @@ class Values:
         if isinstance(expr, Load):
             return self._load(expr)
         if isinstance(expr, Param):
-            return Value(self.params[expr.name], 1)
+            return self._word(expr, int64) if expr.name in self.words else Value(self.params[expr.name], 1)
         if isinstance(expr, RangeBound):
             return Value(f"%{expr.value}", 1)
+        number = self.read_at_use(expr)
+        if number is not None:
+            return self._word(number, expr.dtype)
         arguments = [self.evaluate(x) for x in expr.args]
         lanes = max((x.lanes for x in arguments), default=1)
         dtypes = [x.dtype for x in expr.args]
         texts = [widen(self.em, x, dtype, lanes) for x, dtype in zip(arguments, dtypes, strict=True)]
         return Value(apply(self.em, expr.op, texts, dtypes, expr.dtype, lanes), lanes)
+
+    def read_at_use(self, expr: Expr) -> Param | None:
+        """The param of a constant that is not kept in a register; None for other expressions."""
+        param = uses.of_bits(expr) if self.words else None
+        return param if param is not None and param.name in self.words else None
+
+    def _word(self, param: Param, dtype: DType) -> Value:
+        """The low bytes of a word of ``args``."""
+        pointer = self.em.value(f"getelementptr i64, ptr %args, i64 {self.words[param.name]}")
+        return Value(memory.load(self.em, dtype, pointer), 1)
 
     def _position(self, expr: Position) -> Value:
         if not expr.dtype.is_integer:

@@ -9,10 +9,11 @@ from nest_harness import I0, I1, J0, J1, I, J, K, N, Native, agree_native, at, l
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.codegen.loops import LONG
+from runnel.compiler.kernels.numbers import from_bits
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bool_, float32, int64
 from runnel.loops import scalar
-from runnel.loops.ir import Acc, Buffer, Const, Expr, Kernel, Let, Load, Ref, Stmt, Store, Update
+from runnel.loops.ir import Acc, Apply, Buffer, Const, Expr, Kernel, Let, Load, Param, Ref, Stmt, Store, Update
 
 EVERYWHERE = pytest.mark.parametrize("row", [r for r in target.TARGETS if r.runs_here], ids=lambda r: r.name)
 
@@ -76,3 +77,25 @@ def test_sums_within_rows(row: target.InstructionSet) -> None:
 def test_a_long_body_is_written_once(row: target.InstructionSet) -> None:
     text, twice = (nest.emit_kernel(elementwise(float32, n), row) for n in (LONG, LONG - 10))
     assert text.count("fmul") < 0.7 * twice.count("fmul")
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("dtype", [float32, dtypes.float64, dtypes.bfloat16, dtypes.float16], ids=lambda d: d.name)
+def test_constants_that_are_too_many_for_registers_are_read_at_each_use(
+    dtype: DType, row: target.InstructionSet
+) -> None:
+    """One of them is a stride, too, and one is also used as an integer."""
+    constants = [Param(f"c{i}") for i in range(nest.MOST_NUMBERS + 4)]
+    whole = Apply(scalar.cast, (constants[0],), dtype)
+    value: Expr = op(scalar.add, load("x", dtype, (I, constants[1]), (J, 1)), whole)
+    for number in constants:
+        value = op(scalar.add, op(scalar.mul, value, Const(0.5, dtype)), from_bits(number, dtype))
+    loop = seq(I, I0, I1, vec(J, J0, J1, Store("out", at((I, constants[1]), (J, 1)), value)))
+    kernel = Kernel("numbers", (Buffer("x", dtype, "in"), Buffer("out", dtype, "out")), tuple(constants), (loop,))
+    native = Native(kernel, chosen=row)
+    words = rng().standard_normal(len(constants)).astype(dtype.numpy).view(f"i{dtype.itemsize}").tolist()
+    bits = {p.name: int(w) for p, w in zip(constants, words, strict=True)} | {"c1": 40}
+    arrays = {"x": values(rng(), dtype, 120), "out": np.zeros(120, dtype.numpy)}
+    for columns in (1, 16, 37):
+        agree_native(native, arrays, bits, 0, 3, 0, columns)
+    assert nest.emit_kernel(kernel, row).count("load i64, ptr") < nest.MOST_NUMBERS
