@@ -29,9 +29,16 @@ def is_numpys(function: Any) -> bool:
     return module.partition(".")[0] in (NAME, "ml_dtypes") and not module.startswith("numpy.random")
 
 
+def looks_into(kind: type) -> bool:
+    """Whether objects of a class made in Python are read by NumPy's code, which runs unobserved."""
+    return is_python_class(kind) and str(kind.__module__).partition(".")[0] == NAME
+
+
 def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy's depends on its arguments alone, and changes none of them but those it is named for."""
     name = getattr(function, "__name__", "")
+    if looks_into(type(function)):
+        content(rec, function)
     if name in _FILES:
         rec.refuse(f"numpy.{name}() reads or writes a file", "do it outside of the compiled function")
     changed = [x for x in _changed_by(function, name, args, kwargs) if isinstance(x, np.ndarray)]

@@ -55,7 +55,11 @@ def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
         return boundary.run(rec, function, (value, *rest), {})
     if function is operator.setitem:
         if (rec.source_of(value) is not None and not recomputed.made_own(rec, value)) or value.base is not None:
-            rec.refuse("an item of an array from outside is set", "keep it in a Variable, or do it outside")
+            which = f" ({rec.source_of(value)})" if rec.source_of(value) is not None else ""
+            rec.refuse(
+                f"an item of an array from outside is set{which}, and programs only read arrays",
+                "keep it in a Variable or a tensor, or set it outside",
+            )
         rest = (*rest[:-1], rec.session.concrete(rec, rest[-1]))
     if function is len:
         return len(value)

@@ -17,10 +17,10 @@ from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
 from runnel.compile.observe.plain import returning
-from runnel.compile.observe.policy import Policy
+from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import PLAIN, is_class
+from runnel.compile.observe.values import PLAIN, described, is_class
 from runnel.compile.owned import advances_version, is_own, parts_of, structure, tree
 from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
@@ -71,9 +71,9 @@ class Rules(Policy):
             return arrays.check_array
         if issubclass(kind, np.generic):
             return arrays.check_kind_of_scalar
-        if issubclass(kind, DType):
-            return _check_constant
-        return _check_ticking if advances_version(kind) else None
+        if issubclass(kind, (DType, np.ufunc)):
+            return check_constant
+        return _check_ticking if advances_version(kind) else super().leaf(kind)
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
         return (kind is float and source.is_argument) or source.label in rec.session.varying
@@ -131,6 +131,16 @@ class Rules(Policy):
             arrays.looked_into(rec, value, source)
         elif issubclass(kind, np.generic):
             arrays.looked_at(rec, value, source)
+        elif str(kind.__module__).startswith("numpy.random") and source is not None:
+            rec.refuse(
+                f"NumPy's random numbers are drawn by {described(value)} ('{source}')",
+                "use rn.rand or rn.randn, or pass the array as an argument",
+            )
+        elif numpys.looks_into(kind) and source is not None:
+            rec.refuse(
+                f"'{source}' is {described(value)}, which NumPy's own code looks into and which may be changed",
+                "call it outside and pass the result as an argument",
+            )
         elif not (arrays.is_traceable(kind) or issubclass(kind, (np.generic, DType, np.dtype)) or is_own(kind)):
             super().look_into(rec, value, source)
 
@@ -258,10 +268,6 @@ def _check_ticking(rec: Recorder, value: Any, source: Source) -> None:
     """Which Module or optimizer it is; what is set on it ticks the clock."""
     rec.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
     rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(type(value)),), looks_into=())
-
-
-def _check_constant(rec: Recorder, value: Any, source: Source) -> None:
-    rec.log.check(source, "{v} is not {0}", f"{source}", (value,))
 
 
 def _tree_checked(rec: Recorder, value: Any) -> Any:

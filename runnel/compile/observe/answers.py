@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import _abc  # type: ignore[import-not-found]
-import abc
 import collections
+import io
 import itertools
 import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from runnel.compile.observe import attributes, changes, containers, followed, methods, operators, proxies
+from runnel.compile.observe import (
+    attributes,
+    changes,
+    containers,
+    counters,
+    followed,
+    instances,
+    methods,
+    operators,
+    proxies,
+)
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
@@ -182,13 +192,18 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
         if is_users_method(looked_at, "__contains__", own):
             return operators.truth(rec, rec.invoke_special(own, container, (value,)))
         if own is MISSING and container_of(kind) is None:
-            return any(
-                operators.identity(rec, x, value, False) or operators.truth(rec, operators.compare(rec, "==", x, value))
-                for x in iterable(rec, container)
-            )
+            return any(_is_equal(rec, x, value) for x in iterable(rec, container))
     if container_of(kind) is not None:
         return containers.is_member(rec, container, value)
     return bool(rec.calls_c(operator.contains, (container, value)))
+
+
+def _is_equal(rec: Recorder, one: Any, other: Any) -> bool:
+    """``one is other or one == other``."""
+    are_plain = type(one) in PLAIN and type(other) in PLAIN and one == one
+    if not are_plain and operators.identity(rec, one, other, False):
+        return True
+    return operators.truth(rec, operators.compare(rec, "==", one, other))
 
 
 def length(rec: Recorder, value: Any) -> int:
@@ -241,7 +256,7 @@ def _iterated(rec: Recorder, iterator: Any) -> Iterator[Any]:
         raise TypeError(f"iter() returned non-iterator of type '{type(iterator).__name__}'")
     while True:
         try:
-            item = rec.invoke_special(step, iterator, ())
+            item = operators.passed(rec, step, iterator)
         except StopIteration:
             return
         yield item
@@ -258,65 +273,13 @@ def _by_index(rec: Recorder, value: Any) -> Iterator[Any]:
         i += 1
 
 
-def is_instance(rec: Recorder, value: Any, kinds: Any) -> bool:
-    """``isinstance(value, kinds)``."""
-    if type(kinds) is tuple:
-        return any(is_instance(rec, value, kind) for kind in kinds)
-    known = rec.policy.kind_of(value)
-    if not is_class(kinds):
-        return all_kinds(rec, kinds) and isinstance(value, kinds)
-    own = rec.class_attribute(type(kinds), "__instancecheck__")
-    if own is abc.ABCMeta.__instancecheck__:
-        return _by_registry(rec, known, kinds) or _claimed(rec, value, kinds)
-    if type(own) is FunctionType:
-        return operators.truth(rec, rec.invoke(own, (kinds, value)))
-    return issubclass(known, kinds) or _claimed(rec, value, kinds)
-
-
-def all_kinds(rec: Recorder, kinds: Any) -> bool:
-    """The parts of a union are looked at."""
-    containers.content(rec, getattr(kinds, "__args__", ()))
-    return True
-
-
-def _claimed(rec: Recorder, value: Any, kind: type) -> bool:
-    """Whether an object that is no instance says by its ``__class__`` that it is one."""
-    if not is_python_class(type(value)) or type(lookup(type(value), "__class__")) is type(object.__dict__["__class__"]):
-        return False
-    claimed_kind = attributes.read(rec, value, "__class__")
-    return is_class(claimed_kind) and claimed_kind is not type(value) and issubclass(claimed_kind, kind)
-
-
-def _by_registry(rec: Recorder, kind: type, base: Any) -> bool:
-    is_subclass = issubclass(kind, base)
-    if is_python_class(base):
-        at, other = rec.source_of(base), rec.source_of(kind)
-        if at is not None:
-            if other is not None:
-                rec.log.check(
-                    None, f"issubclass({{s1}}, {{s0}}) is not {is_subclass}", f"what {at} is", (), (at, other)
-                )
-            elif not is_python_class(kind) or rec.class_space(kind) is not None:
-                rec.log.check(at, f"issubclass({{0}}, {{v}}) is not {is_subclass}", f"what {at} is", (kind,))
-    return is_subclass
-
-
 # Built-in functions ---------------------------------------------------------------------------------------------------
-
-
-def _getattr(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
-    try:
-        return attributes.read(rec, value, name)
-    except AttributeError:
-        if default:
-            return default[0]
-        raise
 
 
 def _hasattr(rec: Recorder, value: Any, name: str) -> bool:
     if type(value) in PLAIN:
         return hasattr(value, name)
-    return _getattr(rec, value, name, MISSING) is not MISSING
+    return attributes.read_or(rec, value, name, MISSING) is not MISSING
 
 
 def _len(rec: Recorder, value: Any) -> int:
@@ -333,19 +296,6 @@ def _type(rec: Recorder, value: Any) -> Any:
     if type(value) is ModuleType and source is not None:
         rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (ModuleType,))
     return rec.policy.kind_of(value)
-
-
-def _issubclass(rec: Recorder, kind: Any, kinds: Any) -> bool:
-    if type(kinds) is tuple:
-        return any(_issubclass(rec, kind, one) for one in kinds)
-    if not is_class(kinds) or not is_class(kind):
-        return issubclass(kind, kinds)
-    own = rec.class_attribute(type(kinds), "__subclasscheck__")
-    if own is abc.ABCMeta.__subclasscheck__:
-        return _by_registry(rec, kind, kinds)
-    if type(own) is FunctionType:
-        return operators.truth(rec, rec.invoke(own, (kinds, kind)))
-    return issubclass(kind, kinds)
 
 
 def _vars(rec: Recorder, *value: Any) -> Any:
@@ -387,6 +337,10 @@ def _next(rec: Recorder, iterator: Any, *default: Any) -> Any:
                 if default:
                     return default[0]
                 raise
+    if kind is itertools.count:
+        number = counters.next_of_count(rec, iterator)
+        if number is not MISSING:
+            return number
     if rec.source_of(iterator) is not None and lookup(kind, "__next__") is not MISSING:
         containers.content(rec, iterator)
         rec.refuse(f"next() advances {described(iterator)} made outside", "call it outside and pass what it gives")
@@ -525,7 +479,10 @@ def _reversed(rec: Recorder, value: Any) -> Any:
 
 def _looks_at_frame(name: str) -> Any:
     def answer(rec: Recorder, *_: Any, **__: Any) -> Any:
-        rec.refuse(f"{name}() looks at the frame or runs a text", "write the names out")
+        rec.refuse(
+            f"{name}() looks at the frame or runs a text",
+            "write the names out; what calls it, such as a class made by dataclass or namedtuple, belongs outside",
+        )
 
     return answer
 
@@ -535,15 +492,18 @@ def _reads_file(rec: Recorder, *_: Any, **__: Any) -> Any:
 
 
 def _globals(rec: Recorder) -> Any:
-    rec.refuse("globals() gives all names of the module", "read the name itself")
+    rec.refuse("globals() gives all names of the module", "read or set the name itself, or keep a dict of your own")
 
 
 def _print(rec: Recorder, *args: Any, **kwargs: Any) -> None:
     """Happens at each call, with the text of this one."""
     texts = tuple([operators.text(rec, str, x) for x in args])
     file = kwargs.get("file")
+    if type(file) is io.StringIO and rec.source_of(file) is None:
+        print(*map(rec.concrete_number, texts), **{k: rec.concrete_number(v) for k, v in kwargs.items()})
+        return
     if file is not None and rec.source_of(file) is None:
-        rec.refuse("print() writes to a file that the function made")
+        rec.refuse("print() writes to a file that the function made", "make the file outside, or join the texts")
     options = {k: v for k, v in kwargs.items() if k != "file"}
     rec.effects.record(
         lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, None, (texts, options), "print()"
@@ -553,8 +513,9 @@ def _print(rec: Recorder, *args: Any, **kwargs: Any) -> None:
 def table() -> Answers:
     """The answers, by the identity of what is called."""
     rows: list[tuple[Any, Callable[..., Any]]] = [
-        (getattr, _getattr), (hasattr, _hasattr), (setattr, _setattr), (delattr, attributes.delete), (len, _len),
-        (isinstance, is_instance), (issubclass, _issubclass), (type, _type), (vars, _vars), (id, _id), (hash, _hash),
+        (getattr, attributes.read_or), (hasattr, _hasattr), (setattr, _setattr), (delattr, attributes.delete),
+        (isinstance, instances.is_instance), (issubclass, instances.is_subclass), (type, _type), (vars, _vars),
+        (len, _len), (id, _id), (hash, _hash),
         (next, _next), (iter, _iter), (str, _text(str)), (repr, _text(repr)), (ascii, _text(ascii)), (format, _format),
         (bool, lambda rec, *value: operators.truth(rec, value[0]) if value else False),
         (callable, _callable), (reversed, _reversed), (dict, _dict), (print, _print),
@@ -571,8 +532,8 @@ def table() -> Answers:
         (round, _converted(round, ("__round__",))), (bytes, _converted(bytes, ("__bytes__",))),
         (operator.index, _converted(operator.index, ("__index__",))),
         (object.__setattr__, attributes.write_plain),
-        (_abc._abc_instancecheck, lambda rec, kind, value: _by_registry(rec, rec.policy.kind_of(value), kind)),
-        (_abc._abc_subclasscheck, lambda rec, kind, other: _by_registry(rec, other, kind)),
+        (_abc._abc_instancecheck, lambda rec, kind, value: instances.by_registry(rec, rec.policy.kind_of(value), kind)),
+        (_abc._abc_subclasscheck, lambda rec, kind, other: instances.by_registry(rec, other, kind)),
     ]  # fmt: skip
     rows += [(f, _over(f)) for f in (set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
     rows += [(list, _listed(list)), (tuple, _listed(tuple))]

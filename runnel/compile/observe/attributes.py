@@ -64,6 +64,16 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     return of_object(rec, value, name)
 
 
+def read_or(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
+    """``getattr(value, name, default)``."""
+    try:
+        return read(rec, value, name)
+    except AttributeError:
+        if default:
+            return default[0]
+        raise
+
+
 def of_object(rec: Recorder, value: Any, name: str) -> Any:
     """The same of an object that is no class, module, function or ``super()``, by the rules for Python's objects."""
     kind = type(value)
@@ -293,7 +303,7 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
         if getter is MISSING or what is FunctionType:
             return attribute
         if type(getter) is FunctionType:
-            return rec.invoke(rec.class_attribute(what, "__get__"), (attribute, None, kind))
+            return rec.passed(rec.class_attribute(what, "__get__"), (attribute, None, kind))
         return attribute.__get__(None, kind)
     if above is not MISSING:
         if above_at is not None:
@@ -315,8 +325,10 @@ def _of_metaclass(rec: Recorder, kind: type, name: str, attribute: Any, at: Sour
     source = rec.source_of(kind)
     if name in TYPE_PARTS and is_python_class(kind) and source is not None:
         rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
-    elif name == "__dict__" and is_python_class(kind) and source is not None:
-        rec.refuse(f"the __dict__ of {described(kind)} is read")
+    elif name == "__dict__" and (space := rec.class_space(kind)) is not None:
+        if any(key == id(kind) for key, _ in rec.effects.written):
+            rec.refuse(f"the __dict__ of {described(kind)} is read after an attribute was set", "read it before")
+        rec.reach(value, space)
     elif is_python_class(kind) and source is not None and type(value) in (tuple, dict):
         content_of = rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value)
         rec.reach(value, content_of)
@@ -411,15 +423,19 @@ def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
         if source is not None:
             rec.log.check(source, f"{{0}}({{v}}, {name!r})", f"{source}.{name}", (hasattr,))
         raise
-    if source is None or container_of(type(value)) is not None:
+    if source is None:
         return attribute
     is_method = type(attribute) in C_FUNCTIONS or type(attribute) is BuiltinFunctionType
     if is_method and (
         getattr(attribute, "__self__", None) is value or not is_data_descriptor(lookup(type(value), name))
     ):
         return attribute
-    if not rec.policy.is_readable(type(value), name):
-        rec.refuse(f"'{source}.{name}' of {described(value)} cannot be watched")
+    if container_of(type(value)) is None and not rec.policy.is_readable(type(value), name):
+        rec.policy.look_into(rec, value, source)
+        rec.refuse(
+            f"'{source}.{name}' of {described(value)} cannot be watched: its class is written in C",
+            "read it outside and pass it as an argument",
+        )
     return rec.reach(attribute, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", attribute))
 
 
@@ -456,7 +472,10 @@ def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
             return
         if not is_slot(attribute):
             if rec.source_of(value) is not None:
-                rec.refuse(f"'{rec.source_of(value)}.{name}' is set")
+                rec.refuse(
+                    f"'{rec.source_of(value)}.{name}' is set, which is done by code in C and cannot be taken back",
+                    "set it outside of the compiled function",
+                )
             setattr(value, name, new)
             return
     write_instance(rec, value, name, new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
@@ -70,6 +71,15 @@ def is_data_descriptor(attribute: Any) -> bool:
     if kind in (FunctionType, _Missing):
         return False
     return lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING
+
+
+def lasts_visibly(value: Any) -> bool:
+    """Whether Python tells when an object is gone."""
+    try:
+        weakref.ref(value)
+    except TypeError:
+        return False
+    return True
 
 
 def is_slot(attribute: Any) -> bool:

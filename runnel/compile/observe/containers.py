@@ -6,7 +6,7 @@ the run where a later call will find it so, and as the run's own where it holds 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any, Final
@@ -81,12 +81,19 @@ def items(rec: Recorder, value: Any) -> Any:
         return followed.items(rec, value) or content(rec, value)
     if rec.effects.is_changed(value):
         return content(rec, value)
-    if not followed.varies(rec, source) or kind.__len__(value) > followed.MOST:
+    if not _varies(rec, source, kind.__len__(value)) or kind.__len__(value) > followed.MOST:
         reach_items(rec, value)
         return value
     _check_length(rec, source, value, kind, kind.__len__(value))
     parts = enumerate(kind.__iter__(value))
     return kind([symbols.reach(rec, x, index_source(rec, source, value, kind, i, x)) for i, x in parts])
+
+
+def _varies(rec: Recorder, source: Source, size: int) -> bool:
+    varying = rec.session.varying
+    return followed.varies(rec, source) or (
+        bool(varying) and any(f"{source}[{i}]" in varying for i in range(min(size, followed.MOST)))
+    )
 
 
 def pairs(rec: Recorder, value: dict[Any, Any]) -> dict[Any, Any]:
@@ -186,6 +193,8 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     listed = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
     if size > LARGEST:
         rec.refuse(f"'{source}' holds {size} items, all of which are read", "pass what is needed as an argument")
+    if base is deque:
+        longest(rec, value, source)
     if base in SEQUENCES:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
@@ -214,6 +223,12 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
                 rec.keep(item)
                 if rec.source_of(item) is None and type(item) not in PLAIN:
                     rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, (id(item),)))
+
+
+def longest(rec: Recorder, value: Any, source: Source) -> None:
+    """How many items a deque may hold decides what is left in it, and in copies of it."""
+    limit = deque.maxlen.__get__(value)
+    rec.log.check(source, "{0}.__get__({v}) != {1}", f"{source}.maxlen", (deque.maxlen, rec.constant(limit)))
 
 
 def reach_items(rec: Recorder, value: Any) -> None:

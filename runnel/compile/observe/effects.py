@@ -33,6 +33,7 @@ class Effects:
         self.states: dict[int, Source] = {}  # of containers that are followed: what the guard finds in them
         self.inputs: dict[int, list[Any]] = {}  # of such containers: what their changes depend on
         self.mirrors: dict[int, list[dict[Any, Any]]] = {}  # copies of dicts that the run goes over
+        self.open_keys: dict[int, list[Any]] = {}  # of containers: keys that nobody has looked at (``keyed.py``)
         self.items_set: dict[int, set[int]] = {}  # sequences of which only items were set: which ones
 
     def record(self, apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any, label: str) -> None:

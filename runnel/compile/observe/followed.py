@@ -141,7 +141,7 @@ def item_at(rec: Recorder, container: Any, key: Any) -> Any:
         return None
     expression = Expression(rec)
     try:
-        whole = _written(rec, container, expression)
+        whole = written(rec, container, expression)
         text = f"{whole}[{expression.of(key)}]"
         value = container[key if type(key) is slice else symbols.bare(key)]
     except (NotWritten, LookupError, TypeError, ValueError):
@@ -153,7 +153,8 @@ def item_at(rec: Recorder, container: Any, key: Any) -> Any:
     return (symbols.parts(rec, value, source),) if len(value) <= MOST else None
 
 
-def _written(rec: Recorder, container: Any, expression: Expression) -> str:
+def written(rec: Recorder, container: Any, expression: Expression) -> str:
+    """A container as a text over sources: as it is now, where it is followed."""
     source = rec.source_of(container)
     if source is None:
         return expression.of(container)

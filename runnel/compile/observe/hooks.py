@@ -7,7 +7,17 @@ from collections.abc import Callable
 from types import CellType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, attributes, calls, changes, containers, followed, operators, proxies
+from runnel.compile.observe import (
+    answers,
+    attributes,
+    calls,
+    changes,
+    containers,
+    followed,
+    instances,
+    operators,
+    proxies,
+)
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import (
     CONVERSIONS,
@@ -284,7 +294,7 @@ class Hooks(AbstractHooks):
             containers.content(rec, subject)
 
         def is_instance(value: Any, pattern: Any) -> bool:
-            return answers.is_instance(rec, value, pattern)
+            return instances.is_instance(rec, value, pattern)
 
         def read(value: Any, name: str) -> Any:
             item = attributes.read(rec, value, name)

@@ -19,6 +19,7 @@ from runnel.compile.observe.containers import (
     is_simple,
     items,
     length,
+    longest,
     own_method,
     pairs,
     view,
@@ -142,7 +143,7 @@ def call(
     if is_class(value):
         return _of_class(rec, value, name, function, args, kwargs)
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
-        return returning(_formatted(rec, value, args, kwargs))
+        return returning(_formatted(rec, value, *(((), args[0]) if name == "format_map" else (args, kwargs))))
     if kind in PLAIN or kind is slice or kind in VIEWS:
         if kind is types.MappingProxyType:
             call_of_view = proxies.method_of_view(rec, value, name, args, kwargs)
@@ -327,13 +328,13 @@ def _looked_into(rec: Recorder, value: Any) -> Any:
     return rec.hooks.unpack(value) if container_of(kind) or is_python_class(kind) else content(rec, value)
 
 
-def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """``str.format``, whose fields read attributes and items."""
+def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], named: Any) -> str:
+    """``str.format`` and ``str.format_map``, whose fields read attributes and items."""
     formatter = string.Formatter()
 
     def field(name: str) -> Any:
         first, rest = _split(name)
-        value = args[first] if type(first) is int else kwargs[first]
+        value = args[first] if type(first) is int else rec.hooks.get_item(named, first)
         for is_attribute, part in rest:
             value = attributes.read(rec, value, part) if is_attribute else rec.hooks.get_item(value, part)
         return value
@@ -347,7 +348,7 @@ def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str
         if name == "" or name[0] in ".[":
             name, automatic = f"{automatic}{name}", automatic + 1
         how = {None: 0, "s": 1, "r": 2, "a": 3}[conversion]
-        inner = _formatted(rec, spec, args, kwargs) if spec and "{" in spec else spec
+        inner = _formatted(rec, spec, args, named) if spec and "{" in spec else spec
         out.append(rec.hooks.format(how, field(name), inner or ""))
     whole: str = rec.actor.build_string(tuple(out))
     return whole
@@ -446,6 +447,8 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
             rec.hashed(x) if base in (dict, set) else None
         return _apply(rec, value, base, name, args, kwargs)
     effects = rec.effects
+    if base is collections.deque:
+        longest(rec, value, source)
     if base is dict:
         handled = _change_dict(rec, value, name, args, kwargs)
         if handled is not MISSING:

@@ -204,6 +204,7 @@ def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
 
 
 def _finished(rec: Recorder, result: Any) -> Observation:
+    rec.effects.open_keys.clear()  # nobody reads these containers any more
     recipes = Recipes(rec)
     effects = [
         Change(

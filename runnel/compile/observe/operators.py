@@ -67,7 +67,7 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
     if in_place:
         method = rec.class_attribute(kind, f"__i{name}__")
         if is_users_method(kind, f"__i{name}__", method):
-            result = rec.invoke_special(method, a, (b,))
+            result = passed(rec, method, a, b)
             if result is not NotImplemented:
                 return result
     method, reflected = rec.class_attribute(kind, f"__{name}__"), rec.class_attribute(other, f"__r{name}__")
@@ -82,15 +82,15 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
         )
     )
     if first:
-        result = rec.invoke_special(reflected, b, (a,))
+        result = passed(rec, reflected, b, a)
         if result is not NotImplemented:
             return result
     if method is not MISSING and method is not None and not (_is_sequence(method, sequence, a)):
-        result = rec.invoke_special(method, a, (b,))
+        result = passed(rec, method, a, b)
         if result is not NotImplemented:
             return result
     if not first and reflected is not MISSING and reflected is not None and kind is not other:
-        return rec.invoke_special(reflected, b, (a,))
+        return passed(rec, reflected, b, a)
     return NotImplemented
 
 
@@ -226,7 +226,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             method = rec.class_attribute(kind, name)
             if is_users_method(kind, name, method):
-                result = _passed(rec, method, value)
+                result = passed(rec, method, value)
                 if issubclass(type(result), str):
                     return result
                 raise TypeError(f"{name} returned non-string (type {type(result).__name__})")
@@ -237,7 +237,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     return rec.calls_c(convert, (value,))
 
 
-def _passed(rec: Recorder, method: Any, value: Any, *args: Any) -> Any:
+def passed(rec: Recorder, method: Any, value: Any, *args: Any) -> Any:
     """What a special method gives to the observed code."""
     if type(method) is FunctionType:
         return rec.passed(method, (value, *args))
@@ -256,7 +256,7 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
     if is_python_class(kind):
         method = rec.class_attribute(kind, "__format__")
         if is_users_method(kind, "__format__", method):
-            return _passed(rec, method, value, spec)
+            return passed(rec, method, value, spec)
         if method is object.__format__ and spec == "":
             return text(rec, str, value)
     if kind in CONTAINERS and spec == "":

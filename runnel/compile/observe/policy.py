@@ -6,11 +6,13 @@ from __future__ import annotations
 import bisect
 import builtins
 import collections
+import contextvars
 import copy
 import datetime
 import fractions
 import functools
 import heapq
+import io
 import itertools
 import json
 import logging
@@ -31,7 +33,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, containers, contexts, followed, iteration, operators, proxies
+from runnel.compile.observe import answers, containers, contexts, followed, iteration, operators, proxies, symbols
+from runnel.compile.observe.changes import CallingMethod
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
@@ -43,8 +46,9 @@ Answer = Callable[..., Any]
 # C functions of these modules that depend on what they are given alone.
 _PURE_MODULES: Final = (math, operator, itertools)
 _PURE: Final = (
-    functools.reduce, functools.cmp_to_key, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern,
-    sys.exc_info, sys.exception, bin, chr, oct, ord, hex, divmod, pow, abs, round,
+    functools.reduce, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern,
+    sys.exc_info, sys.exception, bin, chr, oct, ord, hex, divmod, pow, abs, round, str.maketrans, bytes.maketrans,
+    bytearray.maketrans,
 )  # fmt: skip
 _TEXTS_OF_PATHS: Final = ("_path_normpath", "_path_splitroot_ex")  # in C in some versions of Python
 # Classes of C code whose objects hold what they are given.
@@ -53,6 +57,7 @@ _PURE_CLASSES: Final = (
     collections.defaultdict, types.SimpleNamespace, types.MappingProxyType, types.FunctionType, types.MethodType,
     types.CellType, types.GenericAlias, operator.attrgetter, operator.itemgetter, operator.methodcaller,
     datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone, type(None), weakref.ref,
+    io.StringIO, io.BytesIO,
 )  # fmt: skip
 # Methods of C objects that depend on the object and the arguments alone, and attributes that are read again.
 _VALUES: Final = frozenset(
@@ -69,7 +74,7 @@ _ITERATED: Final = {math.fsum: 1, math.prod: 1, math.dist: 2, operator.countOf: 
 _CHANGE_FIRST: Final = {
     heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.insort,
     bisect.insort_left, bisect.insort_right,
-}  # fmt: skip
+} | {f for n, f in vars(heapq).items() if n.endswith("_max") and type(f) is BuiltinFunctionType}  # fmt: skip
 # State that a guard asks for again.
 _READ_AGAIN: Final = (
     os.getcwd,
@@ -80,14 +85,23 @@ _READ_AGAIN: Final = (
     sys.getdefaultencoding,
 )
 _NOT_REPEATED: Final = {
-    "time": ("a clock is read", "pass the time as an argument"),
-    "lock": ("a lock is taken", "take it around the call of the compiled function"),
+    "time": ("a clock is read", "read it around the call of the compiled function, or pass the time as an argument"),
+    "lock": (
+        "a lock is taken, as queues and events of the library do, too",
+        "take it around the call of the compiled function, or use a list or deque",
+    ),
     "random": ("Python's random numbers are drawn", "use rn.rand or rn.randint, or pass the number as an argument"),
     "numpy.random": ("NumPy's random numbers are drawn", "use rn.rand or rn.randn, or pass the array as an argument"),
     "posix": ("the file system is asked", "read it outside and pass the result as an argument"),
     "io": ("a file is read or written", "do it outside of the compiled function"),
     "_io": ("a file is read or written", "do it outside of the compiled function"),
 }
+
+
+OUTSIDE: Final = (
+    "call it outside and pass the result as an argument, or by rn.pure_callback if it depends on its arguments alone; "
+    "rn.uncompiled says that it is meant to run eagerly"
+)
 
 
 class Policy(AbstractPolicy):
@@ -112,6 +126,7 @@ class Policy(AbstractPolicy):
         self.answers |= {id(f): _reading_again(f) for f in _READ_AGAIN}
         self.answers |= {id(os.fspath): _fspath, id(copy.deepcopy): _deepcopy}
         self.answers[id(vars(collections)["_count_elements"])] = _count_elements
+        self.answers[id(functools.cmp_to_key)] = lambda rec, mycmp: functools.cmp_to_key(rec.callback(mycmp))
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
         self.answers |= logging_answers() | {id(filter): iteration.filtered}
@@ -120,6 +135,9 @@ class Policy(AbstractPolicy):
         self.passing_on = frozenset(map(id, told)) | logging_answers().keys() | set(map(id, _CHANGE_FIRST))
 
     # Kinds of values ------------------------------------------------------------------------------------------------
+
+    def leaf(self, kind: type) -> Any:
+        return check_constant if kind in _COUNTS_BY_IDENTITY else None
 
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
         if rec.source_of(key) is None or lookup(type(key), "__hash__") is not object.__hash__:
@@ -151,13 +169,28 @@ class Policy(AbstractPolicy):
         if is_python_class(kind) and not _has_hidden_state(kind):
             return
         if kind in VIEWS or kind is memoryview:
-            rec.refuse(f"'{source}' is a view of something outside")
+            rec.refuse(
+                f"'{source}' is {described(value)}, a view of something outside", "read what it shows, or pass a copy"
+            )
+        if kind in weakref.ProxyTypes:
+            rec.refuse(
+                f"'{source}' is a weak proxy, whose object may be gone or changed unseen",
+                "hold a weakref.ref and call it, or use the object itself",
+            )
+        if issubclass(kind, BaseException):
+            rec.pinned(value)
+            containers.content(rec, rec.hooks.load_attr("args", value))
+            return
+        if issubclass(kind, weakref.ref):
+            rec.refuse(
+                f"'{source}' is a weak reference, such as WeakSet and WeakKeyDictionary hold: whether its object still "
+                "lives is seen only by calling it",
+                "use a dict, a set or a WeakValueDictionary, or pass what is needed as an argument",
+            )
         if kind in (functools.partial, property, classmethod, staticmethod, types.GenericAlias, types.UnionType):
             rec.pinned(value) if kind not in (types.GenericAlias, types.UnionType) else None
             return
-        rec.refuse(
-            f"'{source}' is {described(value)}, whose content cannot be watched", "pass what is needed as an argument"
-        )
+        rec.refuse(f"'{source}' is {described(value)}, whose content cannot be watched", OUTSIDE)
 
     def is_constant(self, value: Any) -> bool:
         """Whether an object of C code never changes, so that it can be given at each call."""
@@ -195,11 +228,7 @@ class Policy(AbstractPolicy):
         for name, (reason, remedy) in _NOT_REPEATED.items():
             if module == name or module.startswith(name + "."):
                 rec.refuse(f"{reason} ({getattr(function, '__qualname__', function)})", remedy)
-        what = f"{module}.{getattr(function, '__qualname__', type(function).__name__)}"
-        rec.refuse(
-            f"{what} is written in C, and nobody knows what it reads",
-            "call it outside and pass the result as an argument",
-        )
+        rec.refuse(f"{_called(rec, function, module)} is written in C, and nobody knows what it reads", OUTSIDE)
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function of a module written in C."""
@@ -223,11 +252,25 @@ class Policy(AbstractPolicy):
 
     def method(self, kind: type, name: str) -> Any:
         """How a method of an object of C code is called; None: by the rules of its kind."""
-        return contexts.METHODS.get((kind, name))
+        if name == "__call__" and issubclass(kind, weakref.ref):
+            return lambda rec, reference, *_: _called_weakref(rec, reference, (), {})
+        if kind in (io.StringIO, io.BytesIO):
+            return _METHODS.get((kind, name), _of_own_buffer)
+        return contexts.METHODS.get((kind, name)) or _METHODS.get((kind, name))
 
     def is_pure_method(self, kind: type, name: str) -> bool:
         """Whether a method of an object of C code depends on the object and its arguments alone."""
         return kind in _VALUES or kind.__module__ == "itertools"
+
+
+def _called(rec: Recorder, function: Any, module: str) -> str:
+    """What a refusal says is called: the method and the object it is called on, or the function."""
+    owner = getattr(function, "__self__", None)
+    if owner is None or is_class(owner) or type(owner) is types.ModuleType:
+        name = getattr(function, "__qualname__", type(function).__name__)
+        return f"{module}.{name}()" if module else f"{name}()"
+    source = rec.source_of(owner)
+    return f"{function.__name__}() of {described(owner)}{f' ({source})' if source is not None else ''}"
 
 
 _LOCKS: Final = frozenset({type(threading.Lock()), type(threading.RLock())})
@@ -253,6 +296,17 @@ def _has_hidden_state(kind: type) -> bool:
     return any(
         not (is_python_class(base) or base is object or issubclass(base, _WITHOUT_HIDDEN_STATE)) for base in mro(kind)
     )
+
+
+# Their content cannot be seen or never changes, and they cannot be referred to weakly.
+_COUNTS_BY_IDENTITY: Final = (
+    operator.attrgetter, operator.itemgetter, operator.methodcaller, contextvars.ContextVar, types.UnionType,
+)  # fmt: skip
+
+
+def check_constant(rec: Recorder, value: Any, source: Source) -> None:
+    """A later call must find this object, which the guard holds."""
+    rec.log.check(source, "{v} is not {0}", f"which object {source} is", (value,))
 
 
 _OPAQUE_BUT_FIXED: Final = frozenset(
@@ -314,9 +368,9 @@ def _count_elements(rec: Recorder, counts: Any, values: Any) -> None:
 
 
 def _fspath(rec: Recorder, path: Any) -> Any:
-    if type(path) in PLAIN:
-        return os.fspath(path)
-    return rec.invoke_special(rec.class_attribute(type(path), "__fspath__"), path, ())
+    path = rec.concrete_number(path)
+    method = rec.class_attribute(type(path), "__fspath__")
+    return os.fspath(path) if method is MISSING else rec.invoke_special(method, path, ())
 
 
 def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
@@ -448,12 +502,66 @@ def _is_enabled(rec: Recorder, logger: Any, level: Any) -> bool:
     return bool(is_enabled)
 
 
+def _of_own_buffer(rec: Recorder, buffer: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    """A method of a text that the run gathers for itself."""
+    if rec.source_of(buffer) is not None or type(buffer) not in (io.StringIO, io.BytesIO):
+        rec.policy.refuse_c(rec, function)
+    for value in (*args, *kwargs.values()):
+        containers.content(rec, value)
+    return function, tuple(map(rec.concrete_number, args)), kwargs
+
+
+def _written(rec: Recorder, file: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    """``file.write(text)`` happens at each call, as ``print`` does."""
+    if rec.source_of(file) is None:
+        return _of_own_buffer(rec, file, function, args, kwargs)
+    if len(args) != 1 or kwargs or type(args[0]) not in (str, *SYMBOLIC):
+        rec.policy.refuse_c(rec, function)
+    text = args[0]
+    source = rec.source_of(file)
+    rec.effects.record(CallingMethod(type(file).write), file, None, ([text], {}), f"{source}.write()")
+    return returning(symbols.computed(rec, "len({a0})", (text,), len(text)) if type(text) in SYMBOLIC else len(text))
+
+
+def _flushed(rec: Recorder, file: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    if rec.source_of(file) is None:
+        return _of_own_buffer(rec, file, function, args, kwargs)
+    rec.effects.record(CallingMethod(type(file).flush), file, None, ([], {}), f"{rec.source_of(file)}.flush()")
+    return returning(None)
+
+
+def _key_called(rec: Recorder, key: Any, args: Any, kwargs: Any) -> Any:
+    """A key of ``functools.cmp_to_key``, whose function is observed where the run made it."""
+    if rec.source_of(key) is not None:
+        rec.refuse("a key made by functools.cmp_to_key outside is called", "call cmp_to_key inside of the function")
+    return key, args, kwargs
+
+
 def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> Any:
-    value = reference()
+    ask = weakref.ref.__call__
+    value = ask(reference)
     at = rec.source_of(reference)
     if at is not None:
-        rec.reach(value, rec.log.source(at, "{p}()", f"{at}()", value))
+        rec.reach(value, rec.log.source(at, "{0}({p})", f"{at}()", value, (ask,)))
     return returning(value)
 
 
-_CALLABLES: Final[dict[Any, Any]] = dict.fromkeys((weakref.ref, weakref.KeyedRef), _called_weakref)
+def _cache_info(rec: Recorder, cache: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    rec.refuse(
+        f"cache_info() of {cache.__qualname__} is read, which counts the calls of traces and checks, too",
+        "read it outside, or count in a variable of your own",
+    )
+
+
+_METHODS: Final[dict[tuple[type, str], Any]] = {
+    (type(functools.lru_cache(print)), "cache_info"): _cache_info,
+    (io.StringIO, "write"): _written,
+    (io.StringIO, "flush"): _flushed,
+    (io.TextIOWrapper, "write"): _written,
+    (io.TextIOWrapper, "flush"): _flushed,
+}
+_CALLABLES: Final[dict[Any, Any]] = {
+    weakref.ref: _called_weakref,
+    weakref.KeyedRef: _called_weakref,
+    type(functools.cmp_to_key(lambda a, b: 0)): _key_called,
+}

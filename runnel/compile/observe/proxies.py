@@ -13,11 +13,12 @@ import types
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes
+from runnel.compile.observe import attributes, containers
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.plain import Call, returning
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import is_immortal
+from runnel.compile.observe.values import DICT_VIEWS
 
 READS: Final = frozenset({"get", "keys", "values", "items", "copy", "__getitem__", "__contains__", "__len__"})
 _GUARDS: Final = (reprlib.recursive_repr(), getattr(dataclasses, "_recursive_repr", reprlib.recursive_repr()))
@@ -34,14 +35,17 @@ def unguarded(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwar
 
 
 def shown(rec: Recorder, value: Any) -> Any:
-    """The dict behind a read-only view of it; any other value is itself."""
-    if type(value) is not types.MappingProxyType:
+    """The dict behind a read-only view of it, or a view of it as it is read; any other value is itself."""
+    kind = type(value)
+    if kind is not types.MappingProxyType and kind not in DICT_VIEWS:
+        return value
+    at = rec.source_of(value)
+    if at is None and kind in DICT_VIEWS:
         return value
     inner = gc.get_referents(value)[0]
-    at = rec.source_of(value)
     if at is not None:
         rec.reach(inner, rec.log.source(at, "{0}({p})[0]", f"what {at} shows", inner, (gc.get_referents,)))
-    return inner
+    return inner if kind is types.MappingProxyType else containers.view(rec, inner, kind.__name__.removeprefix("dict_"))
 
 
 def method_of_view(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,11 +11,19 @@ from __future__ import annotations
 
 import builtins
 import sys
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn
 
 from runnel.compile.observe import calls, containers, exposure, followed, methods, symbols, varying
-from runnel.compile.observe.classes import MISSING, code_of, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.classes import (
+    MISSING,
+    code_of,
+    is_python_class,
+    lasts_visibly,
+    lookup,
+    mro,
+    namespace,
+)
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
 from runnel.compile.observe.not_capturable import NotCapturable
@@ -165,6 +173,10 @@ class Recording(Recorder):
 
     def source_of(self, value: Any) -> Source | None:
         """Where a value from outside was found; None for what the run made."""
+        keys = self.effects.open_keys
+        if keys:
+            for key in keys.pop(id(value), ()):
+                self.concrete_number(key)
         return self.sources.get(id(value))
 
     def class_space(self, kind: type) -> Source | None:
@@ -207,8 +219,14 @@ class Recording(Recorder):
     def pinned(self, value: Any) -> None:
         """Which object this is matters: a later call must find the same one."""
         source = self.sources.get(id(value))
-        if source is not None:
-            self.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
+        if source is None:
+            return
+        kind = type(value)
+        if self.policy.leaf(kind) is None and not is_immortal(value) and not lasts_visibly(value):
+            is_users = is_python_class(kind) and not self.policy.is_library(kind.__module__)
+            remedy = "add '__weakref__' to its __slots__" if is_users else "pass what is needed of it"
+            self.refuse(f"'{source}' counts for which object it is, and no {kind.__name__} can be watched", remedy)
+        self.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
 
     # Running code ---------------------------------------------------------------------------------------------------
 
@@ -400,6 +418,7 @@ class Recording(Recorder):
         self.log.forget_values()
         self.session.end()
         self.session = None
+        self.not_capturable = None  # its traceback leads to the frames of all callers
         self.effects = Effects()
 
     def keep(self, value: Any) -> None:
@@ -430,9 +449,9 @@ class Recording(Recorder):
             raise
         if len(sys.modules) != before:
             self.unsettled(f"{at[1]} was imported")
-        name = module.__name__
+        name = getattr(module, "__name__", at[1]) if type(module) is ModuleType else at[1]
         if sys.modules.get(name) is not module:
-            self.refuse(f"the module {name} is not in sys.modules")
+            self.refuse(f"the module {name} is not in sys.modules", "import it outside")
         return self.reach(module, self.log.source(None, f"modules.get({name!r})", f"module {name}", module))
 
     def frame(self, level: int) -> Any:

@@ -21,7 +21,7 @@ PARTS: Final = 64  # items that are computed one by one
 MOST: Final = 256  # values that are computed in one run; others are looked at
 _LONGEST: Final = 160  # characters of a label
 STORES: Final = frozenset(  # they put away their last argument unseen
-    {"append", "appendleft", "setattr", "setitem", "__setattr__", "__setitem__", "setdefault", "insert", "set"}
+    {"append", "appendleft", "setattr", "setitem", "__setattr__", "__setitem__", "setdefault", "insert", "set", "write"}
 )
 MERGES: Final = frozenset({"update"})  # they put away what they are given by name
 _FUNCTIONS: Final = {

@@ -13,7 +13,7 @@ import operator
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import containers, followed, symbols
+from runnel.compile.observe import containers, followed, keyed, symbols
 from runnel.compile.observe.classes import is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY, returning, to_call
 from runnel.compile.observe.recorder import AbstractHooks
@@ -142,7 +142,8 @@ class VaryingHooks:
         self.hooks.store_attr(name, value, self.plain(target))
 
     def set_item(self, value: Any, target: Any, key: Any) -> None:
-        self.hooks.set_item(value, target, self.plain(key))
+        if not keyed.varies(key) or not keyed.stored(self.rec, target, key, value):
+            self.hooks.set_item(value, target, self.plain(key))
 
     def get_item(self, value: Any, key: Any) -> Any:
         if type(value) is Text:
@@ -177,8 +178,10 @@ class VaryingHooks:
         return tuple([tuple(x) if made else x for x, made in zip(args, is_made, strict=True)])
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        if keyed.added(self.rec, function, args):
+            return _giving(None)
         args = self._gone_over(function, args)
-        result = symbols.called(self.rec, function, args, {})
+        result = keyed.got(self.rec, function, args) or symbols.called(self.rec, function, args, {})
         if result is not None:
             return _giving(result[0])
         return self.hooks.call(self._arguments(function, args), self._bare_method(function))

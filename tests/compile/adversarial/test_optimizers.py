@@ -445,7 +445,7 @@ def stochastic_depth():
     return (lambda x: m(x) if random.random() < 0.5 else x), [*warm(rows()), *warm(rows())]
 
 
-@case(eager="cannot be watched")
+@case(eager="NumPy's random numbers are drawn by a Generator")
 def numpy_noise():
     g = np.random.default_rng(3)
     return (lambda x: x + g.normal(size=4).astype(np.float32)), [*warm(tensor(1, 2, 3, 4))]

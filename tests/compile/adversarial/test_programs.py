@@ -620,7 +620,7 @@ def stochastic_depth():
     return (lambda x: x * 2 if random.random() < 0.5 else x), [call(x())] * 8
 
 
-@case(eager="cannot be watched")
+@case(eager="NumPy's random numbers are drawn by a Generator")
 def numpy_noise():
     generator = np.random.default_rng(0)
     return (lambda x: x + float(generator.standard_normal())), [call(x())] * 4

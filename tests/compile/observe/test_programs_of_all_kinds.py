@@ -569,7 +569,7 @@ def reversed_inside():
     return story(f, lambda: a.append(7), lambda: d.update({9: 9}))
 
 
-@refused("'k' is a view of something outside")
+@case
 def dict_views_outside():
     d = {1: 2}
     k = d.keys()
@@ -888,7 +888,7 @@ def weakvaluedict():
     return story(f, lambda: setattr(o, "n", 4))
 
 
-@refused("'a member of w.data' is a ReferenceType, whose content cannot be watched")
+@refused("'a member of w.data' is a weak reference, such as WeakSet and WeakKeyDictionary hold")
 def weakset():
     class O:
         pass
@@ -903,7 +903,7 @@ def weakset():
     return story(f, lambda: l.append(O()) or w.add(l[-1]))
 
 
-@refused("'p.v' of a ProxyType cannot be watched")
+@refused("'p' is a weak proxy, whose object may be gone or changed unseen")
 def weakproxy():
     class O:
         pass
@@ -973,7 +973,7 @@ def lru_method():
     return story(f, lambda: setattr(k, "n", 4), lambda: K.g.cache_clear())
 
 
-@refused("functools._lru_cache_wrapper is written in C, and nobody knows what it reads")
+@refused("functools._lru_cache_wrapper() is written in C, and nobody knows what it reads")
 def fcache_inside():
     n = [1]
 
@@ -1787,7 +1787,7 @@ def sort_key_method_obj():
     )
 
 
-@refused("a KeyWrapper is called, and nobody knows what that reads")
+@case
 def cmp_to_key():
     L = [1, 3, 2]
     d = [1]
@@ -1907,7 +1907,7 @@ def int_cache_is():
     return story(f, lambda: a.__setitem__(0, None))
 
 
-@refused("'m' is a view of something outside")
+@refused("'m' is a memoryview, a view of something outside")
 def memview():
     b = bytearray(b"abc")
     m = memoryview(b)
