@@ -34,6 +34,7 @@ class Steps:
         has_output: bool,
         compiled: bool,
     ) -> None:
+        self._arguments = model, loss, optimizer, clip_norm, clip_value, has_output, compiled
         clip = _clipping(optimizer, clip_norm, clip_value)
 
         def train(inputs: tuple[Any, ...], target: Any) -> tuple[Tensor, Any]:
@@ -67,6 +68,9 @@ class Steps:
         wrap: Callable[[Any], Any] = compile if compiled else _as_it_is
         self.train, self.backward, self.update = wrap(train), wrap(backward), wrap(update)
         self.evaluate, self.predict = wrap(evaluate), wrap(predict)
+
+    def __reduce__(self) -> tuple[type[Steps], tuple[Any, ...]]:
+        return Steps, self._arguments  # copies have functions of their own, which train the copy of the model
 
 
 def _as_it_is(function: Any) -> Any:

@@ -27,7 +27,7 @@ from runnel.train.metrics.naming import named_metrics
 from runnel.train.progress import Progress
 from runnel.train.steps import Loss, Steps
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @offered("train")
@@ -367,6 +367,11 @@ class Trainer:
             "metrics": {name: metric.state_dict() for name, metric in self.metrics.items()},
             "callbacks": [[type(callback).__name__, callback.state_dict()] for callback in self.callbacks],
         }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy continues by its place in the data, in an iterator of its own."""
+        at = self._pass_state if self._pass is None else self._pass.state_dict() if self._pass.count else None
+        return {**vars(self), "_pass": None, "_pass_state": at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what ``state_dict`` gave, in a Trainer that was made in the same way. Callbacks are told by

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from typing import Any
 
@@ -243,3 +245,17 @@ def test_a_state_that_does_not_fit_changes_nothing() -> None:
     with pytest.raises(StateError):
         ours.load_state_dict(broken)
     assert described(ours.state_dict()) == before
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_trains_a_model_of_its_own(copied: Any) -> None:
+    original = trainer()
+    original.fit(loader(), 1)
+    random = rn.get_rng_state()
+    other = copied(original)
+    before = described(original.state_dict())
+    other.fit(loader(), 2)
+    rn.set_rng_state(random)
+    assert described(original.state_dict()) == before, "the original has not been trained"
+    original.fit(loader(), 2)
+    assert described(original.model.state_dict()) == described(other.model.state_dict())
