@@ -50,6 +50,7 @@ class Training:
         """One pass; gives the mean loss. ``per_epoch`` is how many batches there are."""
         per_epoch = min(per_epoch, self.steps or per_epoch)
         losses: list[Any] = []
+        note = ""
         start = time.perf_counter()
         with Progress(f"{self.name}, epoch {len(self.epoch_s) + 1}", per_epoch) as bar:
             for _, (x, y) in zip(range(per_epoch), batches, strict=False):

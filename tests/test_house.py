@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
+import runnel as rn
 from tests.conftest import FOLDERS
 
 pytestmark = pytest.mark.suite
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "runnel"
+PACKAGE = Path(rn.__file__).parent  # which may be installed elsewhere
 LONGEST = 600
 LAYOUT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "layout.py"), run_name="layout")
 
@@ -28,7 +29,7 @@ def sources() -> list[Path]:
 
 
 def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

@@ -7,6 +7,8 @@ pole leans more than 12° or the cart is 2.4 m off.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 GRAVITY, CART, POLE, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
@@ -44,3 +46,15 @@ class Carts:
         self.state[ended] = self._start(int(ended.sum()))
         self._steps[ended] = 0
         return after, fallen, ended
+
+    def report(self) -> dict[str, Any]:
+        """What a training of them gives: the lengths of the episodes, and the means of the first and the last ones."""
+        lengths = self.lengths or [0]
+        reached = {"first 20 episodes, steps": np.mean(lengths[:20]), "last 20 episodes, steps": np.mean(lengths[-20:])}
+        return {"reached": reached, "lengths": lengths}
+
+
+def draw(axes: Any, lengths: list[int]) -> None:
+    """A point for each episode."""
+    axes.plot(lengths, ".", markersize=3)
+    axes.set(xlabel="episode", ylabel="steps before the pole fell")

@@ -12,7 +12,7 @@ import copy
 from typing import Any
 
 import numpy as np
-from cartpole import Carts
+from cartpole import Carts, draw
 from showing import run
 
 import runnel as rn
@@ -31,7 +31,7 @@ def train(steps: int) -> dict[str, Any]:
     def step(state: rn.Tensor, action: rn.Tensor, after: rn.Tensor, fallen: rn.Tensor) -> rn.Tensor:
         optimizer.zero_grad()
         with rn.no_grad():
-            best = model(after).argmax(dim=1, keepdim=True)
+            best = model(after).argmax(axis=1, keepdims=True)
             future = slow(after).gather(1, best)[:, 0]
             target = 1 + DISCOUNT * rn.where(fallen, 0.0, future)
         value = model(state).gather(1, action[:, None])[:, 0]
@@ -57,14 +57,7 @@ def train(steps: int) -> dict[str, Any]:
         if (number + 1) * CARTS >= BATCH:
             chosen = generator.integers(min(MEMORY, (number + 1) * CARTS), size=BATCH)
             step(*(rn.asarray(column[chosen]) for column in memory))
-    lengths = carts.lengths or [0]
-    reached = {"first 20 episodes, steps": np.mean(lengths[:20]), "last 20 episodes, steps": np.mean(lengths[-20:])}
-    return {"reached": reached, "lengths": lengths}
-
-
-def draw(axes: Any, lengths: list[int]) -> None:
-    axes.plot(lengths, ".", markersize=3)
-    axes.set(xlabel="episode", ylabel="steps before the pole fell")
+    return carts.report()
 
 
 if __name__ == "__main__":

@@ -63,9 +63,7 @@ def train(steps: int) -> dict[str, Any]:
         optimizer.step()
         return scores.detach()
 
-    for _ in range(steps):
-        scores = step()
-    scores = scores.numpy()
+    scores = [step() for _ in range(steps)][-1].numpy()
     right = (scores.argmax(axis=1) == SIDE).sum()
     return {"reached": {"members put right": right}, "scores": scores[:, 1] - scores[:, 0]}
 

@@ -71,7 +71,7 @@ def train(steps: int) -> dict[str, Any]:
     rows = problems(TESTED, generator)
     tokens = rn.asarray(rows[:, :LENGTH])
     for _ in range(LENGTH):
-        tokens = rn.cat([tokens, model(tokens)[:, -1:].argmax(dim=-1)], dim=1)
+        tokens = rn.cat([tokens, model(tokens)[:, -1:].argmax(axis=-1)], axis=1)
     right = (tokens.numpy() == rows).all(axis=1).mean()
     return {"reached": {"rows sorted": right}, "losses": losses}
 

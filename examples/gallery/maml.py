@@ -59,7 +59,7 @@ def train(steps: int) -> dict[str, Any]:
         "before the step": rn.functional_call(model, weights, x),
         "after one step": rn.functional_call(model, after, x),
     }
-    reached = {
+    reached: dict[str, Any] = {
         "first losses": np.mean(losses[:10]),
         "last losses": np.mean(losses[-50:]),
         "a task's error before": error(weights, x, y),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from cartpole import Carts
+from cartpole import Carts, draw
 from showing import run
 
 import runnel as rn
@@ -82,14 +82,7 @@ def train(steps: int) -> dict[str, Any]:
         for _ in range(EPOCHS):
             for chosen in order.permutation(HORIZON * CARTS).reshape(-1, BATCH):
                 step(*(rn.asarray(column[chosen]) for column in columns))
-    lengths = carts.lengths or [0]
-    reached = {"first 20 episodes, steps": np.mean(lengths[:20]), "last 20 episodes, steps": np.mean(lengths[-20:])}
-    return {"reached": reached, "lengths": lengths}
-
-
-def draw(axes: Any, lengths: list[int]) -> None:
-    axes.plot(lengths, ".", markersize=3)
-    axes.set(xlabel="episode", ylabel="steps before the pole fell")
+    return carts.report()
 
 
 if __name__ == "__main__":

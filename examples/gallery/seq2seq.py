@@ -37,11 +37,11 @@ class Translator(nn.Module):
     def forward(self, text: rn.Tensor, written: rn.Tensor) -> tuple[rn.Tensor, rn.Tensor]:
         """What follows each character that is written, and where the model looked for it."""
         read, last = self.reader(self.characters(text))
-        start = rn.tanh(self.start(rn.cat([last[0], last[1]], dim=-1)))
+        start = rn.tanh(self.start(rn.cat([last[0], last[1]], axis=-1)))
         states, _ = self.writer(self.characters(written), start[None])
         memory = self.memory(read)
-        looks = rn.softmax(states @ memory.transpose(1, 2) / WIDTH**0.5, dim=-1)
-        return self.output(rn.cat([states, looks @ memory], dim=-1)), looks
+        looks = rn.softmax(states @ memory.transpose(1, 2) / WIDTH**0.5, axis=-1)
+        return self.output(rn.cat([states, looks @ memory], axis=-1)), looks
 
 
 def encoded(texts: list[str], length: int) -> np.ndarray:
@@ -79,11 +79,12 @@ def train(steps: int) -> dict[str, Any]:
         texts, answers = dates(BATCH, generator)
         step(rn.asarray(encoded(texts, READ)), rn.asarray(encoded(["^" + a for a in answers], WRITTEN + 1)))
     texts, answers = dates(200, generator)
-    written = rn.full((200, 1), ALPHABET.index("^"))
+    read, written = rn.asarray(encoded(texts, READ)), rn.full((200, 1), ALPHABET.index("^"))
     with rn.no_grad():
         for _ in range(WRITTEN):
-            logits, looks = model(rn.asarray(encoded(texts, READ)), written)
-            written = rn.cat([written, logits[:, -1:].argmax(dim=-1)], dim=1)
+            logits, _ = model(read, written)
+            written = rn.cat([written, logits[:, -1:].argmax(axis=-1)], axis=1)
+        _, looks = model(read, written[:, :-1])
     translated = ["".join(ALPHABET[number] for number in row) for row in written[:, 1:].tolist()]
     right = np.mean([a == b for a, b in zip(translated, answers, strict=True)])
     return {"reached": {"dates right": right}, "text": texts[0], "answer": translated[0], "looks": looks[0].numpy()}

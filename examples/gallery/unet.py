@@ -42,7 +42,7 @@ class UNet(nn.Module):
             passed.append(x)
         passed.pop()
         for widen, block in zip(self.widen, self.up, strict=True):
-            x = block(rn.cat([widen(x), passed.pop()], dim=1))
+            x = block(rn.cat([widen(x), passed.pop()], axis=1))
         return self.output(x)
 
 

@@ -27,7 +27,7 @@ class Autoencoder(nn.Module):
 
     def loss(self, x: rn.Tensor) -> rn.Tensor:
         """The negative bound in nats for one image: what decoding loses, and how far codes are from a unit normal."""
-        mean, log_var = rn.chunk(self.encoder(x), 2, dim=-1)
+        mean, log_var = rn.chunk(self.encoder(x), 2, axis=-1)
         code = mean + rn.exp(0.5 * log_var) * rn.randn_like(mean)
         lost = F.binary_cross_entropy_with_logits(self.decoder(code), x, reduction="sum")
         distance = 0.5 * (rn.exp(log_var) + mean**2 - 1 - log_var).sum()

@@ -32,7 +32,7 @@ class VisionTransformer(nn.Module):
 
     def forward(self, images: rn.Tensor) -> rn.Tensor:
         tokens = self.patches(images).flatten(2).permute(0, 2, 1)
-        tokens = rn.cat([self.answer.expand(len(images), 1, WIDTH), tokens], dim=1) + self.places
+        tokens = rn.cat([self.answer.expand(len(images), 1, WIDTH), tokens], axis=1) + self.places
         return self.output(self.encoder(tokens)[:, 0])
 
 
@@ -57,7 +57,7 @@ def train(steps: int) -> dict[str, Any]:
         losses.append(float(step(rn.asarray(images[0][chosen]), rn.asarray(digits.train_y[chosen]))))
     model.eval()
     with rn.no_grad():
-        answers = model(rn.asarray(images[1])).argmax(dim=1).numpy()
+        answers = model(rn.asarray(images[1])).argmax(axis=1).numpy()
     return {
         "reached": {"loss": np.mean(losses[-50:]), "test accuracy": (answers == digits.test_y[:TESTED]).mean()},
         "images": images[1][:24, 0],

@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel.core.errors import RunnelError
 from runnel.core.surface import offered
-from runnel.data.cifar_binary import SHAPE, checked_labels, members, pixels, read_binary
+from runnel.data.cifar_binary import MIRRORS, SHAPE, classification, members, read_binary
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.npz import arrays
@@ -19,7 +19,6 @@ from runnel.data.places import Folder, cache_folder, file_in, folder_of
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 ARCHIVE = "cifar-10-binary.tar.gz"
 CHECKSUM = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"  # SHA-256 of the archive as it comes
-MIRRORS = ("https://www.cs.toronto.edu/~kriz",)
 # (a batch of the binary format, the same as packed differences)
 _TRAINING = tuple((f"data_batch_{n}.bin", f"train_{n}.npz") for n in range(1, 6))
 _TESTING = ("test_batch.bin", "test.npz")
@@ -50,10 +49,9 @@ def cifar10(
     else:
         archive = fetch(ARCHIVE, checksum, mirrors, cache_folder("cifar10", cache), unpack=False)
         parts = [read_binary(content, name) for name, content in members(archive, ARCHIVE, _BINARIES).items()]
-    *training, (test_x, test_y) = parts
-    train_x, train_y = (np.concatenate(each) for each in zip(*training, strict=True))
-    train_y, test_y = (checked_labels("cifar10", y, len(CLASSES)) for y in (train_y, test_y))
-    return Classification("cifar10", pixels(train_x, scaled), train_y, pixels(test_x, scaled), test_y)
+    *training, testing = parts
+    images, labels = (np.concatenate(each) for each in zip(*training, strict=True))
+    return classification("cifar10", (images, labels), testing, len(CLASSES), scaled)
 
 
 def read_packed(path: Path) -> tuple[np.ndarray, np.ndarray]:

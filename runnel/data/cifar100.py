@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runnel.core.surface import offered
-from runnel.data.cifar_binary import checked_labels, members, pixels, read_binary
+from runnel.data.cifar_binary import MIRRORS, classification, members, read_binary
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.places import Folder, cache_folder, file_in, folder_of
 
 ARCHIVE = "cifar-100-binary.tar.gz"
 CHECKSUM = "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"  # SHA-256 of the archive as it comes
-MIRRORS = ("https://www.cs.toronto.edu/~kriz",)
 _PARTS = ("train.bin", "test.bin")
 _CLASSES = 100
 _LABELS = 2  # bytes: one of 20 coarse classes, and the class
@@ -44,9 +43,8 @@ def cifar100(
     else:
         archive = fetch(ARCHIVE, checksum, mirrors, cache_folder("cifar100", cache), unpack=False)
         contents = members(archive, ARCHIVE, _PARTS)
-    (train_x, train_y), (test_x, test_y) = (read_binary(content, part, _LABELS) for part, content in contents.items())
-    train_y, test_y = (checked_labels("cifar100", y, _CLASSES) for y in (train_y, test_y))
-    return Classification("cifar100", pixels(train_x, scaled), train_y, pixels(test_x, scaled), test_y)
+    training, testing = (read_binary(content, part, _LABELS) for part, content in contents.items())
+    return classification("cifar100", training, testing, _CLASSES, scaled)
 
 
 def _names(part: str) -> tuple[str, ...]:

@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from runnel.core.errors import RunnelError
+from runnel.data.classification import Classification
 
+MIRRORS = ("https://www.cs.toronto.edu/~kriz",)
 SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32
 
@@ -43,7 +45,21 @@ def members(archive: bytes, name: str, names: Sequence[str]) -> dict[str, bytes]
     return {each: contents[each] for each in names}
 
 
-def pixels(images: np.ndarray, scaled: bool) -> np.ndarray:
+def classification(
+    name: str,
+    training: tuple[np.ndarray, np.ndarray],
+    testing: tuple[np.ndarray, np.ndarray],
+    classes: int,
+    scaled: bool,
+) -> Classification:
+    """The data set of images and labels: pixels in [0, 1] or as they come, labels int64 below ``classes``."""
+    (train_x, train_y), (test_x, test_y) = (
+        (_pixels(images, scaled), _checked(name, labels, classes)) for images, labels in (training, testing)
+    )
+    return Classification(name, train_x, train_y, test_x, test_y)
+
+
+def _pixels(images: np.ndarray, scaled: bool) -> np.ndarray:
     """Pixels in [0, 1], float32; or as they come, uint8."""
     if not scaled:
         return np.ascontiguousarray(images)
@@ -52,7 +68,7 @@ def pixels(images: np.ndarray, scaled: bool) -> np.ndarray:
     return floats
 
 
-def checked_labels(name: str, labels: np.ndarray, classes: int) -> np.ndarray:
+def _checked(name: str, labels: np.ndarray, classes: int) -> np.ndarray:
     """Labels int64, each below ``classes``."""
     if labels.max() >= classes:
         raise RunnelError(f"[{name}] a label is {labels.max()}; there are {classes} classes.")

@@ -46,7 +46,8 @@ class DataLoader:
         generator: where the random order and the samples' random numbers come from, by default the default generator
             (``rn.manual_seed``). Each epoch takes one key of it, and one for the order.
         prefetch_factor: how many batches each worker prepares ahead (2).
-        persistent_workers: keep the processes from epoch to epoch.
+        persistent_workers: keep the processes from epoch to epoch, unless the data set's attributes, ``collate_fn`` or
+            ``worker_init_fn`` have changed: then new ones start. Elements that were written into arrays are not seen.
         pin_memory, pin_memory_device, in_order: accepted and without effect: there is one memory, and batches always
             come in order.
 
@@ -155,6 +156,9 @@ class DataLoader:
             return count
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_pool": None}  # a copy starts workers of its own
+
     def state_dict(self) -> dict[str, Any]:
         """How far the latest epoch has come, as ints, lists and dicts: its number, how many batches it has given, and
         the states of the generators and samplers that its order follows from. What workers have prepared ahead does not
@@ -203,21 +207,27 @@ class DataLoader:
         """The same of an epoch that was left, less the batches that it has given."""
         resumed = Progress.default_state()
         progress.load(state)
-        self._order.go_to(progress.at_start, progress.samplers)
+        self._order.set_generators(progress.at_start)
+        self._order.set_samplers(progress.samplers)
         Progress.set_default_state(progress.default_at_start)
         try:
             epoch_key, requests = self._drawn()
-            requests = itertools.islice(requests, 0 if self._in_sequence else progress.position, None)
+            begun = self._order.generators()
+            for _ in itertools.islice(requests, 0 if self._in_sequence else progress.position):
+                pass
         finally:
             Progress.set_default_state(resumed)
-        self._order.go_to(state["generators"], progress.samplers)
+        if self._order.generators() == begun:  # all was drawn at the begin: what others drew since then is drawn too
+            self._order.set_generators(state["generators"])
         return epoch_key, requests
 
     def _workers(self, epoch_key: int) -> Pool:
         """Processes for an epoch: new ones, unless there are some to use again."""
         pool = self._pool
         if pool is not None and pool.is_open and not pool.is_busy:
-            return pool
+            if pool.has_copies_of(self._source, self.worker_init_fn):
+                return pool
+            pool.close()
         pool = Pool(
             self._source,
             self.num_workers,

@@ -34,11 +34,14 @@ class Order:
         """The states of the samplers."""
         return [s.state_dict() for s in self._samplers]
 
-    def go_to(self, generators: list[list[int]], samplers: list[Any]) -> None:
-        """Take over such states."""
-        for generator, state in zip(self._generators, generators, strict=True):
+    def set_generators(self, states: list[list[int]]) -> None:
+        """Let the generators go on from such states."""
+        for generator, state in zip(self._generators, states, strict=True):
             generator.set_state(np.asarray(state, np.uint32))
-        for sampler, state in zip(self._samplers, samplers, strict=True):
+
+    def set_samplers(self, states: list[Any]) -> None:
+        """Let the samplers go on from such states."""
+        for sampler, state in zip(self._samplers, states, strict=True):
             sampler.load_state_dict(state)
 
     def fits(self, state: Mapping[str, Any]) -> bool:

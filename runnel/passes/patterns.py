@@ -9,6 +9,7 @@ one and the same value at all places.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -106,21 +107,33 @@ class _Applied(Pattern):
         return super().names.union(*(x.names for x in self.operands))
 
 
+def _is_any(value: Value) -> bool:
+    return True
+
+
+def _is_constant(value: Value) -> bool:
+    return value.is_constant
+
+
 def anything(name: str = "") -> Pattern:
     """Any value."""
-    return _Where(name, lambda value: True)
+    return _Where(name, _is_any)
 
 
 def constant(name: str = "") -> Pattern:
     """A constant of the graph: its ``value.value`` is a NumPy array."""
-    return _Where(name, lambda value: value.is_constant)
+    return _Where(name, _is_constant)
 
 
 def number(value: float, name: str = "") -> Pattern:
     """A constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or broadcast."""
     if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > sys.float_info.max):
         raise PassError(f"[passes] number() takes a number within the range of floats; received {short_repr(value)}.")
-    return _Where(name, lambda candidate: _has(candidate.aval.dtype, value) and is_filled(candidate, value))
+    return _Where(name, functools.partial(_is_number, value=value))
+
+
+def _is_number(candidate: Value, value: float) -> bool:
+    return _has(candidate.aval.dtype, value) and is_filled(candidate, value)
 
 
 def _has(dtype: DType, value: float) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from runnel.core.errors import ArgumentError, StateError
 from runnel.core.pytree import flatten, unflatten
 from runnel.core.showing import short_repr
+from runnel.data.loader import DataLoader
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import Generator, get_rng_state, set_rng_state
@@ -102,7 +103,8 @@ class Pass:
     """One pass over the batches, which can go on where another one stopped, in another process, too.
 
     The order of a pass follows from the states of the generators at its begin, and of the default generator where it is
-    drawn from. Both are remembered. To go on at batch k, the first k batches are drawn again, with the default
+    drawn from. Both are remembered. A DataLoader goes on at batch k by its own state, and reads nothing of the batches
+    before, if its order was drawn at its begin. Otherwise the first k batches are drawn again, with the default
     generator in the states it had then, and dropped.
 
     Attributes:
@@ -115,6 +117,7 @@ class Pass:
         self.count = 0
         self._begin = [generator.get_state() for generator in self._generators]
         self._draws: list[tuple[int, np.ndarray]] = []  # before which batches the default generator was drawn from
+        self._loader_state: Mapping[str, Any] | None = None  # of a DataLoader in this pass
         self._iterator: Iterator[Any] | None = None
         if state is not None:
             self._go_on(state)
@@ -136,6 +139,8 @@ class Pass:
             raise
         if get_rng_state().numpy().tobytes() != before.tobytes():
             self._draws.append((self.count, before))
+        if not self.count and _has_place(self.data):  # which another pass over the same loader would overwrite
+            self._loader_state = self.data.state_dict()
         self.count += 1
         return batch
 
@@ -159,7 +164,16 @@ class Pass:
             "generators": self._begin,
             "drawn_before": [at for at, _ in self._draws],
             "default": [state for _, state in self._draws],
+            "loader": self._place(),
         }
+
+    def _place(self) -> dict[str, Any] | None:
+        """The state of the DataLoader at this batch; None where there is none, or where more than its begin draws from
+        the default generator, which the training draws from in between."""
+        if self._loader_state is None or not self.count or any(at for at, _ in self._draws):
+            return None
+        generators = [generator.get_state().tolist() for generator in self._generators]
+        return {**self._loader_state, "position": self.count, "generators": generators}
 
     def _go_on(self, state: Mapping[str, Any]) -> None:
         if len(state["generators"]) != len(self._generators):
@@ -170,6 +184,13 @@ class Pass:
         for generator, begin in zip(self._generators, state["generators"], strict=True):
             generator.set_state(begin)
         self._begin = [generator.get_state() for generator in self._generators]
+        if state["loader"] is not None and _has_place(self.data):
+            self.data.load_state_dict(state["loader"])
+            self._iterator = iter(self.data)
+            self._loader_state = state["loader"]
+            self._draws = list(zip(state["drawn_before"], state["default"], strict=True))
+            self.count = int(state["count"])
+            return
         drawn = dict(zip(state["drawn_before"], state["default"], strict=True))
         after = get_rng_state()
         for at in range(int(state["count"])):
@@ -183,6 +204,11 @@ class Pass:
                     "Go on with the same data."
                 ) from None
         set_rng_state(after)
+
+
+def _has_place(data: Any) -> TypeGuard[DataLoader]:
+    """Whether ``data`` is a DataLoader whose batches are those of its class."""
+    return isinstance(data, DataLoader) and type(data).__iter__ is DataLoader.__iter__
 
 
 def generators_of(data: Any) -> list[Generator]:

@@ -35,8 +35,8 @@ class Run(Protocol):
 
 @offered("train")
 class Callback:
-    """The base class: subclasses define what they need. The figures, ``logs``, are "loss", "lr" and the metrics; those
-    of the validation begin with "val_".
+    """The base class: subclasses define what they need. ``trainer`` is the Trainer. The figures, ``logs``, are "loss",
+    "lr" and the metrics by name; those of the validation begin with "val_".
 
     What an instance has to remember when a training is continued goes through ``state_dict`` and ``load_state_dict``:
     dicts of what :func:`runnel.save` takes.
@@ -44,23 +44,23 @@ class Callback:
 
     is_last = False  # whether it is called behind the others, since it saves what they have become
 
-    def on_fit_start(self, trainer: Run) -> None:
+    def on_fit_start(self, trainer: Any) -> None:
         """Training begins, or is continued."""
 
-    def on_epoch_start(self, trainer: Run) -> None:
+    def on_epoch_start(self, trainer: Any) -> None:
         """An epoch begins; not called again for one that is continued."""
 
-    def on_step_end(self, trainer: Run, logs: Logs) -> None:
+    def on_step_end(self, trainer: Any, logs: Any) -> None:
         """A step has been made: "loss" is that of its samples."""
 
-    def on_epoch_end(self, trainer: Run, logs: Logs) -> None:
+    def on_epoch_end(self, trainer: Any, logs: Any) -> None:
         """An epoch is complete, the validation included."""
 
-    def on_interrupt(self, trainer: Run) -> str:
+    def on_interrupt(self, trainer: Any) -> str:
         """Ctrl-C was pressed, and the training stands between two steps. Gives a sentence on what was saved, or ''."""
         return ""
 
-    def on_fit_end(self, trainer: Run) -> None:
+    def on_fit_end(self, trainer: Any) -> None:
         """Training is over, be it by an error: close what is open."""
 
     def state_dict(self) -> dict[str, Any]:

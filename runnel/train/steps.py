@@ -35,6 +35,7 @@ class Steps:
         has_output: bool,
         compiled: bool,
     ) -> None:
+        self._arguments = model, loss, optimizer, clip_norm, clip_value, has_output, compiled
         clip = _clipping(optimizer, clip_norm, clip_value)
 
         def train(inputs: tuple[Any, ...], target: Any) -> tuple[Tensor, Any]:
@@ -65,13 +66,12 @@ class Steps:
             with no_grad():
                 return model(*inputs)
 
-        self._made_of = model, loss, optimizer, clip_norm, clip_value, has_output, compiled
         wrap: Callable[[Any], Any] = compile if compiled else _as_it_is
         self.train, self.backward, self.update = wrap(train), wrap(backward), wrap(update)
         self.evaluate, self.predict = wrap(evaluate), wrap(predict)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Steps, self._made_of  # functions of the copy's own: those of the original train its model
+    def __reduce__(self) -> tuple[type[Steps], tuple[Any, ...]]:
+        return Steps, self._arguments  # copies have functions of their own, which train the copy of the model
 
 
 def _as_it_is(function: Any) -> Any:

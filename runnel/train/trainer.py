@@ -30,7 +30,7 @@ from runnel.train.metrics.naming import named_metrics
 from runnel.train.progress import Progress
 from runnel.train.steps import Loss, Steps
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @offered("train")

@@ -434,3 +434,31 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"  # whoever inherits it may be slow to read its status
+
+
+class Scaled(Dataset[int]):
+    def __init__(self) -> None:
+        self.settings = {"scale": 1}
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        return index * self.settings["scale"] + 100 * os.getpid()
+
+
+def test_workers_that_stay_read_the_data_set_as_it_is_now() -> None:
+    def epoch() -> tuple[list[int], set[int]]:
+        read = [sample for batch in loader for sample in batch.tolist()]
+        return [sample % 100 for sample in read], {sample // 100 for sample in read}
+
+    loader = DataLoader(Scaled(), 2, num_workers=1, persistent_workers=True)
+    first, workers = epoch()
+    assert epoch() == (first, workers) == ([0, 1, 2, 3], workers), "nothing has changed, and the worker stays"
+    loader.dataset.settings["scale"] = 3
+    changed, others = epoch()
+    assert changed == [0, 3, 6, 9] and not others & workers
+    loader.dataset = Scaled()
+    assert epoch()[0] == first
+    loader.collate_fn = lambda samples: default_collate(samples[::-1])
+    assert epoch()[0] == [1, 0, 3, 2]

@@ -16,7 +16,7 @@ import pytest
 import runnel as rn
 from runnel import data, train
 from runnel.core.errors import FileError, StateError
-from tests.train.trainings import described, full, loader, outcome, trainer
+from tests.train.trainings import BATCH, SAMPLES, arrays, described, full, loader, outcome, trainer
 
 pytestmark = pytest.mark.suite
 
@@ -53,13 +53,15 @@ LOADERS = {
 }
 
 
-@pytest.mark.parametrize("kind", LOADERS)
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "accumulate"), [*((kind, 1) for kind in LOADERS), ("default generator", 2), ("in rounds", 2)]
+)
 def test_continued_in_the_middle_of_an_epoch(kind: str, accumulate: int, tmp_path: Path) -> None:
     whole = full(tmp_path / "whole", accumulate=accumulate)
     whole.fit(LOADERS[kind](), 3, loader())
     expected = outcome(whole, tmp_path / "whole")
-    for step in (4, 2 * whole.steps // 3):
+    early = [4] if (kind, accumulate) == ("default generator", 1) else []
+    for step in (*early, 2 * whole.steps // 3):
         folder = tmp_path / f"{step}"
         died = full(folder, accumulate=accumulate)
         died.callbacks.insert(0, Dies(step))
@@ -223,7 +225,96 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
         trainer().fit(loader(), resume=tmp_path)
     ours = trainer()
     state = ours.state_dict()
-    state["pass"] = {"count": 9, "generators": [], "drawn_before": [], "default": []}
+    state["pass"] = {"count": 9, "generators": [], "drawn_before": [], "default": [], "loader": None}
     ours.load_state_dict(state)
     with pytest.raises(StateError, match="a pass over more than 5 batches, and now there are 5"):
         ours.fit(loader())
+
+
+class Counting(data.TensorDataset):
+    """Remembers which samples are read."""
+
+    def __init__(self) -> None:
+        x, y = arrays()
+        super().__init__(rn.asarray(x), rn.asarray(y))
+        self.read: list[int] = []
+
+    def collated(self, numbers: Any) -> Any:
+        self.read += numbers
+        return super().collated(numbers)
+
+
+def test_a_loader_goes_on_without_reading_what_was_read() -> None:
+    def batches() -> data.DataLoader:
+        return data.DataLoader(Counting(), BATCH, shuffle=True)
+
+    whole, source = trainer(), batches()
+    whole.fit(source, 1)
+    died, interrupted = trainer(callbacks=[Dies(3)]), batches()
+    with pytest.raises(RuntimeError, match="died"):
+        died.fit(interrupted, 1)
+    state = died.state_dict() | {"callbacks": []}
+    continued, rest = trainer(seed=99), batches()
+    continued.load_state_dict(state)
+    continued.fit(rest, 1)
+    assert interrupted.dataset.read + rest.dataset.read == source.dataset.read
+    assert described(continued.state_dict()) == described(whole.state_dict())
+    other = trainer()
+    other.load_state_dict(state)
+    with pytest.raises(StateError, match=r"\[DataLoader\] the state is of a loader with batch_size 16; this one has"):
+        other.fit(loader(batch=7), 1)
+
+
+class Late(data.Sampler[int]):
+    """Draws each number when it is asked for."""
+
+    def __init__(self, generator: rn.Generator | None = None) -> None:
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        return (int(rn.randint(0, SAMPLES, (1,), generator=self.generator).item()) for _ in range(SAMPLES))
+
+    def __len__(self) -> int:
+        return SAMPLES
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_order_that_is_drawn_batch_by_batch(own: bool) -> None:
+    def batches() -> data.DataLoader:
+        sampler = Late(rn.Generator(3) if own else None)
+        return data.DataLoader(Counting(), BATCH, sampler=sampler)
+
+    whole = trainer()
+    whole.fit(batches(), 2)
+    died = trainer(callbacks=[Dies(8)])
+    with pytest.raises(RuntimeError, match="died"):
+        died.fit(batches(), 2)
+    state = died.state_dict() | {"callbacks": []}
+    continued = trainer(seed=99)
+    continued.load_state_dict(state)
+    continued.fit(batches(), 2)
+    assert described(continued.state_dict()) == described(whole.state_dict())
+
+
+def test_the_training_data_may_be_gone_through_in_between() -> None:
+    def run(step: int, seed: int = 1) -> train.Trainer:
+        source = loader(rn.Generator(7))
+
+        class Looks(train.Callback):
+            def on_step_end(self, trainer: Any, logs: Any) -> None:
+                next(iter(source))  # draws from the loader's generator
+
+        ours = trainer(seed, callbacks=[Looks()] + [Dies(step)] * (step > 0))
+        if state is not None:
+            ours.load_state_dict(state)
+        if step:
+            with pytest.raises(RuntimeError, match="died"):
+                ours.fit(source, 2)
+        else:
+            ours.fit(source, 2)
+        return ours
+
+    state = None
+    whole = run(0)
+    state = run(3).state_dict() | {"callbacks": [["Looks", {}]]}
+    assert described(run(0, 99).state_dict()) == described(whole.state_dict())

@@ -9,6 +9,7 @@ the one that it would have left; the stack is the same before and after, and at 
 from __future__ import annotations
 
 import opcode
+import platform
 import weakref
 from collections.abc import Callable
 from types import CodeType
@@ -18,6 +19,7 @@ from runnel.compile.observe import versions
 from runnel.compile.observe.assembly import Instruction, assemble, disassemble
 from runnel.compile.observe.empty_self import empty_selves
 from runnel.compile.observe.tables import Position
+from runnel.core.errors import CaptureError
 
 ROOM: Final = 6
 
@@ -37,6 +39,12 @@ def template(code: CodeType) -> CodeType:
     known = _TEMPLATES.get(id(code))
     if known is not None and known[0]() is code:
         return known[1]
+    if not versions.SUPPORTED:
+        oldest, newest = (".".join(map(str, version)) for version in (versions.OLDEST, versions.NEWEST))
+        raise CaptureError(
+            f"[compile] the bytecode of {platform.python_implementation()} {platform.python_version()} is not known, "
+            f"so no function can be compiled. Use CPython {oldest} to {newest}; eagerly all runs here, too."
+        )
     rewritten = _Writer(code).write()
     key = id(code)
     _TEMPLATES[key] = (weakref.ref(code, lambda _: _TEMPLATES.pop(key, None)), rewritten)

@@ -12,7 +12,9 @@ import sys
 from typing import Final
 
 VERSION: Final = sys.version_info[:2]
-SUPPORTED: Final = platform.python_implementation() == "CPython" and (3, 11) <= VERSION <= (3, 13)
+OLDEST: Final = (3, 11)
+NEWEST: Final = (3, 13)
+SUPPORTED: Final = platform.python_implementation() == "CPython" and OLDEST <= VERSION <= NEWEST
 
 CACHED: Final = getattr(opcode, "_inline_cache_entries", ())  # by opcode, from 3.13 on by name
 

@@ -21,6 +21,7 @@ from runnel.data.workers.batches import Parcel, Reader
 from runnel.data.workers.channel import Channel
 from runnel.data.workers.failures import Failure, received
 from runnel.data.workers.process import Answer, Begin, Prepare, Setup, run
+from runnel.data.workers.snapshot import Snapshot
 from runnel.data.workers.stages import Stage
 
 _LOOK_EVERY: Final = 0.5  # seconds between looks at workers that say nothing
@@ -124,6 +125,7 @@ class Pool:
     ) -> None:
         self.is_busy = False
         self.epoch = 0
+        self._copied = Snapshot(*source, worker_init_fn)
         self._owner = os.getpid()
         self._selector = selectors.DefaultSelector()
         self.workers: list[Worker] = []
@@ -142,6 +144,10 @@ class Pool:
     def is_open(self) -> bool:
         """Whether its workers can be used by this process."""
         return bool(self.workers) and self._owner == os.getpid()
+
+    def has_copies_of(self, source: Source, worker_init_fn: Callable[[int], None] | None) -> bool:
+        """Whether the workers read what ``source`` is now, as far as attributes tell."""
+        return self._copied.equals(Snapshot(*source, worker_init_fn))
 
     def begin(self, epoch_key: int) -> None:
         """A new epoch begins."""

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from runnel.compile.observe import versions
 from runnel.compile.observe.assembly import assemble, disassemble
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.rewriting import HOOKED, bind, template
 from runnel.compile.observe.tables import Handler, read_handlers, write_handlers
 from runnel.compile.observe.versions import SUPPORTED, VERSION
+from runnel.core.errors import CaptureError
 from tests.compile.observe.stack import check_stack, codes, listed
 
 MODULES = (
@@ -57,6 +59,12 @@ def module_code(name: str) -> types.CodeType:
 
 def test_version() -> None:
     assert SUPPORTED, f"CPython {VERSION} has not been ported to"
+
+
+def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "SUPPORTED", False)
+    with pytest.raises(CaptureError, match=r"\[compile\] the bytecode of CPython 3\.\d+.* is not known"):
+        template((lambda x: x + 1).__code__)
 
 
 @pytest.mark.parametrize("name", MODULES)

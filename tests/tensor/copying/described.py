@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel import data, optim
+from runnel import data, optim, train
 from runnel.compile.compiled import BoundCompiled, Compiled
 from runnel.compiler.passes.pipeline import Pipeline
+from runnel.core.tables import Table
 from runnel.tensor.variable import Variable
 
 CACHES = ("_programs", "_structure", "_known_ids")  # of an optimizer: what follows from the rest
@@ -60,6 +61,12 @@ def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
         yield from (("function", thing.function), ("options", thing._options), ("name", thing.name))
     elif isinstance(thing, data.TextLines):  # whose files are mapped
         yield from (("paths", thing.paths), ("lines", list(thing)))
+    elif isinstance(thing, train.Trainer):  # whose iterator over the data is its own
+        state = thing.state_dict()
+        del state["random"]  # of the whole program
+        yield from (("model", thing.model), ("optimizer", thing.optimizer), ("state", state))
+    elif isinstance(thing, Table):  # whose rules depend on what has been imported
+        yield "name", thing.name
     elif isinstance(thing, Pipeline):  # its hash is another in each process
         yield "passes", thing.passes
     elif isinstance(thing, (type, types.FunctionType, types.BuiltinFunctionType, rn.custom_vjp)):

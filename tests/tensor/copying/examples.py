@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
-from runnel import data, nn, optim
+from runnel import data, memory, nn, optim, passes, train
 from runnel.compile.compiled import BoundCompiled, Compiled
-from runnel.core import errors
+from runnel.core import errors, tables
 from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
-from runnel.data import Characters, Classification, Tree
+from runnel.data import Characters, Classification, Tree, transforms as T
 from runnel.data.workers.info import WorkerInfo
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from runnel.optim import lr_scheduler as schedules, swa_utils
@@ -29,10 +29,14 @@ from tests.suites.pytorch.test_layers import Torch
 
 PUBLIC = (
     "runnel", "runnel.nn", "runnel.nn.utils", "runnel.nn.utils.rnn", "runnel.optim", "runnel.optim.lr_scheduler",
-    "runnel.optim.swa_utils", "runnel.io", "runnel.data",
+    "runnel.optim.swa_utils", "runnel.io", "runnel.data", "runnel.data.text", "runnel.data.transforms", "runnel.train",
+    "runnel.passes", "runnel.memory",
 )  # fmt: skip
 NOT_MADE = {  # base classes, whose subclasses are here
     optim.LRScheduler, optim.Optimizer, nn.RNNBase, nn.RNNCellBase, data.Dataset, data.IterableDataset, data.Sampler,
+    data.transforms.Transform, memory.Allocator, train.Metric,
+} | {  # parts of graphs, which passes make while they run
+    passes.Constant, passes.Graph, passes.Input, passes.Node, passes.Result, passes.Value, passes.Written,
 }  # fmt: skip
 
 
@@ -170,6 +174,26 @@ def _packed() -> PackedSequence:
     return pack_padded_sequence(rn.asarray(floats(4, 2, 3)), [4, 2])
 
 
+def _fitted() -> train.Trainer:
+    """Of a model that is trained, in the middle of an epoch."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    early = train.EarlyStopping("loss")
+    optimizer = optim.Adam(model.parameters())
+    trainer = train.Trainer(model, nn.CrossEntropyLoss(), optimizer, metrics=["f1"], callbacks=[early], progress=False)
+    early.on_step_end = lambda trainer, logs: trainer.stop("enough") if trainer.steps == 3 else None
+    rows = data.TensorDataset(rn.asarray(floats(8, 3)), rn.arange(8) % 2)
+    trainer.fit(data.DataLoader(rows, 4, shuffle=True), 2)
+    del early.on_step_end
+    return trainer
+
+
+def _best_fit() -> memory.BestFit:
+    heap = memory.BestFit()
+    heap.give_back(heap.take(64), 32)
+    return heap
+
+
+IMAGES = (1, 8, 8)
 LINE, PLANE, SPACE = (2, 4, 8), (2, 4, 8, 8), (2, 4, 6, 6, 6)
 ROWS = (3, 4)
 
@@ -346,6 +370,44 @@ EXAMPLES: dict[type, Example] = {
     data.SubsetRandomSampler: Example(lambda: data.SubsetRandomSampler([3, 1], rn.Generator(5))),
     data.WeightedRandomSampler: Example(lambda: data.WeightedRandomSampler([1.0, 2.0], 3)),
     data.BatchSampler: Example(lambda: data.BatchSampler(data.SequentialSampler(dataset()), 2)),
+    data.text.Vocab: Example(lambda: data.text.Vocab(["<unk>", "a"], unknown="<unk>")),
+    data.text.BytePairEncoding: Example(lambda: data.text.BytePairEncoding([(97, 98)], ["<end>"])),
+    **{kind: Example(kind, (IMAGES,)) for kind in (T.RandomHorizontalFlip, T.RandomVerticalFlip, T.Grayscale)},
+    **{kind: Example(lambda kind=kind: kind(4), (IMAGES,)) for kind in (T.CenterCrop, T.RandomCrop, T.Pad, T.Resize)},
+    T.RandomResizedCrop: Example(lambda: T.RandomResizedCrop(4), (IMAGES,)),
+    T.RandomErasing: Example(lambda: T.RandomErasing(1.0), (IMAGES,)),
+    T.ColorJitter: Example(lambda: T.ColorJitter(0.5, 0.5), (IMAGES,)),
+    T.Normalize: Example(lambda: T.Normalize([0.5], [0.5]), (IMAGES,)),
+    T.ToTensor: Example(T.ToTensor),
+    T.Compose: Example(lambda: T.Compose([T.RandomCrop(4), T.ColorJitter(0.5)]), (IMAGES,)),
+    T.MixUp: Example(lambda: T.MixUp(num_classes=3)),
+    T.CutMix: Example(lambda: T.CutMix(num_classes=3)),
+    **{
+        kind: Example(lambda kind=kind: kind().update(floats(6, 3), np.arange(6) % 3))
+        for kind in (train.Accuracy, train.F1, train.Precision, train.Recall, train.AUROC, train.Perplexity)
+    },
+    **{
+        kind: Example(lambda kind=kind: kind().update(floats(6), floats(6, seed=1)))
+        for kind in (train.MSE, train.RMSE, train.MAE)
+    },
+    train.TopK: Example(lambda: train.TopK(2).update(floats(6, 3), np.arange(6) % 3)),
+    train.ConfusionMatrix: Example(lambda: train.ConfusionMatrix(3).update(floats(6, 3), np.arange(6) % 3)),
+    train.Mean: Example(lambda: train.Mean().update(2.0, weight=3)),
+    train.Callback: Example(train.Callback),
+    train.EarlyStopping: Example(lambda: train.EarlyStopping("loss", restore_best=True)),
+    train.Checkpoint: Example(lambda: train.Checkpoint(Path("states"), best="loss")),
+    **{kind: Example(lambda kind=kind: kind("log")) for kind in (train.JSONLines, train.CSVLog, train.TensorBoard)},
+    train.Trainer: Example(_fitted),
+    memory.BestFit: Example(_best_fit),
+    memory.Lifetime: Example(lambda: memory.Lifetime(64, 0, 2)),
+    memory.replay: Example(lambda: memory.replay(memory.BestFit)),
+    passes.Op: Example(lambda: passes.op("exp")),
+    passes.Table: Example(lambda: tables.abstract_eval),
+    passes.Pass: Example(lambda: passes.USUAL.passes[0]),
+    passes.Pipeline: Example(lambda: passes.USUAL),
+    type(passes.anything()): Example(passes.anything),
+    passes.Pattern: Example(passes.Pattern),
+    passes.Rule: Example(lambda: passes.Rule(passes.applied("tanh", passes.number(1.0, "x")), rn.tanh)),
     errors.MemoryBudgetError: Example(lambda: errors.MemoryBudgetError("[compile] too much.", 7)),
 }  # fmt: skip
 
