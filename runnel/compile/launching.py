@@ -12,6 +12,7 @@ from runnel.backends.host.layout import COMPLETED, LATER, STALE
 from runnel.compile.binding import Binding
 from runnel.compiler.executable.frame import Pool
 from runnel.compiler.executable.program import Program
+from runnel.core import generated
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.variable import STATE_VERSION
 
@@ -77,7 +78,4 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 def function(head: str, lines: Sequence[str], space: dict[str, Any], what: str) -> Any:
     """The function of these lines, which reads names in ``space``."""
-    space_of_function: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
-    source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
-    exec(compile(source, f"<{what}>", "exec"), space, space_of_function)
-    return space_of_function[head.partition("(")[0]]
+    return generated.function(f"def {head}:\n" + "".join(f"    {line}\n" for line in lines), f"<{what}>", space)
