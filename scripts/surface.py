@@ -236,6 +236,11 @@ class Declaration(NamedTuple):
         return next((place.names for place in self.places if place.namespace == namespace), ())
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
@@ -252,7 +257,7 @@ def declarations() -> list[Declaration]:
     exported: dict[str, str] = {}  # functions that are offered as another module wraps them: to that module
     written = {PACKAGE / METHODS, *(PACKAGE / space.file for space in NAMESPACES.values())}
     for path in sorted(set(PACKAGE.rglob("*.py")) - written):
-        tree, module = ast.parse(path.read_text(encoding="utf-8")), module_name(path)
+        tree, module = parsed(path), module_name(path)
         for node in tree.body:
             found += declared(node, module)
         if module == "runnel.ops.precision":
@@ -533,7 +538,7 @@ def origins(d: Declaration, names: set[str]) -> set[tuple[str, str]]:
     defined = PACKAGE.parent / Path(*d.module.split(".")).with_suffix(".py")
     if d.module == "runnel.ops.precision":
         defined = next(p for p in sorted((PACKAGE / "ops").glob("*.py")) if has_definition(p, d.name))
-    tree = ast.parse(defined.read_text(encoding="utf-8"))
+    tree = parsed(defined)
     known = {
         alias.asname or alias.name: (node.module or "", alias.name)
         for node in ast.walk(tree)
@@ -551,7 +556,7 @@ def targets(node: ast.Assign | ast.AnnAssign) -> list[ast.Name]:
 
 
 def has_definition(path: Path, name: str) -> bool:
-    return any(d.name == name for node in ast.parse(path.read_text("utf-8")).body for d in declared(node, ""))
+    return any(d.name == name for node in parsed(path).body for d in declared(node, ""))
 
 
 # The reference --------------------------------------------------------------------------------------------------------

@@ -24,17 +24,17 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "running")
 # Smaller than a reader's run, so that the tests take seconds.
 SMALLER = {
-    "cifar10_cnn": {"BATCH": 16},
-    "imdb_gru": {"BATCH": 32, "LENGTH": 20},
-    "shakespeare_transformer": {"BATCH": 8, "WINDOW": 32, "WIDTH": 64, "HEADS": 4, "BLOCKS": 2},
+    "cifar10_cnn": {"BATCH": 8},
+    "imdb_gru": {"BATCH": 16, "LENGTH": 8},
+    "shakespeare_transformer": {"BATCH": 4, "WINDOW": 16, "WIDTH": 64, "HEADS": 4, "BLOCKS": 2},
 }
 
 
 def write_data(example: str, folder: Path) -> None:
     if example == "cifar10_cnn":
-        write_packed_cifar(folder, cifar_batches(16))
+        write_packed_cifar(folder, cifar_batches(8))
     elif example == "imdb_gru":
-        write_imdb(folder, reviews(256, ranks=200))
+        write_imdb(folder, reviews(128, ranks=200))
     else:
         lines = ("To be, or not to be: that is the question.\n", "All the world's a stage.\n")
         (folder / "input.txt").write_text("".join(lines[n * n % 7 % 2] for n in range(150)))

@@ -280,7 +280,11 @@ def adding_in_place(value: passes.Value) -> passes.Value:
 @pytest.mark.parametrize(
     ("run", "error", "message"),
     [
-        (mutating, VerifierError, r"after pass 'wrong': `.* = sum\(.*` .*should be float32\[3,1\] by table 'abstract_eval'"),
+        (
+            mutating,
+            VerifierError,
+            r"after pass 'wrong': `.* = sum\(.*` .*should be float32\[3,1\] by table 'abstract_eval'",
+        ),
         (lambda graph: passes.rewrite(graph, lambda value: None), VerifierError, "stands for .*received None"),
         (lambda graph: passes.rewrite(graph, adding_in_place), PassError, "add_ would change .* never change"),
     ],

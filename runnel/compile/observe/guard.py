@@ -20,6 +20,7 @@ from runnel.compile.observe.classes import MISSING, code_of, is_data_descriptor,
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import PLAIN, SINGLETONS, described, is_plain
+from runnel.core import generated
 from runnel.core.lazy import lazy
 
 
@@ -124,6 +125,11 @@ class Line(NamedTuple):
     by_version: bool
     was: Any  # what was found: for messages
 
+    def has_failed(self, space: dict[str, Any]) -> bool:
+        """Read or check in ``space``."""
+        is_read = self.number >= 0
+        return bool(eval(generated.bytecode(self.code, "<guard>", "exec" if is_read else "eval"), space))
+
 
 class Guard:
     """``holds(fn, args, kwargs)``: the values of the wanted sources, or None when something is not as it was.
@@ -155,9 +161,7 @@ class Guard:
     @lazy
     def holds(self) -> Any:
         """The generated function; calls of programs have the same lines in their own code."""
-        space: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
-        exec(compile(self.text, "<guard>", "exec"), self.namespace, space)
-        return space["guard"]
+        return generated.from_text(self.text, "<guard>", self.namespace)
 
     @property
     def text(self) -> str:
@@ -197,9 +201,7 @@ class Guard:
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
-                if line.number >= 0:
-                    exec(line.code, space)
-                elif eval(line.code, space):
+                if line.has_failed(space):
                     is_value = type(line.was) in (int, float, str) and "differs(" in line.code
                     if not is_value and not line.label.startswith((ITEMS, LENGTH)):
                         break
@@ -220,9 +222,7 @@ class Guard:
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
-                if line.number >= 0:
-                    exec(line.code, space)
-                elif eval(line.code, space):
+                if line.has_failed(space):
                     return line, _changed(line, space)
             except Exception:
                 return line, f"{line.label} cannot be read"

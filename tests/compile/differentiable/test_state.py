@@ -145,6 +145,7 @@ def test_what_runs_eagerly_says_so() -> None:
     assert np.allclose(x.grad, 2 * x.numpy() + 2)
 
 
+@pytest.mark.suite
 def test_memory_budget() -> None:
     w = parameter(1, 32, 32)
 

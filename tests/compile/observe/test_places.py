@@ -907,7 +907,7 @@ USES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-TOGETHER = 5  # uses of one place; neighbours have others, so that each use meets every third place
+TOGETHER = 3  # uses of one place; neighbours have others, so that each use meets every fifth place
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -241,7 +241,7 @@ def test_copies_in_a_compiled_function() -> None:
         return copy.deepcopy([x, copy.copy(x)])[1] * 2.0 + copy.deepcopy(scale)
 
     assert doubled(rn.ones((3,)), 0.5).tolist() == [2.5] * 3
-    with pytest.warns(CaptureWarning, match="dumps is written in C"):
+    with pytest.warns(CaptureWarning, match=r"dumps\(\) is written in C"):
         rn.compile(lambda x: pickle.dumps(x))(rn.ones((3,)))
     assert rn.compile(lambda x: copy.deepcopy(v) + x)(rn.ones((3,))).tolist() == [1.0] * 3  # eagerly
 

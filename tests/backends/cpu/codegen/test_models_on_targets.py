@@ -88,7 +88,8 @@ def test_kernels_of_training_steps_compile_everywhere(network: Any, draw: Any) -
         kernels = kernels_of(network, draw)
     assert len(kernels) > 10
     texts: set[str] = set()
-    for row in reversed(target.TARGETS):  # of machines that share a text, the least
+    others = [row for row in target.TARGETS if row.name != target.host().name]  # for which all other tests compile
+    for row in reversed(others):  # of machines that share a text, the least
         quick = replace(row, effort=1)  # its selection of instructions is that of more effort
         for text in [nest.emit_kernel(kernel, row) for kernel in kernels]:
             if text not in texts:
