@@ -130,8 +130,8 @@ class Tensor(Handle["Tensor"]):
     def read(self) -> Tensor:
         return self
 
-    def contiguous(self) -> Tensor:
-        """The same values in dense row-major memory."""
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """The same values in dense row-major memory, the one format there is."""
         if self.is_traced or self.strides == row_major(self.shape):
             return self
         flat: Tensor = ops.reshape(self, (-1,))
