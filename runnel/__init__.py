@@ -91,7 +91,7 @@ from runnel.ops.comparison import (
 from runnel.ops.contraction import outer, outer as ger
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota, ones_like, zeros_like, zeros_like as empty_like
-from runnel.ops.indexing import embedding, one_hot, take, take_along_axis, take_along_axis as take_along_dim
+from runnel.ops.indexing import embedding, one_hot, take, take_along_axis
 from runnel.ops.items import getitem
 from runnel.ops.logic import (
     bitwise_and,
@@ -249,7 +249,7 @@ from runnel.transforms.vmap import vmap
 from runnel.transforms.while_loop import while_loop
 
 if TYPE_CHECKING:
-    from runnel import autograd, data, distributions, memory, passes, train
+    from runnel import autograd, data, distributions, memory, passes, train, tree, tree_util
     from runnel.core.library.dtype_info import (
         __array_api_version__,
         __version__,
@@ -278,6 +278,8 @@ if TYPE_CHECKING:
     from runnel.expressions.reindexing import reindex, reindex_reduce
     from runnel.expressions.search import search_schedule
     from runnel.nn.rare.functional_calls import functional_call, stack_module_state
+    from runnel.ops.library.along import take_along_dim
+    from runnel.ops.library.binary_parts import frexp
     from runnel.ops.library.circular import (
         acos,
         acos as arccos,
@@ -314,6 +316,9 @@ if TYPE_CHECKING:
         trapezoid,
         trapezoid as trapz,
     )
+    from runnel.ops.library.diagonals import diagonal_scatter, fill_diagonal
+    from runnel.ops.library.divisors import gcd, lcm
+    from runnel.ops.library.flat import unravel_index
     from runnel.ops.library.joining import (
         atleast_1d,
         atleast_2d,
@@ -347,6 +352,8 @@ if TYPE_CHECKING:
     )
     from runnel.ops.library.matrices import (
         cholesky,
+        cholesky_inverse,
+        cholesky_solve,
         det,
         inv as inverse,
         logdet,
@@ -358,6 +365,7 @@ if TYPE_CHECKING:
     from runnel.ops.library.numbers import (
         allclose,
         array_equal,
+        conj_physical,
         deg2rad,
         deg2rad as radians,
         entr,
@@ -371,6 +379,7 @@ if TYPE_CHECKING:
         isclose,
         isneginf,
         isposinf,
+        isreal,
         ldexp,
         logaddexp,
         logaddexp2,
@@ -379,6 +388,8 @@ if TYPE_CHECKING:
         positive,
         rad2deg,
         rad2deg as degrees,
+        resolved as resolve_conj,
+        resolved as resolve_neg,
         rsub,
         sgn,
         sinc,
@@ -419,6 +430,7 @@ if TYPE_CHECKING:
         var_mean,
         vdot,
     )
+    from runnel.ops.library.rescaling import renorm
     from runnel.ops.library.scattering import (
         gather,
         index_reduce,
@@ -474,6 +486,7 @@ if TYPE_CHECKING:
         set_num_threads,
         t,
     )
+    from runnel.transforms.library.custom_jvp import custom_jvp
 
 __all__ = [
     "Generator",
@@ -568,6 +581,8 @@ __all__ = [
     "channel_moments",
     "checkpoint",
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_max",
@@ -584,6 +599,7 @@ __all__ = [
     "concatenate",
     "cond",
     "conj",
+    "conj_physical",
     "conv",
     "conv_transpose",
     "copysign",
@@ -601,6 +617,7 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "cumulative_trapezoid",
+    "custom_jvp",
     "custom_vjp",
     "data",
     "debug",
@@ -613,6 +630,7 @@ __all__ = [
     "diag_embed",
     "diagflat",
     "diagonal",
+    "diagonal_scatter",
     "diff",
     "digamma",
     "dist",
@@ -644,6 +662,7 @@ __all__ = [
     "expm1",
     "eye",
     "fft",
+    "fill_diagonal",
     "finfo",
     "fix",
     "flatnonzero",
@@ -663,12 +682,14 @@ __all__ = [
     "fmod",
     "fold_in",
     "frac",
+    "frexp",
     "from_dlpack",
     "from_numpy",
     "full",
     "full_like",
     "functional_call",
     "gather",
+    "gcd",
     "ge",
     "gelu",
     "ger",
@@ -730,6 +751,7 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "isreal",
     "jacfwd",
     "jacrev",
     "jvp",
@@ -738,6 +760,7 @@ __all__ = [
     "kthvalue",
     "l1_loss",
     "layer_norm",
+    "lcm",
     "ldexp",
     "le",
     "leaky_relu",
@@ -862,9 +885,12 @@ __all__ = [
     "relu",
     "relu6",
     "remainder",
+    "renorm",
     "repeat",
     "repeat_interleave",
     "reshape",
+    "resolve_conj",
+    "resolve_neg",
     "result_type",
     "rms_norm",
     "roll",
@@ -945,6 +971,8 @@ __all__ = [
     "transpose",
     "trapezoid",
     "trapz",
+    "tree",
+    "tree_util",
     "tril",
     "triu",
     "true_divide",
@@ -964,6 +992,7 @@ __all__ = [
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "unravel_index",
     "unsqueeze",
     "unstack",
     "value_and_grad",
@@ -1033,9 +1062,12 @@ _LATE = {
     "cdouble": "runnel.core.library.dtype_info:cdouble",
     "cfloat": "runnel.core.library.dtype_info:cfloat",
     "cholesky": "runnel.ops.library.matrices:cholesky",
+    "cholesky_inverse": "runnel.ops.library.matrices:cholesky_inverse",
+    "cholesky_solve": "runnel.ops.library.matrices:cholesky_solve",
     "chunk": "runnel.ops.library.joining:chunk",
     "column_stack": "runnel.ops.library.joining:column_stack",
     "combinations": "runnel.ops.library.joining:combinations",
+    "conj_physical": "runnel.ops.library.numbers:conj_physical",
     "copysign": "runnel.ops.library.circular:copysign",
     "corrcoef": "runnel.ops.library.products:corrcoef",
     "cosh": "runnel.ops.library.circular:cosh",
@@ -1049,6 +1081,7 @@ _LATE = {
     "cumulative_prod": "runnel.ops.library.cumulative:cumulative_prod",
     "cumulative_sum": "runnel.ops.library.cumulative:cumulative_sum",
     "cumulative_trapezoid": "runnel.ops.library.cumulative:cumulative_trapezoid",
+    "custom_jvp": "runnel.transforms.library.custom_jvp:custom_jvp",
     "data": "runnel:data",
     "deg2rad": "runnel.ops.library.numbers:deg2rad",
     "degrees": "runnel.ops.library.numbers:rad2deg",
@@ -1057,6 +1090,7 @@ _LATE = {
     "diag_embed": "runnel.ops.library.triangles:diag_embed",
     "diagflat": "runnel.ops.library.triangles:diagflat",
     "diagonal": "runnel.ops.library.triangles:diagonal",
+    "diagonal_scatter": "runnel.ops.library.diagonals:diagonal_scatter",
     "diff": "runnel.ops.library.cumulative:diff",
     "digamma": "runnel.ops.library.special:digamma",
     "dist": "runnel.ops.library.products:dist",
@@ -1071,6 +1105,7 @@ _LATE = {
     "erfc": "runnel.ops.library.special:erfc",
     "erfinv": "runnel.ops.library.special:erfinv",
     "exp2": "runnel.ops.library.numbers:exp2",
+    "fill_diagonal": "runnel.ops.library.diagonals:fill_diagonal",
     "finfo": "runnel.core.library.dtype_info:finfo",
     "flatnonzero": "runnel.ops.library.sets:flatnonzero",
     "fliplr": "runnel.ops.library.joining:fliplr",
@@ -1081,8 +1116,10 @@ _LATE = {
     "fmin": "runnel.ops.library.numbers:fmin",
     "fmod": "runnel.ops.library.numbers:fmod",
     "frac": "runnel.ops.library.numbers:frac",
+    "frexp": "runnel.ops.library.binary_parts:frexp",
     "functional_call": "runnel.nn.rare.functional_calls:functional_call",
     "gather": "runnel.ops.library.scattering:gather",
+    "gcd": "runnel.ops.library.divisors:gcd",
     "get_num_threads": "runnel.tensor.library.asking:get_num_threads",
     "half": "runnel.core.library.dtype_info:half",
     "heaviside": "runnel.ops.library.numbers:heaviside",
@@ -1110,8 +1147,10 @@ _LATE = {
     "isin": "runnel.ops.library.order:isin",
     "isneginf": "runnel.ops.library.numbers:isneginf",
     "isposinf": "runnel.ops.library.numbers:isposinf",
+    "isreal": "runnel.ops.library.numbers:isreal",
     "kron": "runnel.ops.library.joining:kron",
     "kthvalue": "runnel.ops.library.order:kthvalue",
+    "lcm": "runnel.ops.library.divisors:lcm",
     "ldexp": "runnel.ops.library.numbers:ldexp",
     "lgamma": "runnel.ops.library.special:lgamma",
     "logaddexp": "runnel.ops.library.numbers:logaddexp",
@@ -1161,8 +1200,11 @@ _LATE = {
     "randperm": "runnel.random.order:randperm",
     "reindex": "runnel.expressions.reindexing:reindex",
     "reindex_reduce": "runnel.expressions.reindexing:reindex_reduce",
+    "renorm": "runnel.ops.library.rescaling:renorm",
     "repeat": "runnel.ops.library.joining:repeat",
     "repeat_interleave": "runnel.ops.library.joining:repeat",
+    "resolve_conj": "runnel.ops.library.numbers:resolved",
+    "resolve_neg": "runnel.ops.library.numbers:resolved",
     "result_type": "runnel.core.library.dtype_info:result_type",
     "rot90": "runnel.ops.library.joining:rot90",
     "row_stack": "runnel.ops.library.joining:vstack",
@@ -1190,6 +1232,7 @@ _LATE = {
     "stack_module_state": "runnel.nn.rare.functional_calls:stack_module_state",
     "std_mean": "runnel.ops.library.products:std_mean",
     "t": "runnel.tensor.library.asking:t",
+    "take_along_dim": "runnel.ops.library.along:take_along_dim",
     "tan": "runnel.ops.library.circular:tan",
     "tensor_expr": "runnel.expressions.function:tensor_expr",
     "tensor_split": "runnel.ops.library.joining:tensor_split",
@@ -1198,6 +1241,8 @@ _LATE = {
     "train": "runnel:train",
     "trapezoid": "runnel.ops.library.cumulative:trapezoid",
     "trapz": "runnel.ops.library.cumulative:trapezoid",
+    "tree": "runnel:tree",
+    "tree_util": "runnel:tree_util",
     "tril": "runnel.ops.library.triangles:tril",
     "triu": "runnel.ops.library.triangles:triu",
     "unbind": "runnel.ops.library.joining:unstack",
@@ -1210,6 +1255,7 @@ _LATE = {
     "unique_counts": "runnel.ops.library.sets:unique_counts",
     "unique_inverse": "runnel.ops.library.sets:unique_inverse",
     "unique_values": "runnel.ops.library.sets:unique_values",
+    "unravel_index": "runnel.ops.library.flat:unravel_index",
     "unstack": "runnel.ops.library.joining:unstack",
     "vander": "runnel.ops.library.triangles:vander",
     "var_mean": "runnel.ops.library.products:var_mean",

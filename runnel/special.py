@@ -5,7 +5,7 @@
 from typing import TYPE_CHECKING
 
 from runnel.core import public
-from runnel.ops.precision import logsumexp
+from runnel.ops.precision import log_softmax, logsumexp, softmax
 from runnel.ops.transcendental import erf, expm1, log1p, sigmoid as expit
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ __all__ = [
     "lgamma",
     "log1p",
     "log_ndtr",
+    "log_softmax",
     "logit",
     "logsumexp",
     "multigammaln",
@@ -58,6 +59,7 @@ __all__ = [
     "polygamma",
     "psi",
     "sinc",
+    "softmax",
     "xlog1py",
     "xlogy",
 ]

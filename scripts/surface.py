@@ -49,11 +49,20 @@ NAMESPACES = {
             ("runnel.core", "switches"),
             ("runnel.tensor", "debug"),
         ),
-        late=tuple(("runnel", name) for name in ("autograd", "data", "distributions", "memory", "passes", "train")),
+        late=tuple(
+            ("runnel", name)
+            for name in ("autograd", "data", "distributions", "memory", "passes", "train", "tree", "tree_util")
+        ),
     ),
     "autograd": Namespace(
         "autograd.py",
         "Differentiation as PyTorch spells it: gradients along the tape, and derivatives of one's own.",
+    ),
+    "tree": Namespace(
+        "tree.py", "Nested containers under the names of ``jax.tree``: mapped, taken apart, put together."
+    ),
+    "tree_util": Namespace(
+        "tree_util.py", "Nested containers under the names of ``jax.tree_util``; registration of classes as containers."
     ),
     "fft": Namespace("fft.py", 'Discrete Fourier transforms (Array API, "Fourier transform functions").'),
     "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
@@ -570,6 +579,8 @@ TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
     "fft": "`rn.fft`",
     "autograd": "`rn.autograd`",
+    "tree": "`rn.tree`",
+    "tree_util": "`rn.tree_util`",
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "random": "`rn.random`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from types import FunctionType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -24,6 +24,7 @@ from runnel.compile.observe.values import PLAIN, described, is_class
 from runnel.compile.owned import advances_version, is_own, parts_of, structure, tree
 from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
+from runnel.core import pytree
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
@@ -36,7 +37,7 @@ from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-from runnel.transforms.custom import custom_vjp
+from runnel.transforms.custom import CustomDerivative
 
 _FLOATING: Final = frozenset({"+", "-", "*", "/"})  # operators that make whole numbers beside floating tensors floats
 _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
@@ -188,7 +189,7 @@ class Rules(Policy):
             return _called_wrapper
         if issubclass(kind, Uncompiled):
             return _called_uncompiled
-        if issubclass(kind, custom_vjp):
+        if issubclass(kind, CustomDerivative):
             return _called_custom
         if kind in (np.ufunc, _DISPATCHER, np.vectorize):
             return numpys.called
@@ -225,7 +226,7 @@ class Rules(Policy):
         """An object of ours that holds things of the user's, given to a function of ours."""
         if isinstance(value, StatefulTree):
             return _tree_checked(rec, value)
-        if isinstance(value, custom_vjp):
+        if isinstance(value, CustomDerivative):
             return _observed_custom(rec, value)
         if isinstance(value, Wrapper):
             return rec.callback(value)
@@ -250,9 +251,24 @@ class Rules(Policy):
             for field in dataclasses.fields(value):
                 content(rec, attributes.read(rec, value, field.name))
             return value
+        if pytree.is_registered(type(value)):
+            for name in _stored_names(value):
+                content(rec, attributes.read(rec, value, name))
+            return value
         if callable(value):
             return rec.callback(value)
         return content(rec, value)
+
+
+def _stored_names(value: Any) -> list[str]:
+    """The attributes that an object holds itself, in its dict or in slots."""
+    slots = [
+        name
+        for kind in type(value).__mro__
+        for name, member in vars(kind).items()
+        if type(member) is MemberDescriptorType and hasattr(value, name)
+    ]
+    return [*getattr(value, "__dict__", ()), *slots]
 
 
 def _attribute_of_schedule(rec: Recorder, schedule: Schedule, name: str) -> Any:
@@ -500,7 +516,7 @@ def _observed_custom(rec: Recorder, function: Any) -> Any:
         source = rec.source_of(function)
         known = rec.memo["custom", id(function)] = object.__new__(type(function))
         known.__dict__.update(function.__dict__)
-        for name in ("fn", "_forward", "_backward"):
+        for name in function.users_functions:
             part = getattr(function, name)
             if source is not None:
                 part = rec.reach(part, rec.log.source(source, f"{{p}}.{name}", f"{source}", part))

@@ -16,6 +16,16 @@ class Device:
     def __init__(self, name: str) -> None:
         self.name: Final = name
 
+    @property
+    def type(self) -> str:
+        """The kind of device, as PyTorch calls it: the name, as there is one of each."""
+        return self.name
+
+    @property
+    def index(self) -> None:
+        """Which one of its kind: None, as there is one of each."""
+        return None
+
     def __reduce__(self) -> tuple[Any, ...]:
         return as_device, (self.name,)
 
@@ -37,8 +47,15 @@ def as_device(device: Any) -> Device:
         return device
     named = _DEVICES.get(device) if isinstance(device, str) else None
     if named is None:
-        raise DeviceError(f"[device] there is no device {device!r}; there are {', '.join(_DEVICES)}.")
+        raise DeviceError(f"[device] there is no device {device!r}; {_instead(device)}.")
     return named
+
+
+def _instead(device: Any) -> str:
+    there_are = f"there are {', '.join(_DEVICES)}"
+    if str(device).partition(":")[0] in ("cuda", "gpu", "mps", "tpu", "xpu"):
+        return f"{there_are}. Programs run on CPUs, and torch.cuda.is_available() is False"
+    return there_are
 
 
 @offered("rn")

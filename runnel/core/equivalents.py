@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 _KEY: Final = "runnel.Generator(seed).next_key()"
-_TREE: Final = "runnel.grad and its kin take nested containers as they are"
+_TREE: Final = "runnel.tree.map(f, tree)"
 
 _FUNCTIONS: Final = {
     "GradientTape": "runnel.value_and_grad(fn), or x.requires_grad_(True) and loss.backward()",
@@ -37,9 +37,8 @@ _FUNCTIONS: Final = {
     "savez": "runnel.save({'name': x}, path)",
     "size": "x.shape",
     "testing": "numpy.testing.assert_allclose(x.numpy(), y.numpy())",
-    "tree": _TREE,
     "tree_map": _TREE,
-    "tree_util": _TREE,
+    "tree_multimap": _TREE,
     "view": "runnel.reshape(x, shape)",
 }
 
@@ -85,10 +84,8 @@ _TORCH: Final = {
 }
 
 _NO_GPU: Final = "nothing: programs run on CPUs; torch.cuda.is_available() is False"
-_CUDA: Final = dict.fromkeys(("Stream", "amp", "current_device", "get_device_name", "memory_allocated"), _NO_GPU)
 
 _ONE_PROCESS: Final = "nothing: one process trains, on all of its cores"
-_DISTRIBUTED: Final = dict.fromkeys(("all_reduce", "init_process_group", "get_rank", "get_world_size"), _ONE_PROCESS)
 
 EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel": _FUNCTIONS,
@@ -98,6 +95,7 @@ EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel.nn.functional": _FUNCTIONAL,
     "runnel.optim": _OPTIMIZERS,
     "runnel.compat.torch": _TORCH,
-    "runnel.compat.torch.cuda": _CUDA,
-    "runnel.compat.torch.distributed": _DISTRIBUTED,
 }
+
+# Modules for what there is not: every name that they lack is answered with this.
+ABSENT: Final = {"runnel.compat.torch.cuda": _NO_GPU, "runnel.compat.torch.distributed": _ONE_PROCESS}

@@ -9,7 +9,7 @@ import difflib
 import importlib.util
 from collections.abc import Callable, Iterable
 
-from runnel.core.equivalents import EQUIVALENTS
+from runnel.core.equivalents import ABSENT, EQUIVALENTS
 from runnel.core.errors import MissingNameError
 
 
@@ -21,7 +21,7 @@ def missing(owner: str, name: str, names: Callable[[], Iterable[str]]) -> Attrib
 
 
 def _instead(owner: str, name: str, names: Iterable[str]) -> str:
-    known = EQUIVALENTS.get(owner, {}).get(name)
+    known = EQUIVALENTS.get(owner, {}).get(name) or ABSENT.get(owner)
     if known is not None:
         return f"; write {known}"
     if _is_module(owner, name):

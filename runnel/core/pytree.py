@@ -1,28 +1,94 @@
 """Pytrees: nested containers as a list of leaves and a structure.
 
-Containers are tuples (named ones too), lists, dicts and dataclasses; everything else is a leaf. A structure is
-hashable, and equal for equal nesting, keys and classes.
+Containers are tuples (named ones too), lists, dicts, dataclasses and what :func:`register` was told about; everything
+else is a leaf. A structure is hashable, and equal for equal nesting, keys, classes and static parts.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runnel.core.errors import ArgumentError
 
 
+class Registered(NamedTuple):
+    """How the instances of a registered class are taken apart, into children and what is static, and put together."""
+
+    flatten: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten: Callable[[Any, tuple[Any, ...]], Any]
+
+
+_REGISTERED: Final[dict[type, Registered]] = {}
+
+
+def register(kind: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unflatten: Callable[..., Any]) -> None:
+    """Make instances of ``kind`` (not of its subclasses) containers. ``flatten`` gives the children and what is static;
+    ``unflatten`` makes an instance of the latter and a tuple of children, in this order."""
+    if not isinstance(kind, type):
+        raise ArgumentError(f"[register_pytree_node] takes a class; received a {type(kind).__name__}.")
+    if kind in _REGISTERED or kind in _BUILT_IN:
+        raise ArgumentError(f"[register_pytree_node] {kind.__name__} is a container already; register it once.")
+    _REGISTERED[kind] = Registered(flatten, unflatten)
+
+
+def is_registered(kind: type) -> bool:
+    """Whether instances of ``kind`` are containers because :func:`register` was told so."""
+    return kind in _REGISTERED
+
+
+def registered_apart(value: Any) -> tuple[str, Any, list[Any]]:
+    """The name of an instance's registered class, what is static of it, and its children."""
+    kind = type(value)
+    opened = _apart(value, kind, _REGISTERED[kind])
+    return _name_of(kind), opened.names.value if isinstance(opened.names, Static) else None, list(opened.rest)
+
+
+def registered_together(name: str, static: Any, children: Iterable[Any]) -> Any:
+    """What :func:`registered_apart` took apart; LookupError where no class of this name is registered."""
+    for kind, registered in _REGISTERED.items():
+        if _name_of(kind) == name:
+            return registered.unflatten(static, tuple(children))
+    raise LookupError(f"no class {name} is registered here: import its module, or call register_pytree_node, first")
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+class Static:
+    """The static part of a registered container. What cannot be hashed is copied, so that later changes of it do not
+    change the structure; it is compared when hashes are equal."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self._hash = hash(value)
+        except TypeError:
+            value, self._hash = copy.deepcopy(value), 0
+        self.value = value
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and bool(self.value == other.value)
+
+
 class Branch:
-    """A container: its class, the names of its children (keys, fields; None where they are counted), and those.
+    """A container: its class, the names of its children (keys, fields; None where they are counted; the static part of
+    a registered container), and those.
 
     Nesting has no limit: what looks at all of a structure walks it in a loop, and the hash is made with the branch.
     """
 
     __slots__ = ("_hash", "children", "kind", "names")
 
-    def __init__(self, kind: type, names: tuple[Any, ...] | None, children: tuple[Structure, ...]) -> None:
+    def __init__(self, kind: type, names: Names, children: tuple[Structure, ...]) -> None:
         self.kind = kind
         self.names = names
         self.children = children
@@ -58,6 +124,7 @@ class _Leaf:
 
 
 LEAF: Final = _Leaf()
+Names = tuple[Any, ...] | Static | None
 Structure = Branch | _Leaf
 Predicate = Callable[[Any], bool]
 
@@ -92,7 +159,7 @@ class _Open:
 
     __slots__ = ("children", "kind", "names", "rest", "value")
 
-    def __init__(self, value: Any, kind: type, names: tuple[Any, ...] | None, items: Iterator[Any]) -> None:
+    def __init__(self, value: Any, kind: type, names: Names, items: Iterator[Any]) -> None:
         self.value = value
         self.kind = kind
         self.names = names
@@ -103,8 +170,14 @@ class _Open:
 _CHECKED: Final = 1000  # levels of nesting between two looks for a container that holds itself
 
 
+_BUILT_IN: Final = frozenset({tuple, list, dict, OrderedDict})
+
+
 def _opened(value: Any) -> _Open | None:
     kind = type(value)
+    registered = _REGISTERED.get(kind) if _REGISTERED else None
+    if registered is not None:
+        return _apart(value, kind, registered)
     if kind is tuple or kind is list or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return _Open(value, kind, None, iter(value))
     if kind is dict or kind is OrderedDict:
@@ -115,9 +188,25 @@ def _opened(value: Any) -> _Open | None:
     return None
 
 
+def _apart(value: Any, kind: type, registered: Registered) -> _Open:
+    pair = registered.flatten(value)
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ArgumentError(
+            f"[register_pytree_node] the function that flattens a {kind.__name__} must return the pair (children, what "
+            f"is static); it returned a {type(pair).__name__}."
+        )
+    return _Open(value, kind, Static(pair[1]), iter(pair[0]))
+
+
 def _check_loop(above: list[_Open]) -> None:
     if len({id(opened.value) for opened in above[1:]}) < len(above) - 1:
         raise ArgumentError("[tree] a container among the arguments or results holds itself; pass its parts instead.")
+
+
+def divided(value: Any) -> tuple[type, Names, list[Any]] | None:
+    """The class of a container, the names of its children as in :class:`Branch`, and those; None for a leaf."""
+    opened = _opened(value)
+    return None if opened is None else (opened.kind, opened.names, list(opened.rest))
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
@@ -145,6 +234,8 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 def _built(branch: Branch, children: list[Any]) -> Any:
     kind, names = branch.kind, branch.names
+    if isinstance(names, Static):
+        return _REGISTERED[kind].unflatten(names.value, tuple(children))
     if kind is tuple or kind is list:
         return kind(children)
     if names is None:
@@ -166,8 +257,8 @@ def paths(structure: Structure) -> list[str]:
         if isinstance(now, _Leaf):
             listed.append(path)
             continue
-        names = now.names if now.names is not None else range(len(now.children))
-        pattern = "[{!r}]" if now.kind in (dict, list, tuple) else ".{}"
+        names = now.names if isinstance(now.names, tuple) else range(len(now.children))
+        pattern = "[{!r}]" if now.kind in (dict, list, tuple) or isinstance(now.names, Static) else ".{}"
         steps = [(path + pattern.format(name), child) for name, child in zip(names, now.children, strict=True)]
         stack.extend(reversed(steps))
     return listed

@@ -20,14 +20,16 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "ddof": ("correction",),
     "dim": ("axis", "axes"),
     "dim0": ("first",),
-    "dim1": ("second",),
+    "diagonal": ("k",),
+    "dim1": ("second", "axis1"),
+    "dim2": ("axis2",),
     "dims": ("axes", "axis"),
     "end_dim": ("end",),
     "exponent": ("y",),
     "fill_value": ("value",),
     "high": ("max",),
     "index": ("indices",),
-    "input": ("x", "like", "labels", "condition"),
+    "input": ("x", "like", "labels", "condition", "p"),
     "keepdim": ("keepdims",),
     "low": ("min",),
     "max": ("high",),
@@ -35,6 +37,7 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "min": ("low",),
     "min_val": ("min", "low"),
     "num_classes": ("classes",),
+    "offset": ("k",),
     "other": ("y",),
     "p": ("ord",),
     "shape": ("size",),
@@ -55,6 +58,12 @@ HAVE_INPLACE_FORMS: Final = frozenset(
     {"dropout", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "selu", "silu"}
 )
 
+# Methods that PyTorch gives hints about copying and layout, which change nothing here.
+TAKE_HINTS: Final = frozenset(
+    {"bool", "clone", "contiguous", "copy_", "cpu", "double", "float", "half", "int", "long", "to", "type"}
+)
+HINTS: Final = frozenset({"memory_format", "non_blocking"})
+
 
 def spelled(name: str, kwargs: dict[str, Any], parameters: Collection[str]) -> dict[str, Any]:
     """``kwargs`` under the names of this function's ``parameters``; ArgumentError for one that means none of them."""
@@ -73,6 +82,8 @@ def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[s
     """Whether a keyword is one of those that PyTorch has and that change nothing here."""
     if keyword == "inplace":
         return name in HAVE_INPLACE_FORMS
+    if keyword in HINTS:
+        return name in TAKE_HINTS
     if keyword == "device" and "dtype" in parameters and "x" not in parameters:  # it makes something new
         if value is not None and as_device(value).name != switches.device.value:
             requested, default = as_device(value).name, switches.device.value

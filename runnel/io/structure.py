@@ -1,7 +1,8 @@
 """Nested Python values as JSON and named arrays, and back: the content of files written by ``save``.
 
 JSON's own kinds stand for themselves: null, true, numbers, strings, and arrays for lists. Everything else is an object
-of one item, whose name says what it is: ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"tensor": name}``.
+of one item, whose name says what it is: ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"tensor": name}``,
+``{"registered": [class, static part, children]}``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core import dtypes
+from runnel.core import dtypes, pytree
 from runnel.core.dtypes import DType
 from runnel.io import header
 from runnel.tensor.tensor import Tensor
@@ -44,7 +45,7 @@ class Packer:
             return value if value - value == 0 else {"float": struct.pack(">d", value).hex()}
         if kind is complex:
             return {"complex": [self.pack(value.real), self.pack(value.imag)]}
-        if kind in _CONTAINERS:
+        if kind in _CONTAINERS or pytree.is_registered(kind):
             return self._container(value, path)
         if isinstance(value, (Tensor, Variable)):
             tensor = value.read()
@@ -64,7 +65,7 @@ class Packer:
         hint = "its state_dict()" if hasattr(value, "state_dict") else "what it is made of"
         raise TypeError(
             f"{where(path)} is a {kind.__name__}; a file holds tensors, arrays, numbers, strings, bytes, None and "
-            f"dtypes in lists, tuples and dicts. Save {hint}"
+            f"dtypes in lists, tuples, dicts and registered containers. Save {hint}"
         )
 
     def _container(self, value: Any, path: tuple[Any, ...]) -> Any:
@@ -77,6 +78,10 @@ class Packer:
             if isinstance(value, dict):
                 items = [[self.pack(k, (*path, k)), self.pack(v, (*path, k))] for k, v in value.items()]
                 return {"dict" if type(value) is dict else "ordered_dict": items}
+            if pytree.is_registered(type(value)):
+                name, static, children = pytree.registered_apart(value)
+                packed = [self.pack(child, (*path, i)) for i, child in enumerate(children)]
+                return {"registered": [name, self.pack(static, (*path, "static")), packed]}
             packed = [self.pack(item, (*path, i)) for i, item in enumerate(value)]
             return packed if type(value) is list else {"tuple": packed}
         finally:
@@ -161,6 +166,11 @@ class Unpacker:
     def _tuple(self, items: Any) -> tuple[Any, ...]:
         return tuple([self.unpack(item) for item in items])
 
+    def _registered(self, content: Any) -> Any:
+        """An instance of a class that trees are told about: one that is registered in this process, too."""
+        name, static, children = content
+        return pytree.registered_together(name, self.unpack(static), map(self.unpack, children))
+
     def _complex(self, parts: Any) -> complex:
         real, imag = (self.unpack(part) for part in parts)
         return complex(real, imag)
@@ -194,6 +204,7 @@ _UNPACKING: Final[dict[str, Callable[[Unpacker, Any], Any]]] = {
     "float": lambda unpacker, text: struct.unpack(">d", bytes.fromhex(text))[0],
     "complex": Unpacker._complex,
     "tuple": Unpacker._tuple,
+    "registered": Unpacker._registered,
     "dict": Unpacker._pairs,
     "ordered_dict": lambda unpacker, pairs: OrderedDict(unpacker._pairs(pairs)),
     "tensor": Unpacker._tensor,

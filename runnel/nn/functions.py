@@ -8,7 +8,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.composed import composed
-from runnel.core.dtypes import as_dtype, float64, int64
+from runnel.core.dtypes import float64, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered, offered_names
 from runnel.nn import window_indices
@@ -37,14 +37,14 @@ offered_names("functional", "adaptive_max_pool1d", "adaptive_max_pool2d", "adapt
 @offered("functional")
 def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """exp(x) along ``dim``, divided by its sum."""
-    result: Tensor = ops.softmax(x if dtype is None else ops.cast(x, as_dtype(dtype)), dim)
+    result: Tensor = ops.softmax(x, dim, dtype)
     return result
 
 
 @offered("functional")
 def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """log(softmax(x)) along ``dim``."""
-    result: Tensor = ops.log_softmax(x if dtype is None else ops.cast(x, as_dtype(dtype)), dim)
+    result: Tensor = ops.log_softmax(x, dim, dtype)
     return result
 
 

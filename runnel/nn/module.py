@@ -339,6 +339,10 @@ class Module(Hooks, StatefulTree):
         """All on the CPU."""
         return self.to(CPU)
 
+    def cuda(self, device: Any = None) -> Self:
+        """DeviceError: there are no GPUs here."""
+        return self.to("cuda")
+
     def type(self, dst_type: Any) -> Self:
         """Every Parameter and buffer in another dtype."""
         kind = as_dtype(dst_type)

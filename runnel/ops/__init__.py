@@ -67,14 +67,7 @@ from runnel.ops.comparison import (
 from runnel.ops.contraction import outer, outer as ger
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota, ones_like, zeros_like, zeros_like as empty_like
-from runnel.ops.indexing import (
-    embedding,
-    one_hot,
-    scatter_add,
-    take,
-    take_along_axis,
-    take_along_axis as take_along_dim,
-)
+from runnel.ops.indexing import embedding, one_hot, scatter_add, take, take_along_axis
 from runnel.ops.items import getitem
 from runnel.ops.logic import (
     bitwise_and,
@@ -372,7 +365,6 @@ __all__ = [
     "swapdims",
     "take",
     "take_along_axis",
-    "take_along_dim",
     "tanh",
     "tensordot",
     "topk",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from runnel.core.composed import composed
+from runnel.core.dtypes import as_dtype
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
 from runnel.ops.comparison import greater, greater_equal, less_equal
-from runnel.ops.conversion import stop_gradient
+from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.logic import where
 from runnel.ops.reductions import max, sum
 from runnel.ops.transcendental import erf, exp, expm1, log, log1p, pow, sigmoid, tanh
@@ -115,18 +117,22 @@ def shifted(x: Array, axis: int) -> Array:
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "special", "Tensor")
 @composed
-def softmax(x: Array, axis: int = -1) -> Array:
-    """exp(x) along ``axis``, divided by its sum."""
+def softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
+    """exp(x) along ``axis``, divided by its sum; computed in ``dtype`` if there is one."""
+    if dtype is not None:
+        x = cast(x, as_dtype(dtype))
     powers = exp(shifted(x, axis))
     return divide(powers, sum(powers, axis, keepdims=True))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "special", "Tensor")
 @composed
-def log_softmax(x: Array, axis: int = -1) -> Array:
-    """log(softmax(x)), without cancellation."""
+def log_softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
+    """log(softmax(x)), without cancellation; computed in ``dtype`` if there is one."""
+    if dtype is not None:
+        x = cast(x, as_dtype(dtype))
     below = shifted(x, axis)
     return subtract(below, log(sum(exp(below), axis, keepdims=True)))
 

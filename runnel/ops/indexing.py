@@ -140,7 +140,7 @@ def embedding(weight: Array, indices: Array) -> Array:
     return apply(take_p, weight, indices, axis=0)
 
 
-@offered("rn: take_along_axis take_along_dim", "Tensor: take_along_axis take_along_dim")
+@offered("rn", "Tensor")
 def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
     place = normalize_axis("take_along_axis", axis, x.ndim)

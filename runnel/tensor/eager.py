@@ -105,7 +105,7 @@ class Running:
             memory = [
                 "if not slabs.free:",
                 f"    slab = allocate_slab({CELL * CELLS})",
-                "    slab, slabs.slab = slabs.slab, slab",  # the former slab does not end here: that would run other code
+                "    slab, slabs.slab = slabs.slab, slab",  # the former slab does not end here: other code would run
                 f"    slabs.free = {CELLS}",
                 "slabs.free = cell = slabs.free - 1",
                 "storage = slabs.slab",

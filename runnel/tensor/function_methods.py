@@ -32,6 +32,7 @@ from runnel.tensor.grad_hooks import GradientHook
 from runnel.tensor.late_methods import LateMethod, another, spread, updating
 
 if TYPE_CHECKING:
+    from runnel.ops.library.binary_parts import Frexp
     from runnel.ops.library.cumulative import Extremes
     from runnel.ops.library.matrices import Slogdet
     from runnel.ops.library.order import Bounds, Ranked
@@ -472,9 +473,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``log`` of it and the arguments; returns the array itself."""
         return self.update("log_", lambda x: transcendental.log(x))
 
-    def log_softmax(self, axis: int = -1) -> ResultT:
-        """log(softmax(x)), without cancellation."""
-        return precision.log_softmax(self, axis)
+    def log_softmax(self, axis: int = -1, dtype: Any = None) -> ResultT:
+        """log(softmax(x)), without cancellation; computed in ``dtype`` if there is one."""
+        return precision.log_softmax(self, axis, dtype)
 
     def logical_and(self, y: Operand) -> ResultT:
         """Whether both are non-zero."""
@@ -726,9 +727,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``sin`` of it and the arguments; returns the array itself."""
         return self.update("sin_", lambda x: transcendental.sin(x))
 
-    def softmax(self, axis: int = -1) -> ResultT:
-        """exp(x) along ``axis``, divided by its sum."""
-        return precision.softmax(self, axis)
+    def softmax(self, axis: int = -1, dtype: Any = None) -> ResultT:
+        """exp(x) along ``axis``, divided by its sum; computed in ``dtype`` if there is one."""
+        return precision.softmax(self, axis, dtype)
 
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
         """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
@@ -784,10 +785,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return indexing.take(self, indices, axis)
 
     def take_along_axis(self, indices: Array, axis: int = -1) -> ResultT:
-        """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
-        return indexing.take_along_axis(self, indices, axis)
-
-    def take_along_dim(self, indices: Array, axis: int = -1) -> ResultT:
         """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
         return indexing.take_along_axis(self, indices, axis)
 
@@ -983,9 +980,22 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             read; with ``upper`` Lᴴ."""
             ...
 
+        def cholesky_inverse(self, upper: bool = False) -> ResultT:
+            """The inverses of the matrices l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
+            ...
+
+        def cholesky_solve(self, factor: Array, upper: bool = False) -> ResultT:
+            """x with a·x = ``b`` for the matrices a = l·lᴴ, of which ``factor`` is the lower triangular l (``upper``:
+            lᴴ)."""
+            ...
+
         def chunk(self, chunks: int, axis: int = 0) -> tuple[Array, ...]:
             """``x`` cut along ``axis`` into at most ``chunks`` pieces of one size, but perhaps the last (as PyTorch
             cuts)."""
+            ...
+
+        def conj_physical(self) -> ResultT:
+            """The complex conjugate."""
             ...
 
         def copysign(self, y: Operand) -> ResultT:
@@ -1066,6 +1076,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2``, as the last axis."""
             ...
 
+        def diagonal_scatter(self, src: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ResultT:
+            """``x`` with ``src`` in the place of ``diagonal(x, offset, axis1, axis2)``, whose shape it has."""
+            ...
+
         def diff(
             self, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None
         ) -> ResultT:
@@ -1134,6 +1148,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``exponential`` of it and the arguments; returns the array itself."""
             ...
 
+        def fill_diagonal_(self, value: Operand, wrap: bool = False) -> Self:
+            """Give this array the value of ``fill_diagonal`` of it and the arguments; returns the array itself."""
+            ...
+
         def fliplr(self) -> ResultT:
             """The elements in reverse order along axis 1."""
             ...
@@ -1166,9 +1184,22 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """x - trunc(x): the fraction, with the sign of x."""
             ...
 
+        def frexp(self) -> Frexp:
+            """The mantissa in ±[0.5, 1) and the int32 exponent with x = mantissa · 2^exponent: a named tuple
+            (mantissa, exponent)."""
+            ...
+
         def gather(self, dim: int, index: Array) -> ResultT:
             """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of
             ``index``, which has as many axes as ``x`` and is no larger along the others."""
+            ...
+
+        def gcd(self, y: Operand) -> ResultT:
+            """The greatest common divisor of |x| and |y|, integers; of zeros, 0."""
+            ...
+
+        def gcd_(self, y: Operand) -> Self:
+            """Give this array the value of ``gcd`` of it and the arguments; returns the array itself."""
             ...
 
         def geometric_(self, p: Any, *, generator: Any = None) -> Self:
@@ -1264,6 +1295,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Whether each element is +∞."""
             ...
 
+        def isreal(self) -> ResultT:
+            """Whether each element has the imaginary part 0; NaN has, too."""
+            ...
+
         def kron(self, y: Array) -> ResultT:
             """The Kronecker product: blocks of ``y``, one for each element of ``x``, which is its factor."""
             ...
@@ -1271,6 +1306,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         def kthvalue(self, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
             """The ``k``-th smallest element along ``axis``, counted from 1, and its int64 position: a named tuple
             (values, indices)."""
+            ...
+
+        def lcm(self, y: Operand) -> ResultT:
+            """The least common multiple of |x| and |y|, integers; 0 where one of them is 0."""
+            ...
+
+        def lcm_(self, y: Operand) -> Self:
+            """Give this array the value of ``lcm`` of it and the arguments; returns the array itself."""
             ...
 
         def ldexp(self, exponent: Operand) -> ResultT:
@@ -1455,6 +1498,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """x itself."""
             ...
 
+        def put(self, index: Array, source: Array, accumulate: bool = False) -> ResultT:
+            """``x`` with the elements of ``source`` at the numbers ``index`` in row-major order, or with
+            ``accumulate`` added there."""
+            ...
+
+        def put_(self, index: Array, source: Array, accumulate: bool = False) -> Self:
+            """Give this array the value of ``put`` of it and the arguments; returns the array itself."""
+            ...
+
         def quantile(
             self,
             q: float | Array | Sequence[float],
@@ -1483,6 +1535,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Call ``hook(x)`` whenever ``backward()`` has added to ``x.grad``, of a leaf."""
             ...
 
+        def renorm(self, p: float, axis: int, maxnorm: float) -> ResultT:
+            """``x``, each slice along ``axis`` whose norm of order ``p`` is greater than ``maxnorm`` scaled to that."""
+            ...
+
+        def renorm_(self, p: float, axis: int, maxnorm: float) -> Self:
+            """Give this array the value of ``renorm`` of it and the arguments; returns the array itself."""
+            ...
+
         def repeat(self, *repetitions: Any) -> ResultT:
             """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than
             axes."""
@@ -1495,6 +1555,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def reshape_as(self, other: Array) -> ResultT:
             """``x`` under the shape of ``other``."""
+            ...
+
+        def resolve_conj(self) -> ResultT:
+            """``x`` itself: conjugates and negatives are computed when they are asked for."""
+            ...
+
+        def resolve_neg(self) -> ResultT:
+            """``x`` itself: conjugates and negatives are computed when they are asked for."""
             ...
 
         def retain_grad(self) -> None:
@@ -1594,8 +1662,18 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The steps in elements along each axis, or along one."""
             ...
 
+        def sum_to_size(self, *size: Any) -> ResultT:
+            """The sum of ``x`` over the axes along which ``size`` has 1 or no axis: what broadcasting from ``size``
+            repeats."""
+            ...
+
         def t(self) -> ResultT:
             """The transpose of a matrix; a vector or number itself."""
+            ...
+
+        def take_along_dim(self, indices: Array, axis: int | None = None) -> ResultT:
+            """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes broadcast in the other
+            axes."""
             ...
 
         def tan(self) -> ResultT:
@@ -1745,7 +1823,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         bincount = LateMethod("runnel.ops.library.sets:bincount")
         cauchy_ = LateMethod("runnel.random.filling:cauchy_of", updating)
         cholesky = LateMethod("runnel.ops.library.matrices:cholesky")
+        cholesky_inverse = LateMethod("runnel.ops.library.matrices:cholesky_inverse")
+        cholesky_solve = LateMethod("runnel.ops.library.matrices:cholesky_solve")
         chunk = LateMethod("runnel.ops.library.joining:chunk")
+        conj_physical = LateMethod("runnel.ops.library.numbers:conj_physical", another)
         copysign = LateMethod("runnel.ops.library.circular:copysign")
         corrcoef = LateMethod("runnel.ops.library.products:corrcoef")
         cosh = LateMethod("runnel.ops.library.circular:cosh")
@@ -1764,6 +1845,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         diag_embed = LateMethod("runnel.ops.library.triangles:diag_embed")
         diagflat = LateMethod("runnel.ops.library.triangles:diagflat")
         diagonal = LateMethod("runnel.ops.library.triangles:diagonal")
+        diagonal_scatter = LateMethod("runnel.ops.library.diagonals:diagonal_scatter")
         diff = LateMethod("runnel.ops.library.cumulative:diff")
         digamma = LateMethod("runnel.ops.library.special:digamma")
         digamma_ = LateMethod("runnel.ops.library.special:digamma", updating)
@@ -1780,6 +1862,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         exp2 = LateMethod("runnel.ops.library.numbers:exp2")
         expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
         exponential_ = LateMethod("runnel.random.filling:exponential_of", updating)
+        fill_diagonal_ = LateMethod("runnel.ops.library.diagonals:fill_diagonal", updating)
         fliplr = LateMethod("runnel.ops.library.joining:fliplr")
         flipud = LateMethod("runnel.ops.library.joining:flipud")
         float_power = LateMethod("runnel.ops.library.numbers:float_power")
@@ -1788,7 +1871,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         fmod = LateMethod("runnel.ops.library.numbers:fmod")
         fmod_ = LateMethod("runnel.ops.library.numbers:fmod", updating)
         frac = LateMethod("runnel.ops.library.numbers:frac")
+        frexp = LateMethod("runnel.ops.library.binary_parts:frexp")
         gather = LateMethod("runnel.ops.library.scattering:gather")
+        gcd = LateMethod("runnel.ops.library.divisors:gcd")
+        gcd_ = LateMethod("runnel.ops.library.divisors:gcd", updating)
         geometric_ = LateMethod("runnel.random.filling:geometric_of", updating)
         heaviside = LateMethod("runnel.ops.library.numbers:heaviside")
         histc = LateMethod("runnel.ops.library.sets:histc")
@@ -1809,8 +1895,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         isclose = LateMethod("runnel.ops.library.numbers:isclose")
         isneginf = LateMethod("runnel.ops.library.numbers:isneginf")
         isposinf = LateMethod("runnel.ops.library.numbers:isposinf")
+        isreal = LateMethod("runnel.ops.library.numbers:isreal")
         kron = LateMethod("runnel.ops.library.joining:kron")
         kthvalue = LateMethod("runnel.ops.library.order:kthvalue")
+        lcm = LateMethod("runnel.ops.library.divisors:lcm")
+        lcm_ = LateMethod("runnel.ops.library.divisors:lcm", updating)
         ldexp = LateMethod("runnel.ops.library.numbers:ldexp")
         lgamma = LateMethod("runnel.ops.library.special:lgamma")
         lgamma_ = LateMethod("runnel.ops.library.special:lgamma", updating)
@@ -1851,14 +1940,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         numel = LateMethod("runnel.tensor.library.asking:numel")
         pinverse = LateMethod("runnel.ops.library.matrices:pinv")
         positive = LateMethod("runnel.ops.library.numbers:positive")
+        put = LateMethod("runnel.ops.library.flat:put_flat")
+        put_ = LateMethod("runnel.ops.library.flat:put_flat", updating)
         quantile = LateMethod("runnel.ops.library.order:quantile")
         rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
         random_ = LateMethod("runnel.random.filling:random_of", updating)
         register_hook = LateMethod("runnel.tensor.library.hooks:register_hook")
         register_post_accumulate_grad_hook = LateMethod("runnel.tensor.library.hooks:register_post_hook")
+        renorm = LateMethod("runnel.ops.library.rescaling:renorm")
+        renorm_ = LateMethod("runnel.ops.library.rescaling:renorm", updating)
         repeat = LateMethod("runnel.ops.library.joining:tile", spread)
         repeat_interleave = LateMethod("runnel.ops.library.joining:repeat")
         reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as")
+        resolve_conj = LateMethod("runnel.ops.library.numbers:resolved", another)
+        resolve_neg = LateMethod("runnel.ops.library.numbers:resolved", another)
         retain_grad = LateMethod("runnel.tensor.library.hooks:retain_grad")
         rot90 = LateMethod("runnel.ops.library.joining:rot90")
         scatter = LateMethod("runnel.ops.library.scattering:scatter")
@@ -1880,7 +1975,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
         std = LateMethod("runnel.tensor.library.moments:std")
         stride = LateMethod("runnel.tensor.library.asking:stride")
+        sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size")
         t = LateMethod("runnel.tensor.library.asking:t")
+        take_along_dim = LateMethod("runnel.ops.library.along:take_along_dim")
         tan = LateMethod("runnel.ops.library.circular:tan")
         tan_ = LateMethod("runnel.ops.library.circular:tan", updating)
         tensor_split = LateMethod("runnel.ops.library.joining:tensor_split")

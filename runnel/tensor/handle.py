@@ -257,7 +257,7 @@ class Handle(ArrayMethods[T]):
         """Another handle of the same value, without a tape: gradients stop here."""
         raise NotImplementedError
 
-    def contiguous(self) -> T:
+    def contiguous(self, memory_format: Any = None) -> T:
         """The same values in dense row-major memory."""
         raise NotImplementedError
 

@@ -198,9 +198,10 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """The values converted to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
-    def to(self, target: Any = None, dtype: Any = None, *, device: Any = None) -> ResultT:
+    def to(self, target: Any = None, dtype: Any = None, *, device: Any = None, copy: bool = False) -> ResultT:
         """The values on another device, in another dtype, or both: ``x.to("interpreter")``, ``x.to("float64")``,
-        ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from.
+        ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from. With
+        ``copy`` the result is another tensor even where nothing changes.
 
         DeviceError for a device that does not exist; in a compiled function, which computes on one device, for another
         one."""
@@ -209,7 +210,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         if place is not None:
             moved = moved.on(place)
         result: ResultT = moved if kind is None else moved.astype(kind)
-        return result
+        return result.clone() if copy else result  # type: ignore[attr-defined]
 
     def to_device(self, device: Any, *, stream: Any = None) -> ResultT:
         """The values on another device (Array API). There are no streams."""

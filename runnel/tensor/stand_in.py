@@ -40,7 +40,7 @@ class StandIn(ArrayMethods[T]):
     def known(self) -> np.ndarray | None:
         return self.read().known()
 
-    def contiguous(self) -> T:
+    def contiguous(self, memory_format: Any = None) -> T:
         """The present value in dense row-major memory."""
         return self.read().contiguous()
 

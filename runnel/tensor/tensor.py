@@ -135,8 +135,8 @@ class Tensor(Handle["Tensor"]):
         """A tensor over ``storage``, for who knows all of it; ``offset`` and ``strides`` in elements."""
         return placed(value, storage, offset, strides)
 
-    def contiguous(self) -> Tensor:
-        """The same values in dense row-major memory."""
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """The same values in dense row-major memory, the one format there is."""
         if self.is_traced or self.strides == row_major(self.shape):
             return self
         flat: Tensor = ops.reshape(self, (-1,))

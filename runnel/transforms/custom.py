@@ -1,30 +1,83 @@
-"""``custom_vjp``: a function with a user-defined derivative."""
+"""``custom_vjp``: a function with a user-defined derivative, by its backward function."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
 from runnel.core.surface import offered
+from runnel.ops.arguments import as_shape
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
-from runnel.tensor.levels import highest
+from runnel.tensor.levels import Level, highest
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.custom_levels import at_level
 from runnel.transforms.gradients import zeros_for
 
 Forward = Callable[..., tuple[Any, Any]]
-Backward = Callable[[Any, Any], Sequence[Any]]
+Backward = Callable[..., Sequence[Any]]
+
+
+class CustomDerivative(FunctionLike):
+    """A function and its user-defined derivative. ``users_functions`` are the attributes with what users gave."""
+
+    users_functions: ClassVar[tuple[str, ...]] = ("fn",)
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, fn: Callable[..., Any], nondiff_argnums: int | Iterable[int] = ()) -> None:
+        self.fn = fn
+        self.nondiff_argnums = as_shape(type(self).__name__, nondiff_argnums)
+        self.__name__ = self.__qualname__ = type(fn).__name__  # partial functions have none
+        functools.update_wrapper(self, fn)  # type: ignore[arg-type]
+
+    def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments without names; defaults are filled in where there were some."""
+        if not kwargs:
+            self.are_static(args)
+            return args
+        bound = inspect.signature(self.__wrapped__).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise GradientError(
+                f"[{type(self).__name__}] {self.__name__} is called with the keyword-only arguments "
+                f"{', '.join(bound.kwargs)}; its derivative takes arguments by position."
+            )
+        return bound.args
+
+    def divided(self, args: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+        """The arguments that have no derivative, and the others."""
+        static: list[Any] = []
+        others: list[Any] = []
+        for x, is_static in zip(args, self.are_static(args), strict=True):
+            (static if is_static else others).append(x)
+        return static, others
+
+    def merged(self, args: tuple[Any, ...], others: Iterable[Any], static: Iterable[Any]) -> list[Any]:
+        """Something for each argument, from what there is for those with a derivative and for those without."""
+        sources = iter(others), iter(static)
+        return [next(sources[is_static]) for is_static in self.are_static(args)]
+
+    def are_static(self, args: tuple[Any, ...]) -> list[bool]:
+        """Whether each argument is one of those without a derivative."""
+        count = len(args)
+        if not all(-count <= n < count for n in self.nondiff_argnums):
+            raise GradientError(
+                f"[{type(self).__name__}] nondiff_argnums {self.nondiff_argnums} of {self.__name__} name an argument "
+                f"that a call with {count} does not have."
+            )
+        numbers = {n % count for n in self.nondiff_argnums}
+        return [n in numbers for n in range(count)]
 
 
 @offered("rn")
-class custom_vjp(FunctionLike):
+class custom_vjp(CustomDerivative):
     """Decorator: ``fn`` computes; where a gradient is needed, the pair given to :meth:`defvjp` takes over::
 
         @custom_vjp
@@ -34,31 +87,36 @@ class custom_vjp(FunctionLike):
 
     ``forward(*args)`` gives the result and whatever ``backward(saved, g)`` needs to turn the result's cotangent into a
     tuple of cotangents, one for each argument (None for those without). Derivatives of higher order differentiate both.
+
+    The arguments numbered ``nondiff_argnums`` (functions, say) have no derivative: ``forward`` is given all arguments
+    where they are, ``backward(*those, saved, g)`` gets them in front and gives cotangents of the others alone.
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
+    users_functions = ("fn", "_forward", "_backward")
+
+    def __init__(self, fn: Callable[..., Any], nondiff_argnums: int | Iterable[int] = ()) -> None:
+        super().__init__(fn, nondiff_argnums)
         self._forward: Forward | None = None
         self._backward: Backward | None = None
-        functools.update_wrapper(self, fn)
 
     def defvjp(self, forward: Forward, backward: Backward) -> None:
         """Give the derivative."""
         self._forward, self._backward = forward, backward
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = self.positional(args, kwargs)
         flat_args, _ = pytree.flatten(args)
         inputs = tuple(x.read() for x in flat_args if isinstance(x, ArrayMethods))
-        level = highest(self.fn.__name__, inputs)
+        level = highest(self.__name__, inputs)
         if not (RECORDING.get() and any(x.requires_grad for x in inputs)):
-            return self.fn(*args) if level is None else at_level(self, level, args)
+            return self.fn(*args) if level is None else self.at_level(level, args)
         self.require_derivative()
         trace = tracing.ACTIVE.trace
         if trace is not None:
-            trace.custom_derivative = self.fn.__name__
+            trace.custom_derivative = self.__name__
         result, residuals = self.forward(args)
         if level is not None:
-            result = at_level(self, level, args)  # its components have their own derivatives
+            result = self.at_level(level, args)  # its components have their own derivatives
         saved = _each_tensor(residuals, lambda x: x.handle())  # as it is now, whatever is written to it later
         leaves, structure = pytree.flatten(result)
         outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]
@@ -67,6 +125,10 @@ class custom_vjp(FunctionLike):
                 out.requires_grad = True
                 out._record = Record(None, inputs, {}, _Rule(self, args, saved, outputs, structure, place))
         return pytree.unflatten(structure, outputs)
+
+    def at_level(self, level: Level, args: tuple[Any, ...]) -> Any:
+        """The results on ``level``, the highest of the arguments', without a tape of their handles."""
+        return at_level(self, level, args)
 
     def derived(self, forward: Forward, backward: Backward) -> custom_vjp:
         """A function of the same name with another derivative, which computes as ``forward`` does."""
@@ -77,7 +139,7 @@ class custom_vjp(FunctionLike):
     def require_derivative(self) -> None:
         """GradientError unless :meth:`defvjp` was called."""
         if self._forward is None or self._backward is None:
-            raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative yet; give it one with defvjp().")
+            raise GradientError(f"[custom_vjp] {self.__name__} has no derivative yet; give it one with defvjp().")
 
     def forward(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
         """The result, and what backward needs."""
@@ -88,15 +150,16 @@ class custom_vjp(FunctionLike):
     def pull(self, args: tuple[Any, ...], saved: Any, g: Any) -> list[Any]:
         """The cotangents of the tensors in ``args``, in their order."""
         if self._backward is None:
-            raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative.")
-        cotangents = self._backward(saved, g)
-        if not isinstance(cotangents, tuple | list) or len(cotangents) != len(args):
+            raise GradientError(f"[custom_vjp] {self.__name__} has no derivative.")
+        static, others = self.divided(args)
+        cotangents = self._backward(*static, saved, g)
+        if not isinstance(cotangents, tuple | list) or len(cotangents) != len(others):
             raise GradientError(
-                f"[custom_vjp] the backward function of {self.fn.__name__} must return {len(args)} cotangents, one for "
-                "each argument (None for those without)."
+                f"[custom_vjp] the backward function of {self.__name__} must return {len(others)} cotangents, one "
+                "for each argument (None for those without)."
             )
         answer: list[Any] = []
-        for arg, cotangent in zip(args, cotangents, strict=True):
+        for arg, cotangent in zip(args, self.merged(args, cotangents, [None] * len(static)), strict=True):
             leaves, structure = pytree.flatten(arg)
             if cotangent is None:
                 theirs: list[Any] = [None] * len(leaves)
@@ -104,7 +167,7 @@ class custom_vjp(FunctionLike):
                 theirs, shape = pytree.flatten(cotangent)
                 if shape != structure:
                     raise GradientError(
-                        f"[custom_vjp] a cotangent returned by the backward function of {self.fn.__name__} has another "
+                        f"[custom_vjp] a cotangent returned by the backward function of {self.__name__} has another "
                         "structure than its argument."
                     )
             answer += [c for x, c in zip(leaves, theirs, strict=True) if isinstance(x, ArrayMethods)]

@@ -38,11 +38,12 @@ def at_level(function: Custom, level: Any, args: tuple[Any, ...]) -> Any:
     return _forward(function, level, args) if isinstance(level, Forward) else _Batch(function, level, args).run()
 
 
-def _tensors(tree: Any) -> list[Tensor]:
+def tensors_in(tree: Any) -> list[Tensor]:
+    """The tensors and the values of Variables in a tree."""
     return [x.read() for x in pytree.flatten(tree)[0] if isinstance(x, ArrayMethods)]
 
 
-def _replaced(tree: Any, tensors: Sequence[Any]) -> Any:
+def with_tensors(tree: Any, tensors: Sequence[Any]) -> Any:
     """``tree`` with other tensors in the places of its own."""
     leaves, structure = pytree.flatten(tree)
     rest = iter(tensors)
@@ -53,69 +54,83 @@ def _needs_tape(tensors: Sequence[Tensor]) -> bool:
     return RECORDING.get() and any(y.requires_grad for x in tensors for y in (x, *every_component(x)))
 
 
-def _needs_derivative(tensors: Sequence[Tensor]) -> bool:
-    """Whether levels or tapes further out may ask for the derivative by ``tensors``."""
-    return any(x._level is not None or (x.requires_grad and RECORDING.get()) for x in tensors)
-
-
 def _forward(function: Custom, level: Forward, args: tuple[Any, ...]) -> Any:
-    inputs = _tensors(args)
+    inputs = tensors_in(args)
     pairs = [level.split(x) for x in inputs]
     primals, tangents = [x for x, _ in pairs], [t for _, t in pairs]
-    arguments = _replaced(args, primals)
+    arguments = with_tensors(args, primals)
     if all(t is None for t in tangents):
         result = function(*arguments)
-        return _replaced(result, [level.lifted(x) for x in _tensors(result)])
+        return with_tensors(result, [level.lifted(x) for x in tensors_in(result)])
     result, saved = function.forward(arguments)
     if _needs_tape(primals):
         result = function(*arguments)
-    outs = _tensors(result)
+    outs = tensors_in(result)
 
     def pull(seeds: list[Tensor]) -> list[Any]:
-        return function.pull(arguments, saved, _replaced(result, seeds))
+        return function.pull(arguments, saved, with_tensors(result, seeds))
 
     out_tangents = Transpose(pull, outs, primals).tangents(tangents)
-    return _replaced(result, [level.dual(x, t) for x, t in zip(outs, out_tangents, strict=True)])
+    return with_tensors(result, [level.dual(x, t) for x, t in zip(outs, out_tangents, strict=True)])
 
 
-class _Batch:
-    """The call for all elements of a batch, as a function of the components of its arguments."""
+class Batch:
+    """A call for all elements of a batch, as a function of the components of its arguments."""
 
-    def __init__(self, function: Custom, level: Batching, args: tuple[Any, ...]) -> None:
-        self.function = function
+    def __init__(self, level: Batching, args: tuple[Any, ...]) -> None:
         self.level = level
         self.args = args
-        self.inputs = _tensors(args)
-        self.pairs = [level.split(x) for x in self.inputs]
+        self.pairs = [level.split(x) for x in tensors_in(args)]
+        self.components = [x for x, _ in self.pairs]
         self.result: Any = None
+
+    def needs_derivative(self) -> bool:
+        """Whether levels or tapes further out may ask for the derivative."""
+        return any(x._level is not None or (x.requires_grad and RECORDING.get()) for x in self.components)
+
+    def wrapped(self, level: Batching, components: Sequence[Tensor]) -> tuple[Any, ...]:
+        """The arguments with these components."""
+        pairs = zip(components, self.pairs, strict=True)
+        lifted = [level.stack(x) if each else level.lifted(x) for x, (_, each) in pairs]
+        wrapped: tuple[Any, ...] = with_tensors(self.args, lifted)
+        return wrapped
+
+    def open_level(self) -> Batching:
+        """The level, or one like it where it has ended."""
+        return self.level if self.level.is_open else Batching(self.level.size)
+
+    def stacked(self, components: Sequence[Tensor]) -> Any:
+        """The result with these values of all elements."""
+        return with_tensors(self.result, [self.level.stack(x) for x in components])
+
+
+class _Batch(Batch):
+    """That of a ``custom_vjp`` function."""
+
+    def __init__(self, function: Custom, level: Batching, args: tuple[Any, ...]) -> None:
+        super().__init__(level, args)
+        self.function = function
         self.residuals: Any = None
 
     def run(self) -> Any:
-        if not _needs_derivative([x for x, _ in self.pairs]):
+        if not self.needs_derivative():
             return self.function.fn(*self.args)
-        components = self.function.derived(self._forward, self._backward)(*(x for x, _ in self.pairs))
-        return _replaced(self.result, [self.level.stack(x) for x in components])
-
-    def _wrapped(self, level: Batching, components: Sequence[Tensor]) -> tuple[Any, ...]:
-        pairs = zip(components, self.pairs, strict=True)
-        lifted = [level.stack(x) if each else level.lifted(x) for x, (_, each) in pairs]
-        wrapped: tuple[Any, ...] = _replaced(self.args, lifted)
-        return wrapped
+        return self.stacked(self.function.derived(self._forward, self._backward)(*self.components))
 
     def _forward(self, *components: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         with self.level:
-            self.result, self.residuals = self.function.forward(self._wrapped(self.level, components))
-            outs = [self.level.all_elements(x) for x in _tensors(self.result)]
-            return outs, [*components, *(self.level.all_elements(x) for x in _tensors(self.residuals))]
+            self.result, self.residuals = self.function.forward(self.wrapped(self.level, components))
+            outs = [self.level.all_elements(x) for x in tensors_in(self.result)]
+            return outs, [*components, *(self.level.all_elements(x) for x in tensors_in(self.residuals))]
 
     def _backward(self, saved: list[Tensor], gs: Sequence[Tensor]) -> list[Any]:
         """Cotangents of the components: of those that all elements share, the sum of the elements'."""
-        count = len(self.inputs)
-        level = self.level if self.level.is_open else Batching(self.level.size)
+        count = len(self.components)
+        level = self.open_level()
         with level:
-            residuals = _replaced(self.residuals, [level.stack(x) for x in saved[count:]])
-            args = self._wrapped(level, saved[:count])
-            cotangents = self.function.pull(args, residuals, _replaced(self.result, [level.stack(g) for g in gs]))
+            residuals = with_tensors(self.residuals, [level.stack(x) for x in saved[count:]])
+            args = self.wrapped(level, saved[:count])
+            cotangents = self.function.pull(args, residuals, with_tensors(self.result, [level.stack(g) for g in gs]))
             answer: list[Any] = []
             for g, (_, each) in zip(cotangents, self.pairs, strict=True):
                 every = None if g is None else level.all_elements(asarray(g))

@@ -17,6 +17,7 @@ P = RNG.uniform(0.1, 0.9, (3, 5))
 S = RNG.normal(size=(5, 5))
 V = RNG.normal(size=6)
 LONG = RNG.normal(size=(2, 150))
+LOWER = np.tril(np.random.default_rng(10).uniform(0.5, 1.5, (5, 5)))
 
 
 def index(*values: Any) -> rn.Tensor:
@@ -86,5 +87,13 @@ LIBRARY_FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "einsum_diagonal": (lambda x: rn.einsum("ii->i", x), (S,)), "inner": (rn.inner, (X, Y)), "dot": (rn.dot, (X, S)),
     "multi_dot": (lambda *xs: rn.linalg.multi_dot(xs), (X, S, V[:5])), "addmm": (rn.addmm, (X, X[:, :4], S[:4])),
     "cross": (rn.cross, (X[:, :3], Y[:, :3])), "nanmean": (lambda x: rn.nanmean(x, 0), (X,)), "cov": (rn.cov, (X,)),
+    "renorm": (lambda x: rn.renorm(x, 2, 0, 2.5), (X,)),
+    "fill_diagonal": (lambda x: rn.fill_diagonal(x, 3.0), (X,)),
+    "diagonal_scatter": (lambda x, y: rn.diagonal_scatter(x, y, 1), (X, Y[:, 0])),
+    "take_along_dim": (lambda x: rn.take_along_dim(x, index([2], [0], [4]), 1), (X,)),
+    "put_flat": (lambda x, y: x.put(index(3, 7, 3), y, accumulate=True), (X, V[:3])),
+    "cholesky_solve": (lambda b: rn.cholesky_solve(b, rn.asarray(LOWER)), (S[:, :2],)),
+    "cholesky_inverse": (rn.cholesky_inverse, (LOWER,)), "frexp": (lambda x: rn.frexp(x).mantissa, (X,)),
+    "det": (rn.det, (S,)), "sum_to_size": (lambda x: x.sum_to_size(3, 1), (X,)),
     "corrcoef": (rn.corrcoef, (X,)), "cdist": (rn.cdist, (X, Y)), "dist": (rn.dist, (X, Y)),
 }  # fmt: skip

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel import ops
 from runnel.backends.context import default_device
 from runnel.compat.functions.creation import finished, sizes
 from runnel.core.dtypes import float32, int64
 from runnel.core.surface import offered
 from runnel.data.sampling import permutation
 from runnel.ops.arguments import Array
+from runnel.random import continuous, like
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
-from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import Generator, default_on, manual_seed as seed_all
 from runnel.tensor.tensor import Tensor
 
@@ -100,7 +99,7 @@ def rand_like(
     input: Array, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
 ) -> Tensor:
     """Uniform numbers in [0, 1) in the shape of ``input``."""
-    return rand(input.shape, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return finished(like.rand_like(input, dtype=dtype, device=device), None, None, requires_grad)
 
 
 @offered("torch")
@@ -108,14 +107,13 @@ def randn_like(
     input: Array, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 in the shape of ``input``."""
-    return randn(input.shape, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad)
+    return finished(like.randn_like(input, dtype=dtype, device=device), None, None, requires_grad)
 
 
 @offered("torch")
 def randint_like(input: Array, low: int, high: int | None = None, *, dtype: Any = None, **ignored: Any) -> Tensor:
     """Integers in [low, high), or below the one number that is given, in the shape and dtype of ``input``."""
-    bounds = (0, low) if high is None else (low, high)
-    return randint(*bounds, input.shape, dtype=dtype or input.dtype)
+    return like.randint_like(input, low, high, dtype=dtype)
 
 
 @offered("torch")
@@ -123,41 +121,8 @@ def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
 ) -> Tensor:
     """Normal numbers of the given means and deviations: numbers with a ``size``, or tensors."""
-    if size is not None:
-        drawn = random.randn(sizes((size,)), generator=generator)
-    else:
-        like = [x for x in (mean, std) if isinstance(x, ArrayMethods)]
-        drawn = random.randn(sum(like[1:], like[0]).shape if like else (), generator=generator)
-    moved: Any = ops.add(ops.multiply(drawn, std), mean)
-    return finished(moved.detach(), options.get("dtype"), options.get("device"), options.get("requires_grad", False))
-
-
-@offered("torch")
-def bernoulli(input: Array, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability of each element, else 0, in the dtype of ``input``."""
-    drawn = random.rand(input.shape, generator=generator)
-    answer: Tensor = ops.cast(ops.less(drawn, input.detach()), input.dtype)
-    return answer
-
-
-@offered("torch")
-def multinomial(
-    input: Array, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
-) -> Tensor:
-    """``num_samples`` positions along the last axis of a vector or matrix of weights, each with a probability in
-    proportion to its weight; without ``replacement``, unequal ones."""
-    weights: Any = input.detach()
-    shares = weights / weights.sum(-1, keepdims=True)
-    if replacement:
-        drawn = random.rand((*weights.shape[:-1], num_samples, 1), generator=generator)
-        ends = ops.expand_dims(shares, -2).cumsum(-1)
-        chosen = ops.sum(ops.cast(ops.greater_equal(drawn, ends), int64), -1)
-        return ops.minimum(chosen, weights.shape[-1] - 1)
-    race = -ops.log(1 - random.rand(weights.shape, generator=generator))
-    times = ops.where(ops.greater(shares, 0), race / ops.where(ops.greater(shares, 0), shares, 1), float("inf"))
-    order = ops.argsort(times, -1)
-    chosen_first: Tensor = order[..., :num_samples]
-    return chosen_first
+    drawn = continuous.normal(mean, std, None if size is None else sizes((size,)), generator=generator)
+    return finished(drawn.detach(), options.get("dtype"), options.get("device"), options.get("requires_grad", False))
 
 
 @offered("torch", "torch.random")

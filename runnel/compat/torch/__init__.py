@@ -38,10 +38,8 @@ if TYPE_CHECKING:
         zeros_like,
     )
     from runnel.compat.functions.drawing import (
-        bernoulli,
         initial_seed,
         manual_seed,
-        multinomial,
         normal,
         rand,
         rand_like,
@@ -92,6 +90,8 @@ if TYPE_CHECKING:
         testing,
         utils,
     )
+    from runnel.ops.library.flat import put_flat as put
+    from runnel.ops.library.scattering import segment_reduce
     from runnel.ops.updates import (
         add_scaled as add,
         divide_rounded as div,
@@ -119,7 +119,6 @@ __all__ = [
     "autocast",
     "autograd",
     "backends",
-    "bernoulli",
     "channels_last",
     "clone",
     "compile",
@@ -153,7 +152,6 @@ __all__ = [
     "max",
     "meshgrid",
     "min",
-    "multinomial",
     "nn",
     "nonzero",
     "norm",
@@ -162,6 +160,7 @@ __all__ = [
     "ones_like",
     "optim",
     "preserve_format",
+    "put",
     "rand",
     "rand_like",
     "randint",
@@ -172,6 +171,7 @@ __all__ = [
     "randperm",
     "save",
     "scalar_tensor",
+    "segment_reduce",
     "set_default_dtype",
     "set_float32_matmul_precision",
     "sort",
@@ -211,7 +211,6 @@ _LATE = {
     "autocast": "runnel.compat.functions.running:autocast",
     "autograd": "runnel.compat.torch:autograd",
     "backends": "runnel.compat.torch:backends",
-    "bernoulli": "runnel.compat.functions.drawing:bernoulli",
     "channels_last": "runnel.compat.functions.kinds:channels_last",
     "clone": "runnel.compat.functions.choosing:clone",
     "compile": "runnel.compat.functions.running:compile_",
@@ -245,7 +244,6 @@ _LATE = {
     "max": "runnel.tensor.library.extremes:max",
     "meshgrid": "runnel.compat.functions.choosing:meshgrid",
     "min": "runnel.tensor.library.extremes:min",
-    "multinomial": "runnel.compat.functions.drawing:multinomial",
     "nn": "runnel.compat.torch:nn",
     "nonzero": "runnel.tensor.library.likeness:nonzero",
     "norm": "runnel.tensor.library.moments:norm",
@@ -254,6 +252,7 @@ _LATE = {
     "ones_like": "runnel.compat.functions.creation:ones_like",
     "optim": "runnel.compat.torch:optim",
     "preserve_format": "runnel.compat.functions.kinds:preserve_format",
+    "put": "runnel.ops.library.flat:put_flat",
     "rand": "runnel.compat.functions.drawing:rand",
     "rand_like": "runnel.compat.functions.drawing:rand_like",
     "randint": "runnel.compat.functions.drawing:randint",
@@ -264,6 +263,7 @@ _LATE = {
     "randperm": "runnel.compat.functions.drawing:randperm",
     "save": "runnel.compat.functions.choosing:save",
     "scalar_tensor": "runnel.compat.functions.creation:scalar_tensor",
+    "segment_reduce": "runnel.ops.library.scattering:segment_reduce",
     "set_default_dtype": "runnel.compat.functions.creation:set_default_dtype",
     "set_float32_matmul_precision": "runnel.compat.functions.running:set_float32_matmul_precision",
     "sort": "runnel.tensor.library.extremes:sort",

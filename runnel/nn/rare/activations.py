@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
@@ -87,9 +89,9 @@ def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bo
 
 
 @offered("functional")
-def softmin(x: Array, dim: int = -1) -> Tensor:
-    """softmax(-x) along ``dim``."""
-    result: Tensor = ops.softmax(-x, dim)
+def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
+    """softmax(-x) along ``dim``; computed in ``dtype`` if there is one."""
+    result: Tensor = ops.softmax(-x, dim, dtype)
     return result
 
 

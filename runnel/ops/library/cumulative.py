@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from runnel.core.dtypes import as_dtype, int64
+from runnel.core.dtypes import as_dtype, float32, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, normalize_axis
@@ -191,6 +191,8 @@ def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, app
 
 def _trapezoids(y: Array, x: Array | None, dx: Any, axis: int) -> Array:
     place = normalize_axis("trapezoid", axis, y.ndim)
+    if not y.dtype.is_inexact:
+        y = cast(y, float32)
     m = max(y.shape[place] - 1, 0)
     pair = add(narrow(y, place, y.shape[place] - m, m), narrow(y, place, 0, m))
     if x is None:

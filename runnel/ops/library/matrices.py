@@ -74,10 +74,41 @@ def _det_abstract_eval(a: ShapedArray) -> ShapedArray:
     return aval(a.shape[:-2], a.dtype)
 
 
+cofactors_p = Op("cofactors", "a", "det(a)·(a⁻¹)ᵀ, which singular matrices have, too.", is_late=True)
+
+
+def _cofactors(a: Any) -> Any:
+    """By singular values, of which each has the product of the others for its cofactor: with a = u·s·vᴴ, it is
+    det(u)·det(vᴴ) times conj(u)·(those products)·conj(vᴴ). In double precision, since the factors may cancel."""
+    u, s, vh = np.linalg.svd(a.astype(np.result_type(a.dtype, np.float64)))
+    n = a.shape[-1]
+    others = np.broadcast_to(s[..., None, :], (*s.shape, n)).copy()
+    others[..., np.arange(n), np.arange(n)] = 1
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    products = phase[..., None] * np.prod(others, axis=-1)
+    return np.asarray((np.conj(u) * products[..., None, :]) @ np.conj(vh), a.dtype)
+
+
+host_op(cofactors_p, _cofactors, lambda m, n, k: 20 * n**3)
+
+
+@abstract_eval.rule(cofactors_p)
+def _cofactors_abstract_eval(a: ShapedArray) -> ShapedArray:
+    require_matrices("det", a, square=True)
+    return a
+
+
+@vjp.rule(cofactors_p)
+def _cofactors_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
+    """Of c = det(a)·a⁻ᵀ: (Σ g·c - c·gᵀ)·a⁻ᵀ, where a has an inverse."""
+    inverse, g = transposed(inv(a)), conj(g)
+    along = expand_dims(sum(multiply(g, out), (-2, -1)), (-2, -1))
+    return (conj(subtract(multiply(along, inverse), matmul(matmul(out, transposed(g)), inverse))),)
+
+
 @vjp.rule(det_p)
 def _det_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
-    scale = expand_dims(multiply(g, conj(out)), (-2, -1))
-    return (multiply(scale, adjoint(inv(a))),)
+    return (multiply(expand_dims(g, (-2, -1)), conj(apply(cofactors_p, a))),)
 
 
 class Slogdet(NamedTuple):
@@ -116,7 +147,7 @@ def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Arra
 
 @offered("linalg", "rn", "Tensor")
 def det(x: Array) -> Array:
-    """The determinants. The gradient needs matrices that are not singular (else LinAlgError)."""
+    """The determinants. Derivatives of second order need matrices that are not singular (else LinAlgError)."""
     return apply(det_p, x)
 
 
@@ -161,6 +192,21 @@ def cholesky(x: Array, upper: bool = False) -> Array:
     with ``upper`` Lᴴ. LinAlgError where ``x`` is not positive definite."""
     lower = apply(cholesky_p, x)
     return adjoint(lower) if upper else lower
+
+
+@offered("rn", "Tensor")
+def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
+    """x with a·x = ``b`` for the matrices a = l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
+    lower = adjoint(factor) if upper else factor
+    inside = solve_triangular(lower, b, upper=False)
+    return solve_triangular(adjoint(lower), inside, upper=True)
+
+
+@offered("rn", "Tensor")
+def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
+    """The inverses of the matrices l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
+    n, _ = require_matrices("cholesky_inverse", factor, square=True)
+    return cholesky_solve(_identity(factor, n), factor, upper)
 
 
 @offered("linalg")

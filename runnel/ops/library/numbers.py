@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runnel.core.dtypes import DType, float32, float64
+from runnel.core.dtypes import DType, bool_, float32, float64
 from runnel.core.library.dtype_info import finfo
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
@@ -26,7 +26,9 @@ from runnel.ops.arithmetic import (
 )
 from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal
 from runnel.ops.conversion import cast
+from runnel.ops.creation_like import full_like
 from runnel.ops.logic import logical_and, logical_or, logical_xor, where
+from runnel.ops.parts import conj, imag
 from runnel.ops.promotion import meet
 from runnel.ops.reductions import all
 from runnel.ops.statistics import clip
@@ -262,3 +264,24 @@ def allclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equ
 def array_equal(x: Array, y: Array) -> bool:
     """Whether shapes and all elements are equal, as a Python bool."""
     return x.shape == y.shape and bool(all(equal(x, y)))
+
+
+# --- complex numbers of real arrays -------------------------------------------------------------------------------
+
+
+@offered("rn", "Tensor")
+def isreal(x: Array) -> Array:
+    """Whether each element has the imaginary part 0; NaN has, too."""
+    return equal(imag(x), 0) if x.dtype.is_complex else full_like(x, True, dtype=bool_)
+
+
+@offered("rn", "Tensor", views=True)
+def conj_physical(x: Array) -> Array:
+    """The complex conjugate."""
+    return conj(x)
+
+
+@offered("rn: resolve_conj resolve_neg", "Tensor: resolve_conj resolve_neg", views=True)
+def resolved(x: Array) -> Array:
+    """``x`` itself: conjugates and negatives are computed when they are asked for."""
+    return x

@@ -6,6 +6,8 @@ import math
 import operator
 from typing import Any, Final
 
+import numpy as np
+
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
@@ -293,3 +295,40 @@ def segment_max(data: Array, segment_ids: Array, num_segments: int | None = None
 def segment_min(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """As :func:`segment_sum`, the smallest elements; 0 for none. Equal smallest elements share the gradient."""
     return _segments("segment_min", "amin", data, segment_ids, num_segments)
+
+
+@offered("torch")
+def segment_reduce(
+    data: Array,
+    reduce: str,
+    *,
+    lengths: Array | None = None,
+    indices: Array | None = None,
+    offsets: Array | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Array:
+    """The ``reduce`` ("sum", "mean", "max", "min", "prod") of each run of rows of ``data``: of these ``lengths``,
+    or between neighbouring ``offsets``. ``initial`` counts as an element more; without it, the result of no
+    rows is 0, NaN, -∞, ∞ or 1. ``axis`` is 0, and there are no ``indices``."""
+    names = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}
+    if reduce not in names:
+        raise ValueError(f"[segment_reduce] reduce is one of {', '.join(names)}; received {reduce!r}.")
+    if axis != 0 or indices is not None or (lengths is None) == (offsets is None):
+        raise ValueError("[segment_reduce] takes either lengths or offsets, vectors for the runs along axis 0.")
+    sizes = known("segment_reduce", lengths) if offsets is None else np.diff(known("segment_reduce", offsets))
+    if sizes.ndim != 1 or sizes.sum() != data.shape[0] or sizes.min(initial=0) < 0:
+        raise ShapeError(f"[segment_reduce] lengths {sizes.tolist()} do not add up to the {data.shape[0]} rows.")
+    rows = len(sizes)
+    ids = data.lift(np.repeat(np.arange(rows), sizes), int64)
+    values = data
+    if initial is not None and reduce != "mean":
+        values = concat([full_like(data, initial, (rows, *data.shape[1:])), data], 0)
+        ids = concat([iota(data, (rows,), 0), ids], 0)
+    reduced = combined(names[reduce], values, ids, rows)
+    if initial is not None and reduce != "mean":
+        return reduced
+    nothing = {"sum": 0.0, "mean": math.nan, "max": -math.inf, "min": math.inf, "prod": 1.0}[reduce]
+    is_empty = data.lift((sizes == 0).reshape(rows, *(1,) * (data.ndim - 1)), bool_)
+    return where(is_empty, nothing if initial is None else initial, reduced)

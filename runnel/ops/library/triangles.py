@@ -79,7 +79,7 @@ def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> A
     at = np.clip(np.arange(n) - max(-k, 0), 0, count - 1)
     spread = expand_dims(take(x, x.lift(at, int64), -1), -1)
     on_diagonal = equal(iota(x, (1, n), 1), add(iota(x, (n, 1), 0), k))
-    return moveaxis(where(on_diagonal, spread, 0), (-2, -1), (axis1, axis2))
+    return moveaxis(where(on_diagonal, spread, False), (-2, -1), (axis1, axis2))
 
 
 @offered("rn", "Tensor")

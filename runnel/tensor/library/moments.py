@@ -7,6 +7,7 @@ from typing import Any
 from runnel.core.surface import offered
 from runnel.ops import precision
 from runnel.ops.arguments import Array, Axis
+from runnel.ops.library.matrices import matrix_norm
 
 
 @offered("Tensor", "torch")
@@ -48,10 +49,13 @@ def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float
     """The axes and the correction; PyTorch's older form has a bool, ``unbiased``, in the place of either."""
     if isinstance(axis, bool):
         axis, unbiased = None, axis
-    return axis, float(correction if unbiased is None else unbiased)
+    return axis, float((1 if correction is None else correction) if unbiased is None else unbiased)
 
 
 @offered("Tensor", "torch")
 def norm(x: Array, p: Any = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
-    """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2. Derivative 0 at 0."""
+    """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2. Derivative 0 at 0.
+    With "nuc", the sum of the singular values of matrices, in the two axes ``axis`` or all."""
+    if p == "nuc":
+        return matrix_norm(x if dtype is None else x.astype(dtype), p, (0, 1) if axis is None else axis, keepdims)
     return precision.norm(x if dtype is None else x.astype(dtype), 2 if p in ("fro", None) else p, axis, keepdims)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
+import runnel.compat.torch as torch
 from runnel import nn, optim
 from runnel.core import tables
 from runnel.core.errors import (
@@ -77,7 +78,7 @@ def missing_rule() -> None:
     tables.decompose[Op.registry["exp"]]
 
 
-MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Exception], ...], str]] = {
     # shapes
     "matmul": (lambda: X @ X, ShapeError, r"\[matmul\].*\(3, 4\).*\(3, 4\)"),
     "linear": (lambda: LAYER(X[:, :3]), ShapeError, r"\[linear\].*\(3, 3\).*\(2, 4\).*size in"),
@@ -152,6 +153,37 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "drop function": (lambda: rn.dropout(X, 1.5), ValueError, r"\[dropout\].*probability.*1\.5"),
     "a layer that is none": (lambda: nn.Sequential(nn.ReLU(), 3), TypeError, r"\[Sequential\].*[Mm]odule.*int"),
     "a device": (lambda: X.to("tpu"), DeviceError, r"'tpu'.*cpu"),
+    "a GPU": (lambda: X.to("cuda"), DeviceError, r"\[device\].*'cuda'.*Programs run on CPUs.*is_available"),
+    "a module on a GPU": (lambda: nn.Linear(2, 2).cuda(), DeviceError, r"\[device\].*'cuda'.*Programs run on CPUs"),
+    "CUDA's names": (
+        lambda: torch.cuda.Event(), AttributeError, r"\[runnel.compat.torch.cuda\].*'Event'.*is_available\(\) is False",
+    ),
+    "numpy of a leaf's result, flattened wrongly": (
+        lambda: X.view(5, 3), ShapeError, r"\[\w+\].*\(3, 4\).*\(5, 3\)",
+    ),
+    "a stack of unlike shapes": (lambda: rn.stack([X, X[:2]]), ShapeError, r"\[stack\].*\(3, 4\).*\(2, 4\)"),
+    "ragged rows": (lambda: rn.tensor([[1, 2], [3]]), (ValueError, TypeError), r"\[\w+\]"),
+    "a permutation that is none": (lambda: X.permute(0, 0), AxisError, r"\[permute\w*\]"),
+    "an axis to squeeze": (lambda: rn.squeeze(X, 0), ShapeError, r"\[squeeze\] axis 0.*\(3, 4\).*size 1"),
+    "a chunk of nothing": (lambda: X.chunk(0), ValueError, r"\[chunk\]"),
+    "too many largest": (lambda: rn.topk(X, 9), (ValueError, ShapeError), r"\[topk\].*9"),
+    "a word for a reduction": (
+        lambda: nn.functional.mse_loss(X, X, reduction="avg"), ValueError, r"\[mse_loss\].*'avg'",
+    ),
+    "unlike sizes of a loss": (lambda: nn.functional.mse_loss(X, X[:2]), ShapeError, r"\[\w+\].*\(3, 4\).*\(2, 4\)"),
+    "channels of an image": (
+        lambda: nn.Conv2d(3, 4, 3)(rn.ones((1, 1, 8, 8))), ShapeError,
+        r"\[conv\w*\] an input of 1 channels.*takes 3 channels",
+    ),
+    "a kernel larger than its image": (
+        lambda: nn.Conv2d(1, 4, 9)(rn.ones((1, 1, 8, 8))), ShapeError, r"\[conv\w*\]",
+    ),
+    "heads that do not divide": (lambda: nn.MultiheadAttention(10, 3), ValueError, r"\[MultiheadAttention\].*10.*3"),
+    "features of a batch norm": (
+        lambda: nn.BatchNorm1d(5)(X), ShapeError, r"\[\w+\].*(5.*\(3, 4\)|\(3, 4\).*5)",
+    ),
+    "an unknown keyword": (lambda: rn.sum(X, dimension=1), TypeError, r"\[sum\] takes no argument 'dimension'.*axis"),
+    "an einsum of unlike sizes": (lambda: rn.einsum("ij,jk->ik", X, X), ShapeError, r"\[einsum\].*j"),
     "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'decompose'.*register"),
 }  # fmt: skip
 

@@ -69,7 +69,7 @@ def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
         yield "name", thing.name
     elif isinstance(thing, Pipeline):  # its hash is another in each process
         yield "passes", thing.passes
-    elif isinstance(thing, (type, types.FunctionType, types.BuiltinFunctionType, rn.custom_vjp)):
+    elif isinstance(thing, (type, types.FunctionType, types.BuiltinFunctionType, rn.custom_vjp, rn.custom_jvp)):
         yield "name", f"{thing.__module__}.{thing.__qualname__}"
     elif isinstance(thing, BaseException):
         yield from (("arguments", thing.args), ("attributes", vars(thing)))

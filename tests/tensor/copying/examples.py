@@ -137,6 +137,12 @@ def doubled(x: Any) -> Any:
     return x * 2.0
 
 
+@rn.custom_jvp
+def halved(x: Any) -> Any:
+    """Half of x, with a tangent of its own."""
+    return x * 0.5
+
+
 def _tied() -> nn.Module:
     encoder = nn.Linear(4, 4)
     return nn.ModuleDict({"encoder": encoder, "decoder": nn.Sequential(encoder, nn.Tanh())})
@@ -209,6 +215,8 @@ EXAMPLES: dict[type, Example] = {
     rn.inference_mode: Example(rn.inference_mode),
     rn.set_grad_enabled: Example(lambda: rn.set_grad_enabled(True)),
     rn.custom_vjp: Example(lambda: doubled, (ROWS,)),
+    rn.custom_jvp: Example(lambda: halved, (ROWS,)),
+    rn.tree_util.PyTreeDef: Example(lambda: rn.tree.structure({"a": (1, None)})),
     Compiled: Example(lambda: tripled, (ROWS,)),
     BoundCompiled: Example(lambda: rn.compile(nn.Linear(4, 2)), (ROWS,)),
     DType: Example(lambda: rn.bfloat16),

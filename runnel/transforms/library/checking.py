@@ -1,0 +1,89 @@
+"""``gradcheck``: gradients beside differences of the function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.core.errors import GradientError
+from runnel.core.surface import offered
+from runnel.tensor.creation import asarray
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.library.gradients_of import grad
+
+
+@offered("autograd")
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **ignored: Any,
+) -> bool:
+    """Whether the gradients of ``func`` are near differences over ``eps``: |analytic - numeric| ≤ ``atol`` +
+    ``rtol``·|numeric|, by each element of the inputs that require a gradient, which are float64 for this to be exact.
+
+    Args:
+        func: takes the ``inputs``, a tensor or a tuple, and gives a tensor or a tuple of them.
+        raise_exception: GradientError with the two Jacobians, where they differ; else False is returned.
+    """
+    arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    leaves = [i for i, x in enumerate(arguments) if isinstance(x, ArrayMethods) and x.read().requires_grad]
+    if not leaves:
+        raise GradientError("[gradcheck] no input requires a gradient; call requires_grad_() on one.")
+    with recording(True):
+        outs = [y for y in _several(func(*arguments)) if isinstance(y, Tensor) and y.dtype.is_float]
+    for number, out in enumerate(outs):
+        for i in leaves:
+            analytic = _analytic(out, arguments[i])
+            numeric = _numeric(func, arguments, i, number, eps)
+            if np.allclose(analytic, numeric, rtol, atol):
+                continue
+            if not raise_exception:
+                return False
+            raise GradientError(
+                f"[gradcheck] the gradient of result {number} by input {i} is\n{analytic}\nand the differences are\n"
+                f"{numeric}; look at the backward rule, or take float64 inputs away from kinks."
+            )
+    return True
+
+
+def _several(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+def _analytic(out: Tensor, leaf: Any) -> np.ndarray:
+    """The Jacobian, a row for each element of the result."""
+    if not out.requires_grad:
+        return np.zeros((out.size, leaf.size))
+    rows = []
+    for k in range(out.size):
+        seed = np.zeros(out.shape, out.dtype.numpy)
+        seed.reshape(-1)[k] = 1
+        (g,) = grad(out, [leaf], asarray(seed), retain_graph=True, allow_unused=True)
+        rows.append(np.zeros(leaf.size) if g is None else g.numpy().reshape(-1))
+    return np.stack(rows) if rows else np.zeros((0, leaf.size))
+
+
+def _numeric(func: Callable[..., Any], arguments: Sequence[Any], i: int, number: int, eps: float) -> np.ndarray:
+    """The same by central differences."""
+    columns = []
+    value = arguments[i].detach().numpy()
+    for k in range(value.size):
+        ends = []
+        for step in (eps, -eps):
+            moved = value.copy()
+            moved.reshape(-1)[k] += step
+            with recording(False):
+                results = _several(func(*arguments[:i], asarray(moved), *arguments[i + 1 :]))
+            floating = [y for y in results if isinstance(y, Tensor) and y.dtype.is_float]
+            ends.append(floating[number].numpy().reshape(-1).astype(np.float64))
+        columns.append((ends[0] - ends[1]) / (2 * eps))
+    return np.stack(columns, -1) if columns else np.zeros((0, 0))
