@@ -91,7 +91,7 @@ class CallWriter:
         """``general(fn, args, kwargs)``: checks everything, and runs."""
         lines = [
             _SAME_CIRCUMSTANCES,
-            "now, grads = CLOCK.now, CLOCK.grads",
+            "now, grads = STATE.now, STATE.grads",
             *self._guarded(fast=False),
             "if wrong_gradient() is not None: return MISS",
             "S.clock, S.grads = now, grads",  # last: Ctrl-C may come at each line
@@ -102,10 +102,10 @@ class CallWriter:
 
     def quick(self) -> Call:
         """``quick(fn, args, kwargs)``: checks what can change without a tick of the clock, and runs."""
-        grads = " or CLOCK.grads != S.grads" if self.captured.uses_grads else ""
+        grads = " or STATE.grads != S.grads" if self.captured.uses_grads else ""
         lines = [
             "n = S.calls + 1",
-            f"if CLOCK.now != S.clock or n == S.audit_at{grads}: return MISS",
+            f"if STATE.now != S.clock or n == S.audit_at{grads}: return MISS",
             _SAME_CIRCUMSTANCES,
             *self._guarded(fast=True),
             "S.calls = n",
@@ -218,12 +218,12 @@ class CallWriter:
             self.namespace[f"variable_of{i}"] = variable
             if how is Gradient.TENSOR:
                 lines += [
-                    f"if h{i}._grad.__class__ is not Tensor: CLOCK.grads += 1",
+                    f"if h{i}._grad.__class__ is not Tensor: STATE.grads += 1",
                     f"h{i}._grad = g{i}",
                 ]
             elif not fast:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
-                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.grads += 1")
+                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; STATE.grads += 1")
         if self.observation.effects:
             lines += ["try: do(work)", "except Exception: raise", "except BaseException: do(work); raise"]
         return lines
@@ -259,7 +259,7 @@ class CallWriter:
     def _effects_done(self) -> list[str]:
         """Changes of Modules advance the state version, which changes nothing that this checks."""
         return (
-            [f"if CLOCK.now == S.clock + {self.advances_version}: S.clock = CLOCK.now"] if self.advances_version else []
+            [f"if STATE.now == S.clock + {self.advances_version}: S.clock = STATE.now"] if self.advances_version else []
         )
 
     def _outputs_by_key(self) -> str:

@@ -16,7 +16,7 @@ from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.variable import STATE_VERSION
 
 TAKE: Final = ("try: frame = frames.pop()", "except IndexError: frame = make()")
-WRITES: Final = "CLOCK.writes += 1"  # to count once too often does no harm
+WRITES: Final = "STATE.writes += 1"  # to count once too often does no harm
 
 _BEGIN: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
 _END: Final = "HOLDS.writing -= 1"
@@ -27,7 +27,7 @@ def names(program: Program, pool: Pool, binding: Binding | None = None) -> dict[
     """What the lines need: ``binding`` where the program reads or writes Variables."""
     backend = program.backend
     of_every_program = {
-        "CLOCK": STATE_VERSION, "HOLDS": HOLDS, "allocate": backend.allocate, "allocate_slab": backend.allocate_slab,
+        "STATE": STATE_VERSION, "HOLDS": HOLDS, "allocate": backend.allocate, "allocate_slab": backend.allocate_slab,
         "error": program.error, "frames": pool.frames, "give": pool.give,
         "make": pool.make, "protect": protect,
     }  # fmt: skip

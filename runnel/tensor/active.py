@@ -45,13 +45,15 @@ class OpenLevel:
 class _Active(threading.local):
     """``trace`` is the one that ops are recorded in. ``level`` is that of the innermost transform that has one, in this
     trace. ``seen``, while somebody wants to know: the one who is told of the Variables that are read. ``interrupted``:
-    all three, while garbage is collected."""
+    all three, while garbage is collected. ``is_by_op``: compositions run op by op, so that running a function again
+    records the same."""
 
     def __init__(self) -> None:
         self.trace: Trace | None = None
         self.level: OpenLevel | None = None
         self.readings: Readings | None = None
         self.interrupted: tuple[Any, Any, Any] | None = None
+        self.is_by_op = False
 
 
 ACTIVE: Final = _Active()

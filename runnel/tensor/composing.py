@@ -79,7 +79,9 @@ _INSIDE: Final = _Inside()
 def run(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Carry out ``composition`` on whatever it is called with."""
     active = ACTIVE
-    if active.trace is not None or active.level is not None or switches.check_nans.value or switches.eager.value:
+    if active.trace is not None or active.level is not None or active.is_by_op:
+        return composition.function(*args, **kwargs)
+    if switches.check_nans.value or switches.eager.value:
         return composition.function(*args, **kwargs)
     records = RECORDING.get()
     key: list[Any] = [RESOLVED.state.context or contexts.switched(), CASTING.dtype, *kwargs]

@@ -1,6 +1,6 @@
 """The base class of Modules and optimizers: setting an attribute advances the state version.
 
-Programs look at such an object again only when the version has changed. ``CLOCK`` itself is in ``variable.py``.
+Programs look at such an object again only when the version has changed. ``STATE_VERSION`` itself is in ``variable.py``.
 """
 
 from __future__ import annotations

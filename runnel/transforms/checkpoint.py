@@ -111,8 +111,13 @@ class _Block:
         nodes = iter(self._leaf_record.inputs)
         passed = [_own_handle(value, next(nodes)) if isinstance(value, Tensor) else value for value in self.values]
         args, kwargs = pytree.unflatten(self.structure, passed)
-        with casting(self.cast), recording(True):
-            outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
+        active = tracing.ACTIVE
+        before, active.is_by_op = active.is_by_op, True
+        try:
+            with casting(self.cast), recording(True):
+                outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
+        finally:
+            active.is_by_op = before
         roots = [x for x in outputs if isinstance(x, Tensor) and x.requires_grad]
         own = {
             id(origin(new)): old

@@ -26,7 +26,7 @@ import numpy as np
 import runnel as rn
 from runnel.compile import compile
 from runnel.core import switches
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.variable import STATE_VERSION
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 switches.num_threads.set(int(sys.argv[1]))
 rng = np.random.default_rng(0)
@@ -110,7 +110,7 @@ _STOPPED = """
 f, step = long(first=False)
 f(x, w)
 for pauses in ([0.1], [0.1, 0.002]):
-    before, writes = state(), CLOCK.writes
+    before, writes = state(), STATE_VERSION.writes
     interrupt_after(*pauses)
     try:
         try:
@@ -174,15 +174,15 @@ compiled = compile(step)
 compiled()
 alarm = Alarm()
 while alarm.rung < 200:
-    writes = CLOCK.writes
+    writes = STATE_VERSION.writes
     start = a.numpy()[0]
     try:
         alarm.during(300e-6, compiled)
     except KeyboardInterrupt:
         pass
     n = a.numpy()[0]
-    if (b.numpy() != 2 * n).any() or (p.grad.numpy() != n - 1).any() or CLOCK.writes - writes < n - start:
-        sys.exit(f"{a} {b} {p.grad} {CLOCK.writes - writes}")
+    if (b.numpy() != 2 * n).any() or (p.grad.numpy() != n - 1).any() or STATE_VERSION.writes - writes < n - start:
+        sys.exit(f"{a} {b} {p.grad} {STATE_VERSION.writes - writes}")
 others_may_call(compiled)
 print("fine")
 """

@@ -138,7 +138,8 @@ def transform(width: int) -> list[weakref.ref[Any]]:
     ids=lambda f: f.__name__,
 )
 def test_all_is_gone_at_once(run: Callable[[int], list[weakref.ref[Any]]]) -> None:
-    run(24)  # what is made once in a process is made
+    for _ in range(6):
+        run(24)  # what is made once in a process is made, programs of compositions too
     with counting_alone():
         live = memory.statistics().live
         gone = run(24)
@@ -317,7 +318,8 @@ def test_errors_leave_nothing() -> None:
         return references(model)
 
     for where in ("python", "shape", "value", "effect", "run"):
-        once(where)
+        for _ in range(6):
+            once(where)
         gc.collect()
         live = memory.statistics().live
         gone = once(where)

@@ -20,7 +20,7 @@ IN_PLACE = [name.removesuffix("_") for name in vars(FunctionMethods) if name.end
 DRAWN = {"bernoulli", "random", "normal", "uniform"}  # random numbers: tests/random
 FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name) and name not in DRAWN]
 REPLACEMENTS = [name for name in IN_PLACE if name not in FUNCTIONS and name not in DRAWN]
-INTEGERS = [name for name in FUNCTIONS if name.startswith("bitwise")]
+INTEGERS = [name for name in FUNCTIONS if name.startswith("bitwise") or name in ("gcd", "lcm")]
 
 
 def operands(name: str) -> tuple[Any, ...]:
@@ -31,6 +31,7 @@ def operands(name: str) -> tuple[Any, ...]:
         "index_copy": (0, ROWS, Y), "index_fill": (1, ROWS, 3.0), "index_put": ((ROWS, ROWS), 4.0), "copy": (Y,),
         "fill": (1.5,), "zero": (), "pow": (2.5,), "cumsum": (1,), "cumprod": (1,), "masked_scatter": (X > 0.5, Y),
         "scatter": (0, PLACES, Y), "scatter_add": (0, PLACES, Y), "scatter_reduce": (0, PLACES, Y, "prod"),
+        "put": (ROWS, np.float32([2.0, 3.0]), True), "renorm": (2.0, 0, 0.5),
     }  # fmt: skip
     if name in special:
         return tuple(rn.asarray(v) if isinstance(v, np.ndarray) else v for v in special[name])

@@ -99,7 +99,7 @@ def test_what_has_no_equal_here_is_numpys_on_the_values() -> None:
     [
         (lambda x: np.add(x, x, out=x), r"\[numpy.add\] out= is a NumPy array"),
         (lambda x: np.add.at(x, [0], 1), r"\[numpy.add.at\] has no meaning for tensors"),
-        (lambda x: np.frexp(x), r"\[numpy.frexp\] there is no such function"),
+        (lambda x: np.spacing(x), r"\[numpy.spacing\] there is no such function"),
         (lambda x: np.add(x, 1, where=np.array([True, False])), r"\[numpy.add\] takes no where="),
         (lambda x: np.sum(x, where=np.array([True, False])), r"\[numpy.sum\] takes no where="),
         (lambda x: np.subtract.reduce(x), r"\[numpy.subtract.reduce\] exists for add"),

@@ -62,7 +62,7 @@ class Direct:
                 f"v = variable{i}()",
                 f"t = from_storage(value{i}, s{place}, {offset}, {strides})",
                 "if v is None: pass",
-                "elif v._grad is None: v._grad = t; CLOCK.grads += 1",
+                "elif v._grad is None: v._grad = t; STATE.grads += 1",
                 "else: v.add_gradient(t)",
             ]
         written: Callable[[Sequence[int], Tensor], None] = function(

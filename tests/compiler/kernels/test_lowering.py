@@ -150,7 +150,9 @@ def test_every_form_of_rule_has_a_family() -> None:
 
 
 def test_a_rule_without_a_family_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "_rules", dict(lower._rules))
+    rules_by_op = dict(lower._rules)
+    monkeypatch.setattr(lower, "_rules", rules_by_op)
+    monkeypatch.setattr(lower, "get", rules_by_op.get)
     monkeypatch.setattr(tables.Table, "registrations", tables.Table.registrations)
     monkeypatch.setattr(Op, "registry", dict(Op.registry))
     op = Op("odd", "x", "An op with a rule that nobody knows.")
@@ -160,7 +162,9 @@ def test_a_rule_without_a_family_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_instance_stands_for_itself_and_a_new_rule_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "_rules", dict(lower._rules))
+    rules_by_op = dict(lower._rules)
+    monkeypatch.setattr(lower, "_rules", rules_by_op)
+    monkeypatch.setattr(lower, "get", rules_by_op.get)
     monkeypatch.setattr(tables.Table, "registrations", tables.Table.registrations)
     monkeypatch.setattr(Op, "registry", dict(Op.registry))
     op, own = Op("odd", "x", "An op whose rule changes."), Lowering()
@@ -174,7 +178,9 @@ def test_an_instance_stands_for_itself_and_a_new_rule_is_seen(monkeypatch: pytes
 
 
 def test_subclasses_of_a_form_belong_to_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "_rules", dict(lower._rules))
+    rules_by_op = dict(lower._rules)
+    monkeypatch.setattr(lower, "_rules", rules_by_op)
+    monkeypatch.setattr(lower, "get", rules_by_op.get)
     monkeypatch.setattr(tables.Table, "registrations", tables.Table.registrations)
     monkeypatch.setattr(Op, "registry", dict(Op.registry))
 
