@@ -97,8 +97,8 @@ def _captured(function: OfTensors, arguments: list[Tensor], name: str) -> Observ
         backward = None
         if live:
             numbers = {id(node): i for i, (_, node) in enumerate(ends)}
-            steady = {node for _, node in trace.captures.values()}
-            backward = derivative(trace, live, numbers, steady, nodes)
+            invariant = {node for _, node in trace.captures.values()}
+            backward = derivative(trace, live, numbers, invariant, nodes)
     places = {id(x): i for i, x in enumerate(arguments)}
     sources: dict[Value, InputBinding] = {
         node: InputBinding(InputOrigin.TENSOR, places[id(x)]) for x, node in trace.captures.values()

@@ -47,13 +47,13 @@ class ArenaPlan:
     peak_call: int
 
     def alive_at(self, call: int) -> list[Life]:
-        """The places that are alive at a call, largest first."""
+        """The allocations that are alive at a call, largest first."""
         alive = [life for life in self.lives if life.first <= call <= life.last]
         return sorted(alive, key=lambda life: -life.nbytes)
 
 
 def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = (), planner: MemoryPlanner | None = None) -> ArenaPlan:
-    """Set slot and offset of every arena place of ``calls``. The places of a loop are alive for the whole loop."""
+    """Set slot and offset of every allocation in the arena. Those of a loop are alive for the whole loop."""
     lives = _lives(calls, regions)
     lifetimes = _lifetimes(lives)
     bound, peak_call = most_alive(lifetimes)
@@ -64,21 +64,21 @@ def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = (), planner: Memor
 
 
 def lay_out_apart(calls: Sequence[Call], serial: ArenaPlan, stretches: Sequence[Stretch]) -> ArenaPlan | None:
-    """Set the offsets of the places of ``serial`` anew, such that the threads of each stretch share no memory. None,
-    with all as it was, if that needs more than ``ROOM`` bytes more."""
+    """Set the offsets of the allocations of ``serial`` anew, such that the threads of each stretch share no memory.
+    None, with all as it was, if that needs more than ``ROOM`` bytes more."""
     parts = [(stretch, part) for stretch in stretches for part in _parts(stretch, calls, serial.lives)]
     inside = {life.allocation for _, part in parts for life in part}
     others = [_stretched(life, stretches) for life in serial.lives if life.allocation not in inside]
-    placed = [_arranged(_lifetimes(part)) for _, part in parts]
+    arranged = [_arranged(_lifetimes(part)) for _, part in parts]
     whole = _arranged([
         *_lifetimes(others),
-        *(Lifetime(own.peak, s.begin, s.end - 1) for (s, _), own in zip(parts, placed, strict=True)),
+        *(Lifetime(own.peak, s.begin, s.end - 1) for (s, _), own in zip(parts, arranged, strict=True)),
     ])  # fmt: skip
     if whole.peak > serial.peak + ROOM:
         return None
     for life, offset in zip(others, whole.offsets[: len(others)], strict=True):
         life.allocation.offset = offset
-    for (_, part), own, start in zip(parts, placed, whole.offsets[len(others) :], strict=True):
+    for (_, part), own, start in zip(parts, arranged, whole.offsets[len(others) :], strict=True):
         for life, offset in zip(part, own.offsets, strict=True):
             life.allocation.offset = start + offset
     return replace(serial, peak=whole.peak)
@@ -93,7 +93,7 @@ def _arranged(lifetimes: Sequence[Lifetime]) -> Arrangement:
 
 
 def _parts(stretch: Stretch, calls: Sequence[Call], lives: Sequence[Life]) -> list[list[Life]]:
-    """For each thread the places that nobody else touches, of those that are alive in ``stretch`` only."""
+    """For each thread the allocations that no other one touches, of those that are alive in ``stretch`` only."""
     threads: dict[Allocation, set[int]] = {}
     for index, thread in zip(stretch.calls, stretch.threads, strict=True):
         for access in calls[index].accesses:
@@ -106,7 +106,7 @@ def _parts(stretch: Stretch, calls: Sequence[Call], lives: Sequence[Life]) -> li
 
 
 def _stretched(life: Life, stretches: Sequence[Stretch]) -> Life:
-    """The same place, alive to the borders of the stretches that it is alive in."""
+    """The same allocation, alive to the borders of the stretches that it is alive in."""
     around = [s for s in stretches if s.begin <= life.last and life.first < s.end]
     first = min([life.first, *(s.begin for s in around)])
     last = max([life.last, *(s.end - 1 for s in around)])

@@ -14,8 +14,7 @@ from runnel.core.axes import ELEMENTWISE
 from runnel.core.complexes import ByNumPy
 from runnel.core.dtypes import FLOATS
 from runnel.core.surface import offered
-from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import no_tangent
+from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, lower, reference
 from runnel.loops.formulas.library import circular, hyperbolic, signs
 from runnel.loops.ir import Apply
 from runnel.loops.rules import Elementwise
@@ -65,8 +64,7 @@ reference.register(nextafter_p, _NEXTAFTER.numpy)
 lower.register(nextafter_p, Elementwise(lambda avals, *xs: Apply(_NEXTAFTER, xs, avals[-1].dtype)))
 cost.register(nextafter_p, per_element)
 axes.register(nextafter_p, ELEMENTWISE)
-vjp.register(nextafter_p, lambda g, out, x, y: (None, None))
-jvp.register(nextafter_p, no_tangent)
+partials(nextafter_p, None, None)
 
 
 @abstract_eval.rule(nextafter_p)

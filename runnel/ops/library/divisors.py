@@ -8,12 +8,11 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dtypes import INTEGERS
 from runnel.core.surface import offered
-from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import no_tangent
+from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.arithmetic import abs, floor_divide, maximum, multiply
-from runnel.ops.family import meeting_shape, per_element
+from runnel.ops.family import meeting_shape, partials, per_element
 from runnel.ops.promotion import alike, binary
 
 gcd_p = Op("gcd", "x, y", "The greatest common divisor of |x| and |y|; of zeros, 0.", is_late=True)
@@ -21,8 +20,7 @@ lower.register(gcd_p, HostCall())
 reference.register(gcd_p, lambda x, y: np.asarray(np.gcd(x, y)))
 cost.register(gcd_p, per_element)
 axes.register(gcd_p, ELEMENTWISE)
-vjp.register(gcd_p, lambda g, out, x, y: (None, None))
-jvp.register(gcd_p, no_tangent)
+partials(gcd_p, None, None)
 
 
 @abstract_eval.rule(gcd_p)

@@ -77,6 +77,16 @@ def _det_abstract_eval(a: ShapedArray) -> ShapedArray:
 cofactors_p = Op("cofactors", "a", "det(a)·(a⁻¹)ᵀ, which singular matrices have, too.", is_late=True)
 
 
+def _of_square(name: str) -> Callable[[ShapedArray], ShapedArray]:
+    """The rule of an op that gives a matrix for each square matrix."""
+
+    def rule(a: ShapedArray) -> ShapedArray:
+        require_matrices(name, a, square=True)
+        return a
+
+    return rule
+
+
 def _cofactors(a: Any) -> Any:
     """By singular values, of which each has the product of the others for its cofactor: with a = u·s·vᴴ, it is
     det(u)·det(vᴴ) times conj(u)·(those products)·conj(vᴴ). In double precision, since the factors may cancel."""
@@ -91,11 +101,7 @@ def _cofactors(a: Any) -> Any:
 
 host_op(cofactors_p, _cofactors, lambda m, n, k: 20 * n**3)
 
-
-@abstract_eval.rule(cofactors_p)
-def _cofactors_abstract_eval(a: ShapedArray) -> ShapedArray:
-    require_matrices("det", a, square=True)
-    return a
+abstract_eval.register(cofactors_p, _of_square("det"))
 
 
 @vjp.rule(cofactors_p)
@@ -169,11 +175,7 @@ def logdet(x: Array) -> Array:
 cholesky_p = Op("cholesky", "a", "Lower triangular l with a = l·lᴴ, of the lower triangle of a.", is_late=True)
 host_op(cholesky_p, np.linalg.cholesky, lambda m, n, k: n**3 // 3)
 
-
-@abstract_eval.rule(cholesky_p)
-def _cholesky_abstract_eval(a: ShapedArray) -> ShapedArray:
-    require_matrices("cholesky", a, square=True)
-    return a
+abstract_eval.register(cholesky_p, _of_square("cholesky"))
 
 
 @vjp.rule(cholesky_p)
@@ -376,11 +378,7 @@ def _expm(a: Any) -> Any:
 
 host_op(expm_p, _expm, lambda m, n, k: 40 * n**3)
 
-
-@abstract_eval.rule(expm_p)
-def _expm_abstract_eval(a: ShapedArray) -> ShapedArray:
-    require_matrices("matrix_exp", a, square=True)
-    return a
+abstract_eval.register(expm_p, _of_square("matrix_exp"))
 
 
 @vjp.rule(expm_p)
