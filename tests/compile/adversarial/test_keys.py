@@ -1,0 +1,65 @@
+"""Containers whose keys are counters, and that are read after they were written: what is read depends on the key."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compile.adversarial.stories import Story, stories
+
+KEYS = stories("""
+## a_key_that_is_asked_for, traces: 99
+table, n = {}, 0
+def step(x):
+    global n
+    table[n] = 1; n += 1
+    return x * (2 if 3 in table else 1)
+#> n = 0
+#> table.clear()
+## an_item_that_is_written_and_read, traces: 99
+table, n = {1: 2.0}, 0
+def step(x):
+    global n
+    table[n] = 5.0
+    y = x * table[1]
+    n = 1 - n
+    return y
+#> table[1] = 8.0
+#> n = 0
+## members_of_a_set, traces: 99
+seen, n = set(), 0
+def step(x):
+    global n
+    seen.add(n % 3); n += 1
+    return x * len(seen) + (1 if 2 in seen else 0)
+#> seen.clear()
+#> n = 2
+## a_ring, traces: 99
+ring, n = [1.0, 2.0, 3.0], 0
+def step(x):
+    global n
+    ring[n % 3] = ring[(n + 1) % 3] + 1; n += 1
+    return x * ring[0]
+#> n = 2
+#> ring[0] = 9.0
+## a_default, traces: 99
+tables, n = {'a': {}}, 0
+def step(x):
+    global n
+    tables['a'][n] = 1.0
+    factor = tables['a'].get(2, 0.5)
+    n += 1
+    return x * factor
+#> tables['a'] = {2: 7.0}
+## a_count_with_another_step
+ids, last = itertools.count(0, 1), []
+def step(x):
+    number = next(ids) + next(ids)
+    last.append(number)
+    return x * number
+#> ids = itertools.count(3, -4)
+""")
+
+
+@pytest.mark.parametrize("story", KEYS)
+def test_keys(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    story.run(monkeypatch)
