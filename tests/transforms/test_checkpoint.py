@@ -13,6 +13,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import GradientError
 from runnel.ops.optimization_barrier import optimization_barrier_p
+from runnel.tensor import composing
 from runnel.tensor.eager import CELLS
 from tests.compiler.harness import same_bits
 
@@ -311,3 +312,23 @@ def test_levels_above_its_gradient(name: str) -> None:
     expected = LEVELS[name](plain, x).numpy()
     for run in (LEVELS[name], rn.compile(LEVELS[name])):
         assert same_bits(expected, run(rn.checkpoint, x).numpy())
+
+
+def test_compositions_run_op_by_op_each_time() -> None:
+    """From the third call on they are one program outside, whose record has its operands in another order."""
+    rng = np.random.default_rng(3)
+    block = Block(4)
+    weights = list(block.parameters())
+    x = rn.asarray(rng.standard_normal((5, 4)).astype(np.float32))
+
+    def gradients(run: Any) -> list[bytes]:
+        block.zero_grad()
+        run(x).sum().backward()
+        return [p.grad.numpy().tobytes() for p in weights if p.grad is not None]
+
+    expected = gradients(block)
+    for calls in range(4):  # one of them would make the program between a function and its repetition
+        composing.clear()
+        for _ in range(calls):
+            gradients(block)
+        assert gradients(lambda x: rn.checkpoint(block, x)) == expected
