@@ -128,3 +128,13 @@ def test_pytorchs_keywords() -> None:
     assert x.norm("nuc").item() == pytest.approx(np.linalg.norm(x.numpy(), "nuc"))
     assert torch.isreal(rn.asarray([1j, 1 + 0j])).tolist() == [False, True] and torch.isreal(x).all()
     assert torch.conj_physical(rn.asarray(1j)).item() == -1j and torch.resolve_conj(x).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("p", [1, 2, math.inf])
+def test_long_slices_are_rescaled(p: float) -> None:
+    """A hair below the greatest norm that is allowed, as in PyTorch; in float64, where that hair can be seen."""
+    x = np.array([[3.0, -4.0], [0.3, 0.4], [-6.0, 8.0]])
+    size = np.linalg.norm(x, p, axis=1, keepdims=True)
+    expected = x * np.where(size > 2.0, 2.0 / (size + 1e-7), 1.0)
+    np.testing.assert_allclose(rn.renorm(rn.asarray(x), p, 0, 2.0).numpy(), expected, rtol=1e-14)
+    assert (np.linalg.norm(rn.renorm(rn.asarray(x), p, 0, 2.0).numpy(), p, axis=1) <= 2.0).all()

@@ -258,3 +258,8 @@ def test_threads_get_results_of_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_results_keep_the_order_of_axes_of_their_operands() -> None:
+    x = floats(2, 3, 4).permute(1, 0, 2)
+    assert {F.gelu(x).strides for _ in range(6)} == {x.strides}
