@@ -21,8 +21,8 @@ from runnel import transforms as transforms
 from runnel.backends import base
 from runnel.backends.commands import CommandBuffer, checked
 from runnel.backends.context import CompileContext
-from runnel.backends.host import objects
-from runnel.core import sources, switches
+from runnel.backends.host import objects, sources
+from runnel.core import switches
 from runnel.core.errors import VerifierError
 from runnel.core.records import fields
 from runnel.core.tables import Op, Table

@@ -19,7 +19,7 @@ from runnel.backends.commands import CommandBuffer
 from runnel.backends.cpu import library
 from runnel.backends.cpu.codegen import build, products
 from runnel.backends.cpu.functions import Functions
-from runnel.backends.host import objects
+from runnel.backends.host import objects, sources
 from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache, disk_cache
 from runnel.compile.compiled_program import CompiledProgram
@@ -299,6 +299,7 @@ def forget() -> None:
     """What a new process does not know."""
     build.compiler.cache_clear()
     build._provided.cache_clear()
+    sources.digest.cache_clear()
     rn.clear_caches()
 
 
@@ -358,7 +359,7 @@ def test_the_key_tells_apart_what_gives_other_programs(monkeypatch: pytest.Monke
     assert len(keys) == 24
     assert all(key is not None and len(key) == 64 for key in keys)
     assert disk_cache.key(graphs[0], contexts[0], None) in keys
-    monkeypatch.setattr("runnel.core.sources.digest", lambda *folders: "other sources")
+    monkeypatch.setattr("runnel.backends.host.sources.digest", lambda *folders: "other sources")
     assert disk_cache.key(graphs[0], contexts[0], None) not in keys
 
 

@@ -14,7 +14,8 @@ from runnel.backends.cpu.codegen import contract, dot_contract, nest, products
 from runnel.backends.cpu.compiler import Compiler, Module, of_text
 from runnel.backends.cpu.link import Function
 from runnel.backends.cpu.target import InstructionSet, in_force
-from runnel.core import dtypes, sources
+from runnel.backends.host import sources
+from runnel.core import dtypes
 from runnel.core.errors import DeviceError
 from runnel.loops.ir import Kernel
 
