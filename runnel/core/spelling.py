@@ -99,6 +99,8 @@ def _meaning(name: str, keyword: str, parameters: Collection[str]) -> str:
     for own in MEANINGS.get(keyword, ()):
         if own in parameters:
             return own
+    if keyword == "requires_grad":
+        raise ArgumentError(f"[{name}] takes no argument 'requires_grad'; write {name}(…).requires_grad_().")
     raise ArgumentError(f"[{name}] takes no argument '{keyword}'; {_offer(keyword, parameters)}.")
 
 

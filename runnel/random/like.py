@@ -16,15 +16,35 @@ def _key(x: Any, generator: Any, key: Any, device: Any) -> Any:
 
 
 @offered("rn", "random")
-def rand_like(x: Array, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
+def rand_like(
+    x: Array,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Uniform numbers in [0, 1) of the shape and dtype of ``x``; DTypeError if that is no float."""
-    return rand(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device))
+    return rand(
+        x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad
+    )
 
 
 @offered("rn", "random")
-def randn_like(x: Array, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
+def randn_like(
+    x: Array,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 of the shape and dtype of ``x``; DTypeError if that is no float."""
-    return randn(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device))
+    return randn(
+        x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad
+    )
 
 
 @offered("rn", "random")

@@ -110,8 +110,12 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
 @offered("rn: tensor array")
 def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
-    result = asarray(data, dtype, device=device, copy=True).detach()
-    return result.requires_grad_() if requires_grad else result
+    return leaf(asarray(data, dtype, device=device, copy=True).detach(), requires_grad)
+
+
+def leaf(new: Tensor, requires_grad: bool) -> Tensor:
+    """A tensor that was just made, whose gradient is asked for if ``requires_grad``."""
+    return new.requires_grad_() if requires_grad else new
 
 
 @offered("rn")
@@ -129,27 +133,39 @@ def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> T
 
 
 @offered("rn")
-def full(shape: Shape, fill_value: bool | int | float | complex, dtype: Any = None, *, device: Any = None) -> Tensor:
+def full(
+    shape: Shape,
+    fill_value: bool | int | float | complex,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A tensor of ``shape`` filled with ``fill_value``; by default bool, int64, float32 or complex64, as the value is,
-    and on ``runnel.device()``."""
+    and on ``runnel.device()``. With ``requires_grad`` it is a leaf, as after ``requires_grad_()``: this goes for all
+    functions that make tensors."""
     kind = dtypes.of_scalar(_plain(fill_value), None) if dtype is None else dtype
-    return _filled("full", shape, fill_value, kind, device)
+    return leaf(_filled("full", shape, fill_value, kind, device), requires_grad)
 
 
 @offered("rn")
-def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(
+    shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
 
     The shape is one int, a tuple (after which the dtype may stand), or several ints: ``zeros((2, 3), "int64")``,
     ``zeros(2, 3)``.
     """
-    return _filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device)
+    return leaf(_filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device), requires_grad)
 
 
 @offered("rn")
-def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(
+    shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of ones; its arguments are those of :func:`zeros`."""
-    return _filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device)
+    return leaf(_filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device), requires_grad)
 
 
 def _filled(name: str, shape: Any, value: bool | int | float | complex, dtype: Any, device: Any) -> Tensor:
@@ -176,7 +192,13 @@ def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any)
 
 @offered("rn")
 def arange(
-    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Evenly spaced numbers from ``start`` up to but not including ``stop``; ``arange(n)`` counts from 0. int64
     where all three are ints, else float32. The numbers are finite and ``step`` is not 0 (else ValueError)."""
@@ -191,12 +213,19 @@ def arange(
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32
     target = dtypes.as_dtype(dtype)
-    return _tensor_of(np.arange(begin, end, step).astype(target.numpy), target, device)
+    return leaf(_tensor_of(np.arange(begin, end, step).astype(target.numpy), target, device), requires_grad)
 
 
 @offered("rn")
 def linspace(
-    start: complex, stop: complex, num: int, dtype: Any = None, *, endpoint: bool = True, device: Any = None
+    start: complex,
+    stop: complex,
+    num: int,
+    dtype: Any = None,
+    *,
+    endpoint: bool = True,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop``; float32 by default, complex64 if one is complex."""
     begin, end = _plain(start), _plain(stop)
@@ -207,21 +236,32 @@ def linspace(
     kind = complex if is_complex else float
     (count,) = as_sizes("linspace", num)
     array = np.linspace(kind(begin), kind(end), count, endpoint=endpoint)
-    return _tensor_of(array.astype(target.numpy), target, device)
+    return leaf(_tensor_of(array.astype(target.numpy), target, device), requires_grad)
 
 
 @offered("rn")
-def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, k: int = 0, device: Any = None) -> Tensor:
+def eye(
+    n: int,
+    m: int | None = None,
+    dtype: Any = dtypes.float32,
+    *,
+    k: int = 0,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """``n`` rows and ``m`` (or ``n``) columns, 1 on diagonal ``k`` and 0 elsewhere: the identity matrix."""
     target = dtypes.as_dtype(dtype)
     rows, columns = as_sizes("eye", (n, n if m is None else m))
-    return _tensor_of(np.eye(rows, columns, operator.index(k), dtype=target.numpy), target, device)
+    identity = np.eye(rows, columns, operator.index(k), dtype=target.numpy)
+    return leaf(_tensor_of(identity, target, device), requires_grad)
 
 
 @offered("rn")
-def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(
+    shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
-    return zeros(shape, *sizes, dtype=dtype, device=device)
+    return zeros(shape, *sizes, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def _plain(value: Any) -> Any:

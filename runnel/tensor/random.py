@@ -23,7 +23,7 @@ from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes, is_single
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
-from runnel.tensor.creation import Shape
+from runnel.tensor.creation import Shape, leaf
 from runnel.tensor.state import load_variables
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -147,11 +147,13 @@ def rand(
     generator: Generator | None = None,
     key: TensorLike | None = None,
     device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
     those of ``key`` where there is one, else the generator's next; on their device, or that of the default generator
     on ``device``."""
-    return ops.uniform(key_of(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
+    drawn = ops.uniform(key_of(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
+    return leaf(drawn, requires_grad)
 
 
 @offered("rn", "random")
@@ -161,10 +163,12 @@ def randn(
     generator: Generator | None = None,
     key: TensorLike | None = None,
     device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple; by ``key``, where
     there is one. ``device`` as in :func:`rand`."""
-    return ops.normal(key_of(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
+    drawn = ops.normal(key_of(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
+    return leaf(drawn, requires_grad)
 
 
 def key_of(generator: Generator | None, key: Any, device: Any) -> Any:
