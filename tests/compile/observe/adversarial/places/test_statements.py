@@ -6,10 +6,9 @@ import functools
 
 import pytest
 
-from tests.compile.observe.places.uses import Places
-from tests.compile.observe.stories import Box
+from tests.compile.observe.adversarial.places.uses import Places
+from tests.compile.observe.adversarial.stories import Box
 
-pytestmark = pytest.mark.suite
 PLACES = Places()
 place = PLACES.add
 

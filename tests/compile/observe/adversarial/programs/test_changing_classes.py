@@ -7,9 +7,8 @@ import functools
 
 import pytest
 
-from tests.compile.observe.stories import Cases, story
+from tests.compile.observe.adversarial.stories import Cases, story
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 

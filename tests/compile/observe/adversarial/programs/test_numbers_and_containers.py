@@ -10,9 +10,8 @@ import types
 
 import pytest
 
-from tests.compile.observe.stories import Cases, story
+from tests.compile.observe.adversarial.stories import Cases, story
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.compile.observe.stories import Box, Cases, around
+from tests.compile.observe.adversarial.stories import Box, Cases, around
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.compile.observe.stories import MAY_BE, Box, Cases, around
+from tests.compile.observe.adversarial.stories import MAY_BE, Box, Cases, around
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 

@@ -6,9 +6,8 @@ import weakref
 
 import pytest
 
-from tests.compile.observe.stories import Box, Cases, around
+from tests.compile.observe.adversarial.stories import Box, Cases, around
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 

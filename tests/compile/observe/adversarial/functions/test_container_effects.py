@@ -8,9 +8,8 @@ import heapq
 
 import pytest
 
-from tests.compile.observe.stories import Box, Cases, around
+from tests.compile.observe.adversarial.stories import Box, Cases, around
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 

@@ -18,9 +18,8 @@ import warnings
 
 import pytest
 
-from tests.compile.observe.stories import CALL, Box, Cases, around
+from tests.compile.observe.adversarial.stories import CALL, Box, Cases, around
 
-pytestmark = pytest.mark.suite
 CASES = Cases()
 case, refused = CASES.add, CASES.refused
 
