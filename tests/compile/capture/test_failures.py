@@ -1,0 +1,114 @@
+"""Functions that fail, or that cannot be traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import runnel as rn
+from runnel import nn
+from runnel.compile import boundary, compile
+from runnel.compile.owned import structure
+from runnel.core.errors import CaptureWarning
+from tests.compile.capture.agreeing import tensor
+
+
+def test_an_exception_leaves_what_eager_code_leaves() -> None:
+    v = rn.Variable([1.0, 2.0], requires_grad=True)
+
+    @compile
+    def f(x, fail):
+        (v * x).sum().backward()
+        v.assign(v + x)
+        if fail:
+            raise KeyError("user")
+        return v.read()
+
+    for i, error in enumerate((True, False, True), start=1):
+        if error:
+            with pytest.raises(KeyError, match="user"):
+                f(tensor(1, 1), True)
+        else:
+            f(tensor(1, 1), False)
+        assert v.numpy().tolist() == [1 + i, 2 + i]
+        assert v.grad.tolist() == [i, i]
+
+
+def test_interrupt_leaves_variables() -> None:
+    v = rn.Variable([1.0])
+
+    @compile
+    def f(interrupt):
+        v.assign(v + 1)
+        if interrupt:
+            raise KeyboardInterrupt
+        return v.read()
+
+    f(False)
+    with pytest.raises(KeyboardInterrupt):
+        f(True)
+    assert v.item() == 2
+    assert f(False).item() == 3
+
+
+def test_index_out_of_range_leaves_variables() -> None:
+    v = rn.Variable([1.0, 2.0, 3.0])
+
+    @compile
+    def f(i):
+        v.assign(v + v[i].sum())
+        return v.read()
+
+    good, bad = rn.asarray([0, 2]), rn.asarray([0, 7])
+    assert f(good).tolist() == [5, 6, 7]
+    for _ in range(3):
+        with pytest.raises(IndexError):
+            f(bad)
+        assert v.numpy().tolist() == [5, 6, 7]
+    assert f(good).tolist() == [17, 18, 19]
+
+
+def test_state_made_by_the_first_call() -> None:
+    class Lazy(nn.Module):
+        def __init__(self) -> None:
+            self.scale = None
+
+        def forward(self, x):
+            if self.scale is None:
+                self.scale = nn.Parameter(rn.ones((3,)))
+            return x * self.scale.value
+
+    model = Lazy()
+    f = compile(lambda x: model(x))
+    for i in range(4):
+        assert f(tensor(i, 1, 2)).tolist() == [i, 1, 2]
+    assert f.statistics["traces"] == 1
+    assert [name for name, _ in model.named_parameters()] == ["scale"]
+
+
+def test_state_made_at_each_call_runs_eagerly() -> None:
+    f = compile(lambda x: rn.Variable([1.0]) + x)
+    with pytest.warns(CaptureWarning, match="made inside"):
+        for i in range(4):
+            assert f(tensor(i)).item() == i + 1
+
+
+def test_a_layer_is_looked_into_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is called, as long as the function changes nothing; then what it holds is looked at anew."""
+    walked: list[Any] = []
+    monkeypatch.setattr(boundary, "structure", lambda value, *rest: walked.append(value) or structure(value, *rest))
+    layer = nn.Linear(2, 2)
+
+    def function(x: Any, note: bool) -> Any:
+        for _ in range(20):
+            x = layer(x)
+        if note:
+            layer.note = lambda x: x * 2
+            x = layer(x)
+        return x
+
+    rn.compile(function)(rn.zeros((1, 2)), False)
+    assert walked.count(layer) == 1
+    rn.compile(function)(rn.zeros((1, 2)), True)
+    assert walked.count(layer) == 3 and layer.note(3) == 6
