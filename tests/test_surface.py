@@ -60,6 +60,7 @@ def test_methods_have_the_parameters_of_their_functions() -> None:
     assert parts.arguments == ["a", "b", "c=c"] and parts.names == {"int", "float", "bool"}
 
 
+@pytest.mark.suite
 def test_every_declared_name_is_there() -> None:
     modules = {"rn": rn, "fft": rn.fft, "linalg": rn.linalg, "functional": functional, "nn": nn, "optim": rn.optim}
     for d in SURFACE["declarations"]():

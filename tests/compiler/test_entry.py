@@ -83,6 +83,7 @@ def test_such_a_call_is_found(line: str) -> None:
     assert called(ast.parse(imports + line)) & makers() == {f"{INSIDE}plan.Planner"}
 
 
+@pytest.mark.suite
 def test_nobody_but_reports_looks_into_a_backend() -> None:
     """What the others want to know, they ask the protocol."""
     own = ("runnel.backends.cpu", "runnel.backends.interpreter")

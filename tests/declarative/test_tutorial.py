@@ -116,6 +116,7 @@ def test_a_chain_of_100_000_nodes() -> None:
     assert dg.Session().run(y, {x: 0.5}).item() == pytest.approx(100_000.5)
 
 
+@pytest.mark.suite
 def test_long_chains_are_differentiated_and_saved() -> None:
     x = dg.placeholder(shape=(), name="x")
     y = x

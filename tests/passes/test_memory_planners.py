@@ -31,6 +31,7 @@ def table() -> Any:
         return example("memory_planners/table")
 
 
+@pytest.mark.suite
 @pytest.mark.parametrize("program", ["mlp", "cnn", "encoder"])
 def test_all_planners_give_the_same_loss_and_none_beats_the_search(table: Any, program: str) -> None:
     rows = {name: table.planned(program, planner) for name, planner in table.PLANNERS.items()}

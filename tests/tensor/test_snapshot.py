@@ -115,6 +115,7 @@ def test_code_that_runs_when_a_value_is_dropped_sees_all_of_a_step() -> None:
         assert watch() is None and recorded[-1] == [n + 0.5] * 2
 
 
+@pytest.mark.stress
 def test_a_turn_that_is_never_given_back_delays_and_no_more() -> None:
     a, b = twins()
     step = rn.compile(lambda: (a.assign(a + 1), b.assign(b + 1)))

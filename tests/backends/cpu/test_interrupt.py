@@ -154,6 +154,7 @@ def test_a_fault_before_the_commit_point_changes_nothing(kernels: dict[str, int]
     assert run.words[layout.COMPLETED] == 0
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("threads", [1, 3])
 def test_requests_at_any_moment(kernels: dict[str, int], threads: int) -> None:
     steps = Steps(kernels, threads, slow=300)

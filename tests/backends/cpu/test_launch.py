@@ -135,6 +135,7 @@ def turns(kernels: dict[str, int], counter: Words, threads: int, rounds: int, sl
     return programs
 
 
+@pytest.mark.stress
 @pytest.mark.parametrize("threads", [1, 2, 3, 4, 7])
 def test_barriers_order_the_threads(kernels: dict[str, int], threads: int) -> None:
     counter = np.zeros(1, np.int64)
@@ -231,6 +232,7 @@ def test_a_cancelled_run_stops_and_the_next_one_is_whole(kernels: dict[str, int]
     assert short.run() == 0 and counter[0] == 10 * threads
 
 
+@pytest.mark.stress
 def test_cancelling_at_any_moment_leaves_nobody_behind(kernels: dict[str, int]) -> None:
     counter = np.zeros(1, np.int64)
     run = Launch(turns(kernels, counter, 3, rounds=50), 0)
@@ -254,6 +256,7 @@ def test_cancelling_at_any_moment_leaves_nobody_behind(kernels: dict[str, int]) 
     assert run.run() == 0 and counter[0] == 150
 
 
+@pytest.mark.stress
 def test_many_python_threads_launch(kernels: dict[str, int]) -> None:
     wrong: list[int] = []
 

@@ -211,6 +211,7 @@ def test_shapes_of_parameters_are_inferred(session: tf.Session) -> None:
     assert losses[-1] < losses[0] / 4
 
 
+@pytest.mark.suite
 def test_lenet(session: tf.Session) -> None:
     x, label = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
     h = tf.tanh(tf.nn.conv2d(x, num_filter=4, ksize=[1, 5, 5, 1], name="conv1", no_bias=False))
@@ -227,6 +228,7 @@ def test_lenet(session: tf.Session) -> None:
     assert losses[-1] < losses[0] - 0.5
 
 
+@pytest.mark.suite
 def test_residual_network(session: tf.Session) -> None:
     def block(x: Any, filters: int, size: int) -> Any:
         x = tf.nn.conv2d(x, num_filter=filters, ksize=[1, size, size, 1], padding="SAME")

@@ -400,6 +400,7 @@ def looped(cond: Fn, body: Fn, constants: Sequence[Value], carries: Sequence[Val
     )  # fmt: skip
 
 
+@pytest.mark.suite
 @pytest.mark.parametrize("start", [0, 1, 7, 500])
 def test_while(start: int) -> None:
     arrays = [random((9, 4)), np.asarray(start), random((9, 4), 1)]
