@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from runnel.core import pytree
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import ArgumentError, GraphError
 from runnel.declarative import inference
-from runnel.declarative.graph import Graph, default_graph
+from runnel.declarative.graph import Graph, default_graph, whole
 from runnel.declarative.operation import Declared, Operation, Run, Static, recorder
 from runnel.tensor import tensor as tensors
 from runnel.tensor.creation import asarray
@@ -74,8 +74,7 @@ class Call(Operation):
         self.function: Final = function
         self.arguments: Final = arguments
         statics = tuple([x.static for x in inputs])
-        hints = arguments.sizes()
-        outputs, self.structure = inference.outputs(name, self.evaluate, (function, arguments), statics, hints)
+        outputs, self.structure = inference.outputs(name, self.evaluate, self.identity, statics, self.hints)
         super().__init__(graph, name, inputs, outputs)
 
     def evaluate(self, *values: Any) -> Any:
@@ -91,6 +90,16 @@ class Call(Operation):
                 f"{self.where}."
             )
         return leaves
+
+    @property
+    def identity(self) -> Hashable:
+        """What tells :meth:`evaluate` from the functions of other operations."""
+        return self.function, self.arguments
+
+    @property
+    def hints(self) -> tuple[int, ...]:
+        """Sizes that unknown axes of the inputs may have."""
+        return self.arguments.sizes()
 
     @property
     def label(self) -> str:
@@ -134,6 +143,7 @@ def call(function: Callable[..., Any], *args: Any, name: str = "", **kwargs: Any
 
 
 @recorder
+@whole
 def declared_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> Any:
     """The same with the arguments as they are."""
     leaves, structure = pytree.flatten((args, kwargs))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from runnel.core import pytree
 from runnel.core.errors import ArgumentError, GraphError, ShapeError
 from runnel.declarative.calls import constant, declared_call
-from runnel.declarative.graph import Graph, default_graph
+from runnel.declarative.graph import Graph, default_graph, set_entry, whole
 from runnel.declarative.operation import Declared
 from runnel.declarative.order import ancestors, ordered
 from runnel.declarative.replay import Replay
@@ -31,7 +31,7 @@ class BodyGraph(Graph):
             return x
         x = self.parent.capture(x)
         if x not in self.captures:
-            self.captures[x] = Placeholder(self, x.operation.name, x.static).outputs[0]
+            set_entry(self.captures, x, Placeholder(self, x.operation.name, x.static).outputs[0])
         return self.captures[x]
 
     def require_outermost(self, name: str) -> None:
@@ -112,6 +112,7 @@ def _recorded(name: str, functions: Sequence[tuple[Callable[..., Any], Any]]) ->
     return [each.body(captured) for each in recorded], captured
 
 
+@whole
 def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` where ``predicate``, one bool, holds in a run, else ``false_fn(*operands)``, which does
     not run then. Both give trees of the same structure, shapes and dtypes, and may read tensors from outside.
@@ -121,6 +122,7 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     return declared_call(run_cond, (predicate, *bodies, taken, captured), {}, "cond")
 
 
+@whole
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: Any) -> Any:
     """``while cond_fn(*carry): carry = body_fn(*carry)`` from the tuple or list ``init``; gives the last carry.
 
@@ -137,6 +139,7 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
     return declared_call(run_while, (*bodies, carry, captured), {}, "while_loop")
 
 
+@whole
 def scan(fn: Callable[..., Any], init: Any, xs: Any) -> Any:
     """``carry, y = fn(carry, x)`` for each ``x`` along axis 0 of ``xs``: the last carry, and all ``y`` stacked."""
     carry, rows = _declared((init,))[0], _declared((xs,))[0]

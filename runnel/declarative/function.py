@@ -10,7 +10,7 @@ from runnel.core.errors import ArgumentError, GraphError
 from runnel.core.showing import short_repr
 from runnel.declarative.calls import constant, declared_call
 from runnel.declarative.control import Body
-from runnel.declarative.graph import Graph
+from runnel.declarative.graph import Graph, whole
 from runnel.declarative.operation import Declared, Operation
 from runnel.declarative.order import ancestors, ordered
 from runnel.declarative.session import Session
@@ -36,6 +36,7 @@ class Function:
         return self.session.run(self._fetches, dict(zip(self._inputs, values, strict=True)))[0]
 
 
+@whole
 def function(
     inputs: Sequence[Declared],
     outputs: Any,

@@ -5,13 +5,15 @@ A gradient is differentiated like a call, since it is the call of a function too
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from runnel import ops
 from runnel.core import pytree
-from runnel.core.errors import ArgumentError, GradientError
+from runnel.core.errors import ArgumentError, GradientError, MissingRuleError
 from runnel.declarative.calls import Call, declared_call
+from runnel.declarative.graph import whole
+from runnel.declarative.inference import require_derivative
 from runnel.declarative.operation import Declared, Operation, Run, Static, closure
 from runnel.declarative.order import ordered
 from runnel.declarative.state import Assign
@@ -41,7 +43,27 @@ class Gradient(Operation):
         self.through: Final = tuple(through)
         self.asked: Final = tuple(asked)
         statics = [Static(of.inputs[i].static.shape, of.inputs[i].static.dtype) for i in asked]
+        try:
+            require_derivative(self._of_ones, self.identity, [x.static for x in of.inputs], self.hints)
+        except (GradientError, MissingRuleError) as error:
+            reason = f"no gradient passes through '{of.name}', declared at {of.where}: {error}"
+            raise type(error)(f"[gradients] {reason}") from None
         super().__init__(of.graph, name or f"gradients/{of.name}", (*of.inputs, *cotangents), statics)
+
+    def _of_ones(self, *values: Any) -> list[Any]:
+        """The cotangents where those of the outputs are ones."""
+        leaves, pull = pullback(self.of.evaluate, values)
+        return self._pulled(pull, [ops.ones_like(leaves[i]) for i in self.through])
+
+    @property
+    def identity(self) -> Hashable:
+        """What tells :meth:`evaluate` from the functions of other operations."""
+        return Gradient, self.of.identity, self.through, self.asked
+
+    @property
+    def hints(self) -> tuple[int, ...]:
+        """Sizes that unknown axes of the inputs may have."""
+        return self.of.hints
 
     def evaluate(self, *values: Any) -> list[Any]:
         """The cotangents, as a function of the inputs."""
@@ -93,6 +115,7 @@ def pullback(function: Callable[..., Any], values: Sequence[Any]) -> tuple[list[
     return leaves, pulled
 
 
+@whole
 def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Declared | None]:
     """The derivative of the sum of all elements of ``ys`` by each of ``xs``, as declared tensors.
 
@@ -102,7 +125,8 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Declared | None]:
         grad_ys: cotangents of ``ys``, by default ones: the derivative of Σ grad_y · y.
 
     Returns a list with one entry for each of ``xs``; None for one that ``ys`` do not depend on. What they depend on by
-    operations that have no derivative (comparisons, integers) counts as no dependence.
+    comparisons, integers and ``detach()`` counts as no dependence. GradientError names an operation in between that has
+    no derivative, such as a ``while_loop``; nothing is declared then.
     """
     tops = _each("ys", ys)
     graph = tops[0].operation.graph
@@ -148,7 +172,8 @@ def _between(tops: Iterable[Operation], bottoms: Iterable[Declared]) -> set[Oper
     ends = {x.operation for x in bottoms}
     reaching: set[Operation] = set()
     for operation in ordered(closure(tops)):
-        if operation in ends or any(x.operation in reaching for x in operation.inputs):
+        is_stopped = isinstance(operation, Call) and operation.function is ops.stop_gradient
+        if operation in ends or (any(x.operation in reaching for x in operation.inputs) and not is_stopped):
             reaching.add(operation)
     return reaching
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from runnel.core import html, public
 from runnel.core.errors import ArgumentError, GraphError
@@ -14,6 +15,7 @@ from runnel.core.showing import short_repr
 
 Operation = Any  # those of operation.py, which stands above this file
 Declared = Any
+F = TypeVar("F", bound=Callable[..., Any])
 
 _DRAWN: Final = 150  # operations at most of a graph that notebooks show as a picture
 _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.\-]*(/[A-Za-z0-9_.\-]+)*")
@@ -71,9 +73,10 @@ class Graph:
         first = name = f"{self._scope}{base}"
         with self._lock:
             while name in self._taken:
-                self._taken[first] = number = self._taken.get(first, 0) + 1
+                number = self._taken.get(first, 0) + 1
+                set_entry(self._taken, first, number)
                 name = f"{first}_{number}"
-            self._taken[name] = 0
+            set_entry(self._taken, name, 0)
         return name
 
     def add(self, operation: Operation) -> None:
@@ -82,6 +85,15 @@ class Graph:
             operation.number = len(self.operations)
             self.operations.append(operation)
             self._by_name[operation.name] = operation
+            if _STACK.undo is not None:
+                _STACK.undo.append(functools.partial(self._remove, operation))
+
+    def _remove(self, operation: Operation) -> None:
+        """Be without an operation that nothing reads. Those of other threads may be behind it."""
+        with self._lock:
+            del self.operations[operation.number], self._by_name[operation.name]
+            for behind in self.operations[operation.number :]:
+                behind.number -= 1
 
     def capture(self, x: Declared) -> Declared:
         """``x`` as operations of this graph read it; GraphError if it is of another one."""
@@ -148,13 +160,50 @@ class Graph:
 
 
 class _Stack(threading.local):
-    """The graphs that are being declared on a thread, the innermost last."""
+    """The graphs that are being declared on a thread, the innermost last; and what takes back the changes of a
+    declaration that may still fail, the last one first."""
 
     def __init__(self) -> None:
         self.graphs: list[Graph] = [Graph()]
+        self.undo: list[Callable[[], None]] | None = None
 
 
 _STACK: Final = _Stack()
+
+
+def set_entry(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """Set an entry of a graph's table; a declaration that fails takes it back."""
+    if _STACK.undo is not None:
+        _STACK.undo.append(functools.partial(_reset, table, key, table.get(key)))
+    table[key] = value
+
+
+def _reset(table: dict[Any, Any], key: Any, before: Any) -> None:
+    if before is None:
+        del table[key]
+    else:
+        table[key] = before
+
+
+def whole(function: F) -> F:
+    """A decorator of functions that declare operations: where one raises an error, all graphs are as they were before
+    the call, names included."""
+
+    @functools.wraps(function)
+    def declaring(*args: Any, **kwargs: Any) -> Any:
+        outer = _STACK.undo
+        undo = _STACK.undo = [] if outer is None else outer
+        begin = len(undo)
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            while len(undo) > begin:
+                undo.pop()()
+            raise
+        finally:
+            _STACK.undo = outer
+
+    return cast(F, declaring)
 
 
 def default_graph() -> Graph:

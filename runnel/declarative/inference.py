@@ -16,7 +16,7 @@ from runnel.core import pytree
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
-from runnel.core.errors import RunnelError, ShapeError
+from runnel.core.errors import GradientError, MissingRuleError, RunnelError, ShapeError
 from runnel.core.recent import Recent
 from runnel.declarative.operation import Dims, Static
 from runnel.graph.node import InputKind
@@ -29,6 +29,7 @@ _RANKS: Final = (2, 1, 4, 3, 0, 5)  # tried for tensors of which not even the nu
 _MOST: Final = 400  # assignments of sizes that are tried
 _SMALL: Final = range(2, 65)  # sizes that are tried last, the same for all axes
 _KNOWN: Final[Recent[Hashable, tuple[list[Static], Any]]] = Recent(4096)
+_DERIVABLE: Final[Recent[Hashable, bool]] = Recent(4096)
 
 
 class Results(NamedTuple):
@@ -91,6 +92,30 @@ def _inferred(
         return [Static(None, statics[0].dtype)], pytree.LEAF
     listed = " and ".join(map(str, statics))
     raise ShapeError(f"[{name}] no sizes of the unknown axes of {listed} fit one another: {first_error}") from None
+
+
+def require_derivative(
+    derivative: Callable[..., Any], key: Hashable, statics: Sequence[Static], hints: Sequence[int] = ()
+) -> None:
+    """GradientError or MissingRuleError if a function has no derivative, which calling ``derivative`` shows. Sizes that
+    do not fit are no reason: those of a run may."""
+    place = (key, tuple(statics))
+    try:
+        if _DERIVABLE.get(place):
+            return
+    except TypeError:  # an argument is not hashable
+        place = None  # type: ignore[assignment]
+    ranks_are_known = all(x.shape is not None for x in statics)
+    for ranked in _with_ranks(statics):
+        count = len(_unknown(ranked))
+        for chosen in _choices(ranked, count, hints) if ranks_are_known else [(None,) * count]:
+            error = _tried(derivative, ranked, chosen, 0)[1]
+            if isinstance(error, (GradientError, MissingRuleError)):
+                raise error
+            if error is None:
+                if place is not None:
+                    _DERIVABLE[place] = True
+                return
 
 
 def forced_sizes(function: Callable[..., Any], statics: Sequence[Static], hints: Sequence[int] = ()) -> list[Static]:

@@ -11,7 +11,7 @@ from runnel import ops
 from runnel.core.dtypes import DType, as_dtype
 from runnel.core.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from runnel.declarative.calls import Constant, base_name, declared_call, live
-from runnel.declarative.graph import Graph, default_graph
+from runnel.declarative.graph import Graph, default_graph, whole
 from runnel.declarative.operation import Declared, Dims, Operation, Run, Static
 
 
@@ -138,6 +138,7 @@ def placeholder(
     return Placeholder(graph, name, static).outputs[0]
 
 
+@whole
 def variable(
     initial: Any = None,
     *,
@@ -167,6 +168,7 @@ def variable(
     return VariableOperation(graph, name, static, initial).variable
 
 
+@whole
 def assign(target: Variable, value: Any, name: str = "assign") -> Declared:
     """An operation that gives ``target`` the value ``value``, which is what it gives."""
     _require_variable(name, target)
@@ -176,12 +178,14 @@ def assign(target: Variable, value: Any, name: str = "assign") -> Declared:
     return Assign(target, value, name).outputs[0]
 
 
+@whole
 def assign_add(target: Variable, value: Any, name: str = "assign_add") -> Declared:
     """An operation that adds ``value`` to ``target``; it gives the sum."""
     _require_variable(name, target)
     return assign(target, _stepped(ops.add, target, value, name), name)
 
 
+@whole
 def assign_sub(target: Variable, value: Any, name: str = "assign_sub") -> Declared:
     """An operation that takes ``value`` from ``target``; it gives the difference."""
     _require_variable(name, target)
@@ -201,6 +205,7 @@ def group(*operations: Any, name: str = "group") -> Operation:
     return Group(graph, name, graph.own(each))
 
 
+@whole
 def initializer(variables: Iterable[Variable] | None = None, name: str = "init") -> Operation:
     """An operation that assigns their initial values to ``variables``, by default to all of the graph that have one."""
     graph = default_graph()

@@ -9,7 +9,7 @@ import numpy as np
 
 from runnel.core.errors import ArgumentError, GradientError
 from runnel.declarative.gradients import gradients
-from runnel.declarative.graph import default_graph
+from runnel.declarative.graph import default_graph, whole
 from runnel.declarative.operation import Declared, Operation, Run, closure
 from runnel.declarative.order import ordered
 from runnel.declarative.state import Variable, VariableOperation
@@ -53,6 +53,7 @@ class Minimize(Operation):
         }
 
 
+@whole
 def minimize(
     loss: Declared,
     optimizer: type[Optimizer],

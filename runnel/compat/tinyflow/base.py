@@ -9,13 +9,14 @@ from runnel.compat.tinyflow.functions import Symbol, symbol
 from runnel.core.errors import GradientError
 from runnel.declarative import state
 from runnel.declarative.gradients import gradients as declared_gradients
+from runnel.declarative.graph import set_entry, whole
 from runnel.declarative.knowledge import infer
 from runnel.declarative.operation import Operation, closure
 from runnel.declarative.order import ordered
 
 float32: Final = 0  # the only dtype, as a number
 
-_INITIAL: Final[list[Operation]] = []  # assignments of initial values that nobody has asked for yet
+_INITIAL: Final[dict[Operation, bool]] = {}  # assignments of initial values that nobody has asked for yet
 
 
 def placeholder(dtype: Any = float32, shape: Any = None, name: str | None = None) -> Symbol:
@@ -23,6 +24,7 @@ def placeholder(dtype: Any = float32, shape: Any = None, name: str | None = None
     return state.placeholder("float32", None, name or "placeholder")
 
 
+@whole
 def Variable(init: Symbol | None = None, name: str | None = None) -> state.Variable:
     """A variable; ``init``, a symbol, is assigned by the next operation that :func:`initialize_all_variables` makes.
     TypeError for anything else."""
@@ -30,7 +32,7 @@ def Variable(init: Symbol | None = None, name: str | None = None) -> state.Varia
         symbol(init, "Variable")
     result = state.variable(name=name or "variable")
     if init is not None:
-        _INITIAL.append(assign(result, init).operation)
+        set_entry(_INITIAL, assign(result, init).operation, True)
     return result
 
 
@@ -46,8 +48,9 @@ def group(*inputs: Any) -> Operation:
 
 def initialize_all_variables() -> Operation:
     """An operation that initialises the variables made since the last call."""
-    waiting, _INITIAL[:] = list(_INITIAL), []
-    return state.group(*waiting, name="init")
+    init = state.group(*_INITIAL, name="init")
+    _INITIAL.clear()
+    return init
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Symbol]:

@@ -16,7 +16,7 @@ from runnel.compat.tinyflow.functions import (
 )
 from runnel.core.dtypes import int64
 from runnel.core.errors import ArgumentError
-from runnel.declarative.graph import default_graph
+from runnel.declarative.graph import default_graph, whole
 from runnel.declarative.knowledge import infers_inputs
 from runnel.declarative.operation import Dims
 from runnel.declarative.state import variable
@@ -25,6 +25,7 @@ from runnel.nn import functional as F
 _ONES = (1, 1, 1, 1)
 
 
+@whole
 def linear(
     data: Symbol,
     weight: Symbol | None = None,
@@ -40,6 +41,7 @@ def linear(
     return declared(dense, symbol(data, own), *inputs, hidden=num_hidden, name=own)
 
 
+@whole
 def conv2d(
     data: Symbol,
     weight: Symbol | None = None,
@@ -96,6 +98,7 @@ def avg_pool(
     )
 
 
+@whole
 def batch_normalization(
     data: Symbol, gamma: Symbol | None = None, beta: Symbol | None = None, name: str | None = None
 ) -> Symbol:

@@ -7,6 +7,7 @@ from typing import Any
 from runnel import ops
 from runnel.compat.tinyflow.base import Variable, assign, gradients, group, variables_of
 from runnel.compat.tinyflow.functions import Symbol, declared, zeros, zeros_like
+from runnel.declarative.graph import whole
 from runnel.declarative.operation import Operation
 
 
@@ -17,6 +18,7 @@ class GradientDescentOptimizer:
         self.learning_rate = learning_rate
         self.name = name
 
+    @whole
     def minimize(self, obj: Symbol) -> Operation:
         """One step down the gradient of ``obj``."""
         variables = variables_of(obj)
@@ -44,6 +46,7 @@ class AdamOptimizer:
         self.name = name
         self._rates: dict[str, Any] = {"rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
 
+    @whole
     def minimize(self, obj: Symbol) -> Operation:
         """One step for all variables of ``obj``."""
         variables = variables_of(obj)
