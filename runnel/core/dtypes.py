@@ -101,7 +101,13 @@ def as_dtype(dtype: Any) -> DType:
         return float32
     if dtype is complex:
         return complex64
-    return from_numpy(dtype)
+    try:
+        return from_numpy(np.dtype(dtype))
+    except (TypeError, ValueError) as error:
+        if str(error).startswith("["):
+            raise
+    received = f"{dtype!r}" if isinstance(dtype, (bool, int, float, complex)) else f"a {type(dtype).__name__}"
+    raise TypeError(f"[dtype] a dtype is one of {', '.join(_BY_NAME)}, or NumPy's; received {received}.")
 
 
 def _promotion_table() -> dict[tuple[DType, DType], DType]:

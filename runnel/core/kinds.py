@@ -105,6 +105,7 @@ _INTS_OR_WORD = Kind(
 
 KINDS: Final[dict[str, Kind]] = {
     "Array": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
+    "ArrayT": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
     "TensorLike": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
     "Operand": Kind(
         lambda v: isinstance(v, np.ndarray) or _is_any_number(v), "a tensor, a number or a NumPy array",
@@ -123,6 +124,9 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "Array | int | Sequence[int]": Kind(
         lambda v: isinstance(v, TensorLike) or _is_shape(v), "a tensor, an int or a sequence of ints", _plain_ints
+    ),
+    "Array | Sequence[int]": Kind(
+        lambda v: isinstance(v, (TensorLike, np.ndarray)) or _are(_is_int)(v), "a tensor or a sequence of ints", _plain_ints
     ),
     "int | Sequence[int | None]": Kind(
         lambda v: _is_int(v) or _are(lambda n: n is None or _is_int(n))(v), "an int or a sequence of ints and None"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 import numpy as np
 
 from runnel.core.surface import offered
-from runnel.nn.module import Module
+from runnel.nn.module import Module, require_text
 from runnel.nn.parameter import Parameter
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.variable import Variable
@@ -191,6 +191,7 @@ class _ByName(Module, Generic[Item]):
         item = self._checked_item(item)
         if not isinstance(item, self._kind):
             raise TypeError(f"[{kind}] holds {self._kind.__name__}s; received {type(item).__name__}.")
+        require_text(kind, "a key", name)
         if hasattr(type(self), name) or "." in name:
             raise KeyError(f"[{kind}] '{name}' cannot be a name: it has a dot or is a method of {kind}.")
         setattr(self, name, item)

@@ -9,12 +9,43 @@ from typing import Any, TypeVar
 import numpy as np
 
 from runnel import ops
+from runnel.core import public
 from runnel.core.errors import ShapeError
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, eye, full
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.variable import Variable
+
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "dirac",
+    "dirac_",
+    "eye_",
+    "fans",
+    "gain_of",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "orthogonal",
+    "orthogonal_",
+    "sparse",
+    "sparse_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros_",
+]
 
 ArrayT = TypeVar("ArrayT", bound=ArrayMethods[Any])
 
@@ -183,3 +214,5 @@ def sparse_(tensor: ArrayT, sparsity: float, std: float = 0.01) -> ArrayT:
 constant, dirac, normal, orthogonal, sparse, uniform = constant_, dirac_, normal_, orthogonal_, sparse_, uniform_
 kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
 xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_
+
+public.offer(globals(), __all__)

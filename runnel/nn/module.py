@@ -16,7 +16,8 @@ import numpy as np
 from runnel.core import html, kinds, public
 from runnel.core.devices import CPU
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64, from_numpy
-from runnel.core.errors import MissingNameError
+from runnel.core.errors import ArgumentError, MissingNameError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.nn.conversion import destination
 from runnel.nn.hooks import Hooks
@@ -126,6 +127,7 @@ class Module(Hooks, StatefulTree):
 
         With ``persistent=False``, ``state_dict()`` leaves it out.
         """
+        self._require_free("register_buffer", name)
         if name in self.__dict__:
             raise ValueError(f"[register_buffer] {type(self).__name__} has an attribute '{name}' already.")
         buffer = tensor if tensor is None or isinstance(tensor, Variable) else Variable(tensor, name=name)
@@ -139,6 +141,7 @@ class Module(Hooks, StatefulTree):
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set attribute ``name``; with None, a Parameter may be set there later, and nothing else."""
+        self._require_free("register_parameter", name)
         if param is None:
             self._keep_vacant(name, None, is_parameter=True)
         elif not isinstance(param, Parameter):
@@ -149,11 +152,16 @@ class Module(Hooks, StatefulTree):
         """Set attribute ``name`` to a module; names need not be those of Python, but have no dot."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"[register_module] '{name}' is to be a Module; received {type(module).__name__}.")
-        if "." in name or not name or (name not in self.__dict__ and hasattr(self, name)):
-            raise KeyError(f"[register_module] '{name}' cannot be a name: it is empty, has a dot or is taken.")
+        self._require_free("register_module", name)
         setattr(self, name, module)
 
     add_module = register_module
+
+    def _require_free(self, op: str, name: str) -> None:
+        """Refuse what would be no name of its own in ``state_dict()``, and names of methods."""
+        require_text(op, "name", name)
+        if "." in name or not name or (name not in self.__dict__ and hasattr(self, name)):
+            raise KeyError(f"[{op}] '{name}' cannot be a name: it is empty, has a dot or is taken.")
 
     # Calling ----------------------------------------------------------------------------------------------------------
 
@@ -220,7 +228,7 @@ class Module(Hooks, StatefulTree):
 
     def get_submodule(self, target: str) -> Module:
         """The module at a dotted path; "" is this one."""
-        module = self._at("get_submodule", "module", target) if target else self
+        module = self if target == "" else self._at("get_submodule", "module", target)
         if not isinstance(module, Module):
             raise self._nothing_at("get_submodule", "module", target)
         return module
@@ -243,6 +251,7 @@ class Module(Hooks, StatefulTree):
         """Put ``module`` at a dotted path; with ``strict``, where a module is now."""
         if not isinstance(module, Module):
             raise TypeError(f"[set_submodule] '{target}' is to be a Module; received {type(module).__name__}.")
+        require_text("set_submodule", "target", target)
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
         if strict and not isinstance(owner.__dict__.get(name), Module):
@@ -250,6 +259,7 @@ class Module(Hooks, StatefulTree):
         owner.register_module(name, module)
 
     def _at(self, op: str, what: str, target: str) -> Any:
+        require_text(op, "target", target)
         value: Any = self
         for name in target.split("."):
             value = getattr(value, "__dict__", {}).get(name)
@@ -311,6 +321,8 @@ class Module(Hooks, StatefulTree):
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call ``fn`` on every module of the tree: on the children, in their order, and then on the module itself."""
+        if not callable(fn):
+            raise ArgumentError(f"[apply] fn is a function of a Module; received {short_repr(fn)}.")
         for child in self.children():
             child.apply(fn)
         fn(self)
@@ -435,6 +447,12 @@ class Module(Hooks, StatefulTree):
 
     def _repr_html_(self) -> str:
         return html.pre("\n".join(itertools.islice(_lines(self), _SHOWN)))
+
+
+def require_text(op: str, what: str, value: Any) -> None:
+    """ArgumentError unless ``value``, a name or a path, is a string."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"[{op}] {what} is a string; received {short_repr(value)}.")
 
 
 def dtype_of(array: Any) -> DType:

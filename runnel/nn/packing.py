@@ -10,10 +10,13 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.errors import ShapeError
+from runnel.core.kinds import declare
+from runnel.ops.arguments import Array
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 
 
+@declare
 class PackedSequence(NamedTuple):
     """Sequences without padding, the longest first. Made by :func:`pack_padded_sequence`.
 
@@ -55,7 +58,7 @@ class Group(NamedTuple):
 
 
 def pack_padded_sequence(
-    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+    input: Array, lengths: Array | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Take the padding out of a batch of sequences.
 
@@ -66,6 +69,8 @@ def pack_padded_sequence(
         enforce_sorted: whether ``lengths`` must fall; if not, the sequences are sorted, and sorted back by
             :func:`pad_packed_sequence` and the recurrent layers.
     """
+    if input.ndim < 2:
+        raise ShapeError(f"[pack_padded_sequence] a batch has axes of steps and sequences; received {input.shape}.")
     x = ops.moveaxis(input, 0, 1) if batch_first else input
     steps, batch = x.shape[:2]
     counts = np.asarray(lengths).astype(np.int64)

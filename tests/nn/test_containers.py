@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,16 @@ def test_a_slice_shares_its_modules() -> None:
     tail = net[1:]
     assert isinstance(tail, nn.Sequential) and len(tail) == 2 and tail[1] is net[2]
     assert net[2].weight.name == "2.weight"
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("a.b", "cannot be a name"), (1, "a key is a string; received 1")])
+@pytest.mark.parametrize("kind", [nn.ModuleDict, nn.ParameterDict])
+def test_names_that_cannot_be_are_told_by_constructors_too(kind: type[Any], name: Any, sentence: str) -> None:
+    item = nn.ReLU() if kind is nn.ModuleDict else nn.Parameter([1.0])
+    with pytest.raises((KeyError, TypeError)) as caught:
+        kind({name: item})
+    assert str(caught.value.args[0]).startswith(f"[{kind.__name__}] ") and sentence in str(caught.value)
+    assert "cannot be done with" not in str(caught.value)
 
 
 def test_dict_by_name() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -181,6 +183,31 @@ def test_register_buffer_refuses_nonsense() -> None:
         net.register_buffer("head", np.zeros(1))
     with pytest.raises(TypeError, match="a Parameter is no buffer"):
         net.register_buffer("other", nn.Parameter(np.zeros(1, np.float32)))
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "train", 1, None, [1]])
+@pytest.mark.parametrize("value", [None, "one of its own"])
+@pytest.mark.parametrize("what", ["buffer", "parameter", "module"])
+def test_what_cannot_be_a_name_of_state_is_refused(what: str, value: str | None, name: Any) -> None:
+    values: dict[str, Any] = {"buffer": np.zeros(1), "parameter": nn.Parameter([1.0]), "module": nn.ReLU()}
+    net = Net()
+    before = dict(net.__dict__)
+    with pytest.raises((KeyError, TypeError), match=rf"\[register_{what}\] .*(cannot be a name|is a string; received)"):
+        getattr(net, f"register_{what}")(name, None if value is None else values[what])
+    assert dict(net.__dict__) == before
+
+
+@pytest.mark.parametrize("target", [None, 0, [], b"head"])
+@pytest.mark.parametrize("method", ["get_submodule", "get_parameter", "get_buffer", "set_submodule"])
+def test_paths_are_strings(method: str, target: Any) -> None:
+    further = (nn.ReLU(),) if method == "set_submodule" else ()
+    with pytest.raises(TypeError, match=rf"\[{method}\] target is a string; received"):
+        getattr(Net(), method)(target, *further)
+
+
+def test_apply_takes_functions() -> None:
+    with pytest.raises(TypeError, match=r"\[apply\] fn is a function of a Module; received 3 \(int\)"):
+        Net().apply(3)  # type: ignore[arg-type]
 
 
 def test_forward_must_be_defined() -> None:

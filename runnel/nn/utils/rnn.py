@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.core import public
 from runnel.core.errors import ShapeError
 from runnel.nn.packing import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from runnel.ops.arguments import Array
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 
@@ -26,7 +28,7 @@ __all__ = [
 
 
 def pad_sequence(
-    sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Sequence[Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
     """Sequences (lengths, …) as one array (longest, sequences, …), or (sequences, longest, …) with ``batch_first``,
     with ``padding_value`` behind the shorter ones ("right") or before them ("left")."""
@@ -49,18 +51,22 @@ def pad_sequence(
     return result
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:
+def unpad_sequence(
+    padded_sequences: Array, lengths: Array | Sequence[int], batch_first: bool = False
+) -> list[Tensor]:
     """The sequences that ``pad_sequence`` made one array of; their lengths are part of a program."""
+    if padded_sequences.ndim < 2:
+        raise ShapeError(f"[unpad_sequence] a batch has axes of steps and sequences; received {padded_sequences.shape}.")
     x = padded_sequences if batch_first else ops.moveaxis(padded_sequences, 1, 0)
-    counts = np.asarray(lengths).tolist()
-    if len(counts) != x.shape[0] or any(not 0 <= n <= x.shape[1] for n in counts):
+    counts = np.asarray(lengths)
+    if counts.shape != x.shape[:1] or ((counts < 0) | (counts > x.shape[1])).any():
         raise ShapeError(
-            f"[unpad_sequence] {x.shape[0]} sequences of up to {x.shape[1]} steps; received lengths {counts}."
+            f"[unpad_sequence] {x.shape[0]} sequences of up to {x.shape[1]} steps; received lengths {counts.tolist()}."
         )
     return [x[i, : int(n)] for i, n in enumerate(counts)]
 
 
-def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Array], enforce_sorted: bool = True) -> PackedSequence:
     """Pack sequences (lengths, …)."""
     return pack_padded_sequence(pad_sequence(sequences), [x.shape[0] for x in sequences], False, enforce_sorted)
 
@@ -74,3 +80,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 def invert_permutation(permutation: Any) -> Any:
     """The order that undoes ``permutation``; of None, None."""
     return None if permutation is None else ops.argsort(asarray(permutation))
+
+
+public.offer(globals(), __all__)

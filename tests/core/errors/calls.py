@@ -46,6 +46,7 @@ ROW = _numbers(4)
 SQUARE = rn.asarray(np.eye(3, dtype=np.float32) * 2)
 PLACES = _ints(0, 1, 2, 0).reshape(1, 4)
 MATRIX = _numbers(4, 2)
+PACKED = nn.utils.rnn.pack_sequence([X, X[:2]])
 
 BY_NAME: dict[str, Any] = {
     "x": X, "y": X, "like": X, "target": X, "gate": X, "data": [[1.0, 2.0]], "axis": 0, "dim": 0, "keepdims": False,
@@ -70,6 +71,8 @@ BY_NAME: dict[str, Any] = {
     "vec": ROW, "mat": X, "vec1": _numbers(3), "vec2": ROW, "batch1": _numbers(2, 3, 4), "batch2": _numbers(2, 4, 4),
     "r": 2, "axis1": 0, "axis2": 1, "offset": 0, "exponent": _ints(1), "obj": X, "from_": "float32", "to": "float64",
     "real": X, "imag": X, "abs": X, "angle": X, "fill_value": 2,
+    "tensor": nn.Parameter(np.zeros((3, 4), np.float32)), "sparsity": 0.5, "val": 1.0, "sequences": [X, X[:2]],
+    "lengths": [4, 2, 1], "padded_sequences": X, "packed_sequences": PACKED, "permutation": _ints(1, 0),
     "kind": "numeric", "type": "float32", "rtol": 1e-5, "atol": 1e-8, "fweights": None, "dx": 1.0,
 }  # fmt: skip
 
@@ -127,6 +130,9 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.matrix_power": {"x": SQUARE}, "rn.cumulative_sum": {"x": ROW},
     "rn.cumulative_prod": {"x": ROW}, "rn.dsplit": {"x": _numbers(2, 2, 2)},
     "rn.vsplit": {"x": MATRIX}, "rn.is_nonzero": {"x": _numbers(1)}, "rn.polygamma": {"n": 1}, "rn.mvlgamma": {"p": 1},
+    "init.dirac_": {"tensor": nn.Parameter(np.zeros((4, 2, 3), np.float32))}, 
+    "init.dirac": {"tensor": nn.Parameter(np.zeros((4, 2, 3), np.float32))}, "rnn.pack_padded_sequence": {"input": X.T},
+    "rnn.pad_packed_sequence": {"sequence": PACKED}, "rnn.unpad_sequence": {"padded_sequences": X.T}, "init.gain_of": {"nonlinearity": "relu"}, "init.calculate_gain": {"nonlinearity": "relu"},
     "rn.fold_in": {"data": 3}, "rn.arange": {"start": 0}, "optim.Muon": {"params": [_model().weight]},
 }  # fmt: skip
 
@@ -142,8 +148,11 @@ LEFT_OUT = {
     "rn.snapshot", "rn.uncompiled", "rn.pure_callback", "rn.ShapeDtypeStruct",
     "rn.hessian", "rn.jacfwd", "rn.jacrev", "rn.jvp", "rn.linearize", "rn.vmap",
     "rn.einsum", "rn.block_diag", "rn.cartesian_prod", "rn.iinfo", "rn.result_type", "rn.promote_types",
-    "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
+    "rnn.PackedSequence", "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
 }  # fmt: skip
+
+
+SPACES = {"rn": rn, "F": functional, "nn": nn, "optim": optim, "init": nn.init, "rnn": nn.utils.rnn}
 
 
 def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -174,7 +183,7 @@ def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 def calls() -> Iterator[Call]:
     """All of them."""
-    for space, module in (("rn", rn), ("F", functional), ("nn", nn), ("optim", optim)):
+    for space, module in SPACES.items():
         for public in module.__all__:
             function = getattr(module, public)
             name = f"{space}.{public}"
