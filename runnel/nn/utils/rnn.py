@@ -51,12 +51,12 @@ def pad_sequence(
     return result
 
 
-def unpad_sequence(
-    padded_sequences: Array, lengths: Array | Sequence[int], batch_first: bool = False
-) -> list[Tensor]:
+def unpad_sequence(padded_sequences: Array, lengths: Array | Sequence[int], batch_first: bool = False) -> list[Tensor]:
     """The sequences that ``pad_sequence`` made one array of; their lengths are part of a program."""
     if padded_sequences.ndim < 2:
-        raise ShapeError(f"[unpad_sequence] a batch has axes of steps and sequences; received {padded_sequences.shape}.")
+        raise ShapeError(
+            f"[unpad_sequence] a batch has axes of steps and sequences; received {padded_sequences.shape}."
+        )
     x = padded_sequences if batch_first else ops.moveaxis(padded_sequences, 1, 0)
     counts = np.asarray(lengths)
     if counts.shape != x.shape[:1] or ((counts < 0) | (counts > x.shape[1])).any():

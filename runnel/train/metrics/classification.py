@@ -8,7 +8,7 @@ import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.surface import offered
-from runnel.train.metrics.metric import Metric, labels, quotient
+from runnel.train.metrics.metric import Metric, labels, quotient, whole_labels
 
 AVERAGES: Final = ("binary", "macro", "micro", "weighted", None)
 
@@ -212,13 +212,14 @@ def rows_of_scores(
     metric: str, output: np.ndarray, target: np.ndarray, axis: int, ignore_index: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores as float64 (samples, classes), and the right labels as a vector, without those to be ignored."""
-    if output.ndim != target.ndim + 1 or np.moveaxis(output, axis, -1).shape[:-1] != target.shape:
+    has_axis = output.ndim == target.ndim + 1 and -output.ndim <= axis < output.ndim
+    if not has_axis or np.moveaxis(output, axis, -1).shape[:-1] != target.shape:
         raise ShapeError(
             f"[{metric}] output has the axes of target and one more, for the classes (axis={axis}); received "
             f"{output.shape} and {target.shape}."
         )
     scores = np.moveaxis(output, axis, -1).reshape(-1, output.shape[axis]).astype(np.float64)
-    right = target.astype(np.int64).ravel()
+    right = whole_labels(metric, target)
     if ignore_index is not None:
         counted = right != ignore_index
         scores, right = scores[counted], right[counted]

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from runnel.core.dtypes import from_numpy
 from runnel.core.errors import ArgumentError, ShapeError, StateError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.tensor.methods import ArrayMethods
 
@@ -43,7 +45,8 @@ class Metric:
 
     def update(self, output: Any, target: Any) -> Self:
         """Take in a batch: what the model gave, and what is right. Both are tensors or arrays."""
-        self.add(as_array(output), as_array(target))
+        kind = type(self).__name__
+        self.add(as_array(kind, output), as_array(kind, target))
         return self
 
     def reset(self) -> None:
@@ -76,9 +79,18 @@ class Metric:
             )
 
 
-def as_array(value: Any) -> np.ndarray:
-    """A tensor, array or number as a NumPy array."""
-    return value.numpy() if isinstance(value, ArrayMethods) else np.asarray(value)
+def as_array(metric: str, value: Any) -> np.ndarray:
+    """A tensor, array or number as a NumPy array; ArgumentError for anything that is not made of real numbers."""
+    if isinstance(value, ArrayMethods):
+        value = value.numpy()
+    try:
+        array = np.asarray(value)
+        is_real = from_numpy(array.dtype).kind != "complex"
+    except (TypeError, ValueError):
+        is_real = False
+    if not is_real:
+        raise ArgumentError(f"[{metric}] output and target hold real numbers; received {short_repr(value)}.")
+    return array
 
 
 def quotient(part: Any, whole: Any) -> float:
@@ -98,13 +110,26 @@ class Mean(Metric):
     def update(self, output: Any, target: Any = None, weight: float = 1.0) -> Self:
         if not weight:
             return self  # nothing, be it the NaN of an empty batch
-        values = as_array(output).astype(np.float64)
+        values = as_array(type(self).__name__, output).astype(np.float64)
         self.sums["sum"] = np.asarray(self.sums["sum"] + weight * values.sum())
         self.sums["weight"] = np.asarray(self.sums["weight"] + weight * values.size)
         return self
 
     def compute(self) -> float:
         return quotient(self.sums["sum"], self.sums["weight"])
+
+
+def whole_labels(metric: str, target: np.ndarray) -> np.ndarray:
+    """The labels as a vector of int64; ArgumentError where one is not a whole number."""
+    if target.dtype.kind in "biu":
+        return target.astype(np.int64).ravel()
+    values = target.astype(np.float64).ravel()
+    wrong = values[~np.isfinite(values) | (np.trunc(values) != values)]
+    if wrong.size:
+        raise ArgumentError(
+            f"[{metric}] target holds labels, which are whole numbers; received {wrong[0]}, in {target.dtype.name}."
+        )
+    return values.astype(np.int64)
 
 
 def labels(
@@ -115,7 +140,7 @@ def labels(
     ``output`` has an axis of scores for each class beside those of ``target``; or the shape of ``target``, and then it
     holds labels, or floats of two classes that are compared with ``threshold``.
     """
-    if output.ndim == target.ndim + 1:
+    if output.ndim == target.ndim + 1 and -output.ndim <= axis < output.ndim:
         if not output.shape[axis]:
             raise ShapeError(f"[{metric}] output has no classes: its shape is {output.shape}.")
         predicted = output.argmax(axis=axis)
@@ -128,10 +153,7 @@ def labels(
             f"[{metric}] output has the shape of target, or one axis more, for the classes (axis={axis}); received "
             f"{output.shape} and {target.shape}."
         )
-    whole = target.astype(np.int64)
-    if target.dtype.kind not in "biu" and not np.array_equal(whole, target):
-        raise ArgumentError(f"[{metric}] target holds labels, which are whole numbers; received {target.dtype.name}.")
-    chosen, right = predicted.astype(np.int64).ravel(), whole.ravel()
+    chosen, right = predicted.astype(np.int64).ravel(), whole_labels(metric, target)
     if ignore_index is None:
         return chosen, right
     counted = right != ignore_index

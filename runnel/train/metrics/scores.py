@@ -9,7 +9,7 @@ import numpy as np
 from runnel.core.errors import ArgumentError
 from runnel.core.surface import offered
 from runnel.train.metrics.classification import rows_of_scores
-from runnel.train.metrics.metric import Metric, quotient
+from runnel.train.metrics.metric import Metric, quotient, whole_labels
 
 
 @offered("train")
@@ -35,9 +35,10 @@ class AUROC(Metric):
     def add(self, output: np.ndarray, target: np.ndarray) -> None:
         if output.ndim == target.ndim:
             self.require_equal_shapes(output, target)
-            scores, right = output.astype(np.float64).reshape(-1, 1), target.astype(np.int64).ravel()
-            if right.size and (right.min() < 0 or right.max() > 1):
-                raise ArgumentError(f"[AUROC] labels of one score are 0 and 1; received {right.max()}.")
+            scores, right = output.astype(np.float64).reshape(-1, 1), whole_labels("AUROC", target)
+            wrong = right[(right < 0) | (right > 1)]
+            if wrong.size:
+                raise ArgumentError(f"[AUROC] labels of one score are 0 and 1; received {wrong[0]}.")
         else:
             scores, right = rows_of_scores("AUROC", output, target, self.axis, None)
         before = self.sums["scores"]

@@ -155,3 +155,45 @@ def test_errors_say_what_was_received() -> None:
         train.Precision("binary").update(np.array([2]), np.array([2])).compute()
     with pytest.raises(StateError, match="the state of Accuracy has right, count"):
         train.Accuracy().load_state_dict({"right": 1})
+
+
+EVERY = [
+    kind
+    for kind in (getattr(train, name) for name in train.__all__)
+    if isinstance(kind, type) and issubclass(kind, train.Metric) and kind not in (train.Metric, train.Mean)
+]
+WITH_LABELS = [kind for kind in EVERY if kind not in (train.MSE, train.MAE, train.RMSE)]
+NONSENSE: dict[str, tuple[Any, Any]] = {
+    "scores without an axis of classes": (np.ones(3), np.int64(1)),
+    "scores with too many axes": (np.ones((2, 2, 2)), np.ones(2, np.int64)),
+    "no target": (np.ones((3, 2)), None),
+    "texts": (np.ones(3), np.array(["a", "b", "c"])),
+    "ragged lists": ([[1.0], [2.0, 3.0]], [0, 1]),
+    "complex numbers": (np.ones((3, 2)) * 1j, np.ones(3, np.int64)),
+    "other lengths": (np.ones((3, 2)), np.ones(2, np.int64)),
+}
+
+
+@pytest.mark.parametrize("what", NONSENSE)
+@pytest.mark.parametrize("kind", EVERY)
+def test_batches_that_are_none_are_told_and_change_nothing(kind: type[train.Metric], what: str) -> None:
+    metric = kind()
+    with pytest.raises((ArgumentError, ShapeError), match=rf"^\[{kind.__name__}\] .*received"):
+        metric.update(*NONSENSE[what])
+    assert all(np.array_equal(x, y) for x, y in zip(metric.sums.values(), metric.initial().values(), strict=True))
+
+
+@pytest.mark.parametrize("value", [0.5, math.nan, math.inf])
+@pytest.mark.parametrize(
+    ("kind", "axes"),
+    [(kind, n) for kind in WITH_LABELS for n in (1, 2) if n == 2 or kind not in (train.TopK, train.Perplexity)],
+)
+def test_labels_are_whole_numbers(kind: type[train.Metric], value: float, axes: int) -> None:
+    scores = np.linspace(0, 1, 3 * 2).reshape(3, 2) if axes == 2 else np.linspace(0, 1, 3)
+    metric = kind()
+    with pytest.raises(
+        ArgumentError, match=rf"\[{kind.__name__}\] target holds labels, .*received {value}, in float64"
+    ):
+        metric.update(scores, np.array([0.0, value, 1.0]))
+    metric.update(scores, np.array([0.0, 1.0, 1.0]))
+    assert np.isfinite(metric.compute()).all()
