@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, Self
 
+from runnel.core.errors import ArgumentError
+from runnel.core.showing import short_repr
 from runnel.data.collating import default_collate
 from runnel.data.randomness import reading, start_sample
+
+WHOLE: Final = -2  # in place of a sample's number: all of a batch
 
 
 class Observer(Protocol):
@@ -20,14 +24,34 @@ class Observer(Protocol):
         """The samples are put together next."""
 
 
-class Unobserved:
-    """Nobody wants to know."""
+def doing(batch: int, sample: int | None) -> str:
+    """Behind "it was" or "in": which sample of a batch is read; None if the samples are put together."""
+    if sample is None:
+        return f"putting batch {batch} together (collate_fn)"
+    if sample == WHOLE:
+        return f"reading the samples of batch {batch}, all at once (the data set's collated or __getitems__)"
+    return f"reading sample {sample} of batch {batch} (the data set's __getitem__ or __iter__)"
+
+
+class Noted:
+    """Names the sample and the batch in errors that are raised in this process while batch ``number`` is made."""
+
+    def __init__(self, number: int) -> None:
+        self._batch = number
+        self._sample: int | None = None
 
     def sample(self, number: int) -> None:
-        pass
+        self._sample = number
 
     def collating(self) -> None:
-        pass
+        self._sample = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
+            error.add_note(f"[DataLoader] raised in {doing(self._batch, self._sample)}.")
 
 
 class Source(NamedTuple):
@@ -42,16 +66,24 @@ class Source(NamedTuple):
 
     def fetch(self, epoch_key: int, numbers: Any, observer: Observer) -> Any:
         """The batch of samples ``numbers``; the sample, if it is one number of a loader without batches."""
+        try:
+            return self._fetched(epoch_key, numbers, observer)
+        except StopIteration as error:
+            raise _no_end() from error
+
+    def _fetched(self, epoch_key: int, numbers: Any, observer: Observer) -> Any:
         if not self.is_batched:
             with reading(epoch_key, [numbers]):
                 observer.sample(_shown(numbers))
                 sample = self.dataset[numbers]
                 observer.collating()
                 return self.collate_fn(sample)
+        if not hasattr(numbers, "__len__"):
+            raise ArgumentError(f"[DataLoader] batch_sampler gives lists of numbers; received {short_repr(numbers)}.")
         with reading(epoch_key, numbers):
             collated = getattr(self.dataset, "collated", None)
             if collated is not None and self.collate_fn is default_collate:
-                observer.sample(_shown(numbers[0] if len(numbers) else 0))
+                observer.sample(WHOLE)
                 return collated(numbers)
             samples = self._samples(numbers, observer)
             observer.collating()
@@ -60,7 +92,7 @@ class Source(NamedTuple):
     def _samples(self, numbers: Sequence[Any], observer: Observer) -> Any:
         several = getattr(self.dataset, "__getitems__", None)
         if several is not None:
-            observer.sample(_shown(numbers[0] if len(numbers) else 0))
+            observer.sample(WHOLE)
             return several(numbers)
         dataset, samples = self.dataset, []
         for number in numbers:
@@ -89,7 +121,10 @@ class Stream:
             return None
         observer.collating()
         with reading(self._epoch_key, [self._next]):
-            return self._source.collate_fn(samples if self._source.is_batched else samples[0])
+            try:
+                return self._source.collate_fn(samples if self._source.is_batched else samples[0])
+            except StopIteration as error:
+                raise _no_end() from error
 
     def _read(self, observer: Observer) -> Iterator[Any]:
         """The samples, each with its own random numbers while it is read."""
@@ -104,6 +139,11 @@ class Stream:
                     return
             self._next += 1
             yield sample
+
+
+def _no_end() -> RuntimeError:
+    """For a StopIteration that ends nothing: elsewhere it would be taken for the end of the data (PEP 479)."""
+    return RuntimeError("[DataLoader] the data set or collate_fn raised StopIteration.")
 
 
 def _shown(number: Any) -> int:

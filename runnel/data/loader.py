@@ -144,7 +144,7 @@ class DataLoader:
                 self._source, requests, first, epoch_key, self.num_workers, ahead, self.timeout
             )
         else:
-            batches = preparing.in_turn(self._source, requests, epoch_key)
+            batches = preparing.in_turn(self._source, requests, first, epoch_key)
         return Epoch(batches, progress, None, False)
 
     def __len__(self) -> int:

@@ -12,29 +12,33 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from runnel.core.errors import WorkerError
-from runnel.data.fetching import Source, Stream, Unobserved
+from runnel.data.fetching import Noted, Source, Stream
 from runnel.data.workers.pool import Failed, Pool, Worker
 from runnel.data.workers.process import Ended
 
 
-def in_turn(source: Source, requests: Iterator[Any], epoch_key: int) -> Iterator[Any]:
+def in_turn(source: Source, requests: Iterator[Any], first: int, epoch_key: int) -> Iterator[Any]:
     """Each batch when it is asked for."""
-    observer = Unobserved()
-    for numbers in requests:
-        yield source.fetch(epoch_key, numbers, observer)
+    for number, numbers in enumerate(requests, first):
+        yield _fetched(source, epoch_key, numbers, number)
+
+
+def _fetched(source: Source, epoch_key: int, numbers: Any, number: int) -> Any:
+    with Noted(number) as observer:
+        return source.fetch(epoch_key, numbers, observer)
 
 
 def in_sequence(source: Source, first: int, epoch_key: int) -> Iterator[Any]:
     """The batches of an iterable data set, less the ``first`` ones."""
-    stream, observer = Stream(source, epoch_key), Unobserved()
-    try:
-        for _ in range(first):
-            stream.batch(observer, skipped=True)
-        while True:
-            batch = stream.batch(observer)
+    stream = Stream(source, epoch_key)
+    for number in itertools.count():
+        try:
+            with Noted(number) as observer:
+                batch = stream.batch(observer, skipped=number < first)
+        except StopIteration:
+            return
+        if number >= first:
             yield batch
-    except StopIteration:
-        return
 
 
 def on_threads(
@@ -44,12 +48,13 @@ def on_threads(
     ``timeout`` seconds (0: any time will do)."""
     workers = ThreadPoolExecutor(count, thread_name_prefix="DataLoader")
     pending: collections.deque[Future[Any]] = collections.deque()
-    observer = Unobserved()
     is_stuck = False
+    asked = first
     try:
         for number in itertools.count(first):
             while len(pending) < ahead and (numbers := next(requests, None)) is not None:
-                pending.append(workers.submit(source.fetch, epoch_key, numbers, observer))
+                pending.append(workers.submit(_fetched, source, epoch_key, numbers, asked))
+                asked += 1
             if not pending:
                 return
             try:

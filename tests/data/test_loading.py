@@ -104,19 +104,6 @@ def test_threads_change_neither_order_nor_batches(workers: int) -> None:
     assert sum(t.is_alive() for t in threads) == 1
 
 
-def test_an_error_on_a_thread_comes_at_its_place() -> None:
-    class Broken(Squares):
-        def __getitem__(self, index: int) -> int:
-            if index == 7:
-                raise OSError("no sample 7")
-            return index
-
-    batches = iter(DataLoader(Broken(), 2, num_workers=2, multiprocessing_context="thread"))
-    assert [next(batches).tolist() for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
-    with pytest.raises(OSError, match="no sample 7"):
-        next(batches)
-
-
 def test_batches_of_rows_are_those_of_single_samples() -> None:
     data = Subset(rows(), [5, 1, 2, 8, 9])
     quick = [[part.tolist() for part in batch] for batch in DataLoader(data, 2)]
@@ -173,9 +160,37 @@ def test_samples_of_any_form_are_put_together() -> None:
     assert batch["c"].dtype is rn.float64 and batch["d"].dtype is rn.int64 and batch["e"] == ["0", "1"]
     assert isinstance(batch["f"], Pair) and batch["f"].y[1].dtype is rn.bool_
     assert isinstance(default_convert({"a": np.ones(2)})["a"], rn.Tensor)
-    for wrong, message in (([], "no samples"), ([[1], [1, 2]], r"\[1, 2\]"), ([object()], "collate_fn")):
-        with pytest.raises(ArgumentError, match=message):
-            default_collate(wrong)
+    assert default_collate([1, 2.5]).tolist() == [1.0, 2.5] and default_collate([True, 2]).dtype is rn.int64
+    assert default_collate([np.float32(1), 2.5]).tolist() == [1.0, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ([], "no samples"),
+        ([[1], [1, 2]], r"\[1, 2\]"),
+        ([object()], "collate_fn"),
+        ([1.0, None], "number 0 of the batch is 1.0 .*, number 1 None"),
+        ([None, 1.0], "received None"),
+        ([(1.0, 2), (None, 3)], "received None|number 1 None"),
+        ([np.ones(2), None], "received None|number 1 None"),
+        ([1.0, 2.0, "three"], "number 2 'three'"),
+        ([{"a": 1}, {"b": 1}], r"number 0 of the batch has \['a'\], number 1 \['b'\]"),
+        ([{"a": 1}, {"a": 1, "b": 1}], r"number 1 \['a', 'b'\]"),
+        ([{"a": 1}, (1,)], r"a dict of 1, number 1 \(1,\)"),
+        ([np.ones(3), np.ones(3), np.ones(4)], r"received \(3,\), \(4,\).* pads or packs"),
+        ([rn.ones(2, 3), rn.ones(3, 3)], r"received \(2, 3\), \(3, 3\)"),
+        ([1.0, np.ones(2)], r"received \(\), \(2,\)"),
+    ],
+)
+def test_samples_of_unlike_forms_are_refused(samples: list[Any], message: str) -> None:
+    with pytest.raises((ArgumentError, ShapeError), match=message):
+        default_collate(samples)
+
+
+def test_lists_of_numbers_are_asked_of_a_batch_sampler() -> None:
+    with pytest.raises(ArgumentError, match="gives lists of numbers; received 3"):
+        list(DataLoader(Squares(), batch_sampler=[[1, 2], 3]))
 
 
 @pytest.mark.parametrize(

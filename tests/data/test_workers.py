@@ -27,8 +27,17 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.core.errors import ArgumentError, StateError, WorkerError
-from runnel.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate, get_worker_info
+from runnel.core.errors import ArgumentError, FileError, StateError, WorkerError
+from runnel.data import (
+    ArrayDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    TensorDataset,
+    default_collate,
+    get_worker_info,
+    transforms,
+)
 from runnel.data.workers import pool
 from tests.data.samples import Samples, batches, plain
 
@@ -192,6 +201,60 @@ def test_an_error_comes_at_its_place_with_the_traceback_of_the_worker() -> None:
         next(loader)
     assert "in fail" in str(caught.value.__cause__)
     assert "reading sample 5 of batch 2" in caught.value.__notes__[0]
+
+
+PREPARED: list[dict[str, Any]] = [
+    {},
+    {"num_workers": 2},
+    {"num_workers": 2, "multiprocessing_context": "thread"},
+]
+
+
+def refuse(*_: Any) -> Any:
+    raise FileError("[read_image] no image")
+
+
+def end(*_: Any) -> Any:
+    raise StopIteration
+
+
+@pytest.mark.parametrize("options", PREPARED)
+def test_the_sample_and_the_batch_of_an_error_are_named(options: dict[str, Any]) -> None:
+    given = iter(DataLoader(Acting(refuse), 2, **options))
+    assert [next(given).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(FileError, match="no image") as caught:
+        next(given)
+    (note,) = caught.value.__notes__
+    assert "reading sample 5 of batch 2 (the data set's __getitem__ or __iter__)." in note
+    with pytest.raises(FileError) as caught:
+        list(DataLoader(Samples(), 2, collate_fn=refuse, **options))
+    assert "putting batch 0 together (collate_fn)." in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("options", PREPARED)
+def test_a_stop_iteration_in_a_sample_does_not_end_the_data(options: dict[str, Any]) -> None:
+    with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+        list(DataLoader(Acting(end), 2, **options))
+    assert "sample 5 of batch 2" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(DataLoader(Samples(), 2, collate_fn=end, **options))
+
+
+@pytest.mark.parametrize("options", PREPARED[:2])
+def test_a_stop_iteration_in_the_collate_fn_of_a_stream_does_not_end_it(options: dict[str, Any]) -> None:
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(DataLoader(Numbers(12), 2, collate_fn=end, **options))
+
+
+def test_an_error_of_a_transform_of_whole_batches_names_the_batch() -> None:
+    class Refusing(transforms.Transform):
+        def many(self, images: Any, draws: Any) -> Any:
+            return refuse()
+
+    data = ArrayDataset(np.zeros((6, 3, 4, 4), np.uint8), np.arange(6), Refusing())
+    with pytest.raises(FileError) as caught:
+        list(DataLoader(data, 2))
+    assert "reading the samples of batch 0, all at once" in caught.value.__notes__[0]
 
 
 def test_an_error_that_cannot_be_sent_is_told() -> None:

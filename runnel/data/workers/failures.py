@@ -7,7 +7,7 @@ import pickle
 import traceback
 from typing import NamedTuple
 
-from runnel.core.errors import RunnelError, WorkerError
+from runnel.core.errors import WorkerError
 
 
 class Failure(NamedTuple):
@@ -47,7 +47,7 @@ def received(worker: str, sent: Failure) -> Exception:
     place = f"[DataLoader] raised by {worker}, {sent.where}."
     if error is None:
         error = WorkerError(f"{place} {sent.summary}")
-    elif not isinstance(error, RunnelError):
+    else:
         error.add_note(place)
     error.__cause__ = WorkerTraceback(sent.traceback)
     return error

@@ -6,6 +6,7 @@ import mmap
 import time
 from typing import Final
 
+from runnel.data.fetching import doing
 from runnel.data.workers.blocks import mapped, new_block
 
 STARTING: Final = 0
@@ -67,7 +68,7 @@ class Stage:
         return {
             STARTING: "starting (imports, worker_init_fn)",
             IDLE: "waiting for work",
-            SAMPLE: f"reading sample {sample} of batch {batch} (the data set's __getitem__ or __iter__)",
-            COLLATING: f"putting batch {batch} together (collate_fn)",
+            SAMPLE: doing(batch, sample),
+            COLLATING: doing(batch, None),
             SENDING: f"sending batch {batch}",
         }[stage]
