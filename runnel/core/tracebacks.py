@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Final
@@ -21,15 +22,33 @@ _OWN_FILES: Final[set[str]] = set()  # of this package, as far as they were met
 
 def user_line() -> str:
     """``file:line`` of the innermost frame outside this package: where the user asked for what is happening."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = _user_frame()
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """A warning at that line."""
+    frame = _user_frame() or sys._getframe(1)
+    warnings.warn_explicit(
+        text,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def _user_frame() -> FrameType | None:
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
         if file not in _OWN_FILES:
             if not file.startswith(_PACKAGE):
-                return f"{file}:{frame.f_lineno}"
+                return frame
             _OWN_FILES.add(file)
         frame = frame.f_back
-    return ""
+    return None
 
 
 def raised_at(error: BaseException) -> str:

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
+from runnel.core.tracebacks import warn_user
 from runnel.ops.activations import log_softmax, shifted, softplus
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
@@ -36,11 +39,37 @@ def reduced(name: str, losses: Array, reduction: str) -> Array:
     raise ValueError(f"[{name}] reduction is 'mean', 'sum' or 'none', got {reduction!r}.")
 
 
+def _shape(x: Any) -> tuple[int, ...]:
+    """Of an array, or of a number."""
+    shape: tuple[int, ...] = getattr(x, "shape", ())
+    return shape
+
+
+def require_same_shape(name: str, x: Array, target: Array) -> None:
+    """ShapeError for elements that are no pairs: broadcast, (N, 1) and (N,) would be N² of them."""
+    if x.shape != _shape(target) != ():
+        raise ShapeError(
+            f"[{name}] x and target have one shape; received {x.shape} and {_shape(target)}. Use reshape, squeeze(1) "
+            "or unsqueeze(1)."
+        )
+
+
+def _warn_of_broadcasting(name: str, x: Array, target: Array) -> None:
+    """The same where PyTorch warns: these losses do broadcast."""
+    if x.shape != _shape(target) and x.shape != () != _shape(target):
+        warn_user(
+            f"[{name}] x of shape {x.shape} and a target of shape {target.shape} are broadcast against one another, "
+            "which is seldom meant: of (N, 1) and (N,) all N² pairs are compared. Give both one shape.",
+            UserWarning,
+        )
+
+
 @offered("rn", "functional")
 @composed
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
-    """(x - target)² for floats that broadcast; ``reduction`` is "mean", "sum" or "none" , as in all
-    losses here, and anything else a ValueError."""
+    """(x - target)² for floats that broadcast; a UserWarning where they do, as in the other losses of differences.
+    ``reduction`` is "mean", "sum" or "none", as in all losses here, and anything else a ValueError."""
+    _warn_of_broadcasting("mse_loss", x, target)
     return reduced("mse_loss", square(subtract(x, target)), reduction)
 
 
@@ -48,6 +77,7 @@ def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
 @composed
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """|x - target| for floats that broadcast."""
+    _warn_of_broadcasting("l1_loss", x, target)
     return reduced("l1_loss", abs(subtract(x, target)), reduction)
 
 
@@ -57,6 +87,7 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
     """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
     if beta == 0:
         return l1_loss(x, target, reduction)
+    _warn_of_broadcasting("smooth_l1_loss", x, target)
     distance = abs(subtract(x, target))
     near = multiply(square(distance), 0.5 / beta)
     return reduced("smooth_l1_loss", where(less(distance, beta), near, subtract(distance, 0.5 * beta)), reduction)
@@ -66,6 +97,7 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
 @composed
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
     """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones."""
+    _warn_of_broadcasting("huber_loss", x, target)
     distance = abs(subtract(x, target))
     far = multiply(subtract(distance, 0.5 * delta), delta)
     return reduced("huber_loss", where(less(distance, delta), multiply(square(distance), 0.5), far), reduction)
@@ -74,7 +106,9 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
 @offered("rn", "functional")
 @composed
 def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
-    """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100."""
+    """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100. ShapeError unless
+    the target has x's shape, or none."""
+    require_same_shape("binary_cross_entropy", x, target)
     losses = negative(
         add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
     )
@@ -91,7 +125,9 @@ def _bounded_log(x: Array) -> Array:
 def binary_cross_entropy_with_logits(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
 ) -> Array:
-    """Binary cross-entropy of sigmoid(x), computed from the logits x so that nothing overflows."""
+    """Binary cross-entropy of sigmoid(x), computed from the logits x so that nothing overflows. ShapeError unless the
+    target has x's shape, or none."""
+    require_same_shape("binary_cross_entropy_with_logits", x, target)
     if pos_weight is None:
         losses = subtract(softplus(x), multiply(x, target))
     else:

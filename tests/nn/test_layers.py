@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -177,6 +178,29 @@ def _logs() -> np.ndarray:
 )  # fmt: skip
 def test_losses(loss: nn.Module, x: np.ndarray, target: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(loss(rn.asarray(x), rn.asarray(target)).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rn.compile])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_a_target_that_broadcasts_is_a_warning_at_the_users_line(name: str, wrap: Any) -> None:
+    x, target = rn.asarray([[1.0], [2.0], [4.0]]), rn.asarray([1.0, 2.0, 4.0])
+    loss = wrap(lambda x, y: getattr(nn.functional, name)(x, y))
+    with pytest.warns(UserWarning, match=rf"\[{name}\] x of shape \(3, 1\) and a target of shape \(3,\)") as caught:
+        assert float(loss(x, target)) > 0
+    assert caught[0].filename == __file__
+    assert float(loss(x[:, 0], target)) == 0 and float(loss(x, rn.asarray(0.5))) > 0  # no warning
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rn.compile])
+@pytest.mark.parametrize("loss", [nn.BCELoss(), nn.BCEWithLogitsLoss(), nn.SoftMarginLoss()])
+def test_targets_of_another_shape_are_refused(loss: nn.Module, wrap: Any) -> None:
+    with pytest.raises(ShapeError, match=r"have one shape; received \(3, 1\) and \(3,\)"):
+        wrap(lambda x, y: loss(x, y))(rn.ones(3, 1), rn.ones(3))
+
+
+def test_rankings_are_of_as_many_axes() -> None:
+    with pytest.raises(ShapeError, match="as many axes"):
+        nn.functional.margin_ranking_loss(rn.ones(3, 1), rn.ones(3), rn.ones(3))
 
 
 def test_loss_weights_are_no_parameters() -> None:

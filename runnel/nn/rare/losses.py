@@ -14,7 +14,7 @@ from runnel.core.surface import offered
 from runnel.nn.rare import distances
 from runnel.ops.arguments import Array
 from runnel.ops.indexing import labels_below
-from runnel.ops.losses import IGNORED, reduced
+from runnel.ops.losses import IGNORED, reduced, require_same_shape
 from runnel.tensor.tensor import Tensor
 
 # --- margins and distances --------------------------------------------------------------------------------------------
@@ -24,7 +24,11 @@ from runnel.tensor.tensor import Tensor
 def margin_ranking_loss(
     input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, margin - target·(input1 - input2)), for targets 1 and -1 that say which one is to be the greater."""
+    """max(0, margin - target·(input1 - input2)), for targets 1 and -1 that say which one is to be the greater;
+    all with as many axes."""
+    shapes = input1.shape, input2.shape, target.shape
+    if len({len(shape) for shape in shapes}) > 1:
+        raise ShapeError(f"[margin_ranking_loss] inputs and target have as many axes; received shapes {shapes}.")
     result: Tensor = reduced("margin_ranking_loss", ops.relu(margin - target * (input1 - input2)), reduction)
     return result
 
@@ -40,7 +44,8 @@ def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction
 
 @offered("functional")
 def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-target·x)) for targets 1 and -1."""
+    """log(1 + exp(-target·x)) for targets 1 and -1, of x's shape."""
+    require_same_shape("soft_margin_loss", x, target)
     result: Tensor = reduced("soft_margin_loss", ops.softplus(-(target * x)), reduction)
     return result
 
