@@ -465,7 +465,10 @@ if TYPE_CHECKING:
         unique_inverse,
         unique_values,
     )
+    from runnel.ops.library.short_time import istft, stft
+    from runnel.ops.library.slopes import gradient
     from runnel.ops.library.special import digamma, erfc, erfinv, i0, lgamma, mvlgamma, polygamma
+    from runnel.ops.library.strides import as_strided, as_strided_scatter
     from runnel.ops.library.triangles import diag, diag_embed, diagflat, diagonal, trace, tril, triu, unfold, vander
     from runnel.random.categories import multinomial
     from runnel.random.continuous import normal, uniform
@@ -485,6 +488,13 @@ if TYPE_CHECKING:
         numel,
         set_num_threads,
         t,
+    )
+    from runnel.tensor.library.windows import (
+        bartlett_window,
+        blackman_window,
+        hamming_window,
+        hann_window,
+        kaiser_window,
     )
     from runnel.transforms.library.custom_jvp import custom_jvp
 
@@ -532,6 +542,8 @@ __all__ = [
     "array",
     "array_equal",
     "array_split",
+    "as_strided",
+    "as_strided_scatter",
     "as_tensor",
     "asarray",
     "asin",
@@ -547,6 +559,7 @@ __all__ = [
     "autograd",
     "avg_pool",
     "baddbmm",
+    "bartlett_window",
     "batch_norm",
     "bernoulli",
     "bfloat16",
@@ -561,6 +574,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman_window",
     "block_diag",
     "bmm",
     "bool",
@@ -698,11 +712,14 @@ __all__ = [
     "getitem",
     "glu",
     "grad",
+    "gradient",
     "greater",
     "greater_equal",
     "group_norm",
     "gt",
     "half",
+    "hamming_window",
+    "hann_window",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -752,9 +769,11 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jacfwd",
     "jacrev",
     "jvp",
+    "kaiser_window",
     "kl_div",
     "kron",
     "kthvalue",
@@ -947,6 +966,7 @@ __all__ = [
     "stack_module_state",
     "std",
     "std_mean",
+    "stft",
     "stop_gradient",
     "sub",
     "subtract",
@@ -1038,6 +1058,8 @@ _LATE = {
     "argwhere": "runnel.ops.library.sets:argwhere",
     "array_equal": "runnel.ops.library.numbers:array_equal",
     "array_split": "runnel.ops.library.joining:tensor_split",
+    "as_strided": "runnel.ops.library.strides:as_strided",
+    "as_strided_scatter": "runnel.ops.library.strides:as_strided_scatter",
     "asin": "runnel.ops.library.circular:asin",
     "asinh": "runnel.ops.library.circular:asinh",
     "astype": "runnel.tensor.library.asking:astype",
@@ -1049,9 +1071,11 @@ _LATE = {
     "atleast_3d": "runnel.ops.library.joining:atleast_3d",
     "autograd": "runnel:autograd",
     "baddbmm": "runnel.ops.library.products:baddbmm",
+    "bartlett_window": "runnel.tensor.library.windows:bartlett_window",
     "bernoulli": "runnel.random.counts:bernoulli",
     "bincount": "runnel.ops.library.sets:bincount",
     "binomial": "runnel.random.counts:binomial",
+    "blackman_window": "runnel.tensor.library.windows:blackman_window",
     "block_diag": "runnel.ops.library.joining:block_diag",
     "bool": "runnel.core.library.dtype_info:bool",
     "broadcast_shapes": "runnel.ops.library.joining:broadcast_shapes",
@@ -1121,7 +1145,10 @@ _LATE = {
     "gather": "runnel.ops.library.scattering:gather",
     "gcd": "runnel.ops.library.divisors:gcd",
     "get_num_threads": "runnel.tensor.library.asking:get_num_threads",
+    "gradient": "runnel.ops.library.slopes:gradient",
     "half": "runnel.core.library.dtype_info:half",
+    "hamming_window": "runnel.tensor.library.windows:hamming_window",
+    "hann_window": "runnel.tensor.library.windows:hann_window",
     "heaviside": "runnel.ops.library.numbers:heaviside",
     "histc": "runnel.ops.library.sets:histc",
     "histogram": "runnel.ops.library.sets:histogram",
@@ -1148,6 +1175,8 @@ _LATE = {
     "isneginf": "runnel.ops.library.numbers:isneginf",
     "isposinf": "runnel.ops.library.numbers:isposinf",
     "isreal": "runnel.ops.library.numbers:isreal",
+    "istft": "runnel.ops.library.short_time:istft",
+    "kaiser_window": "runnel.tensor.library.windows:kaiser_window",
     "kron": "runnel.ops.library.joining:kron",
     "kthvalue": "runnel.ops.library.order:kthvalue",
     "lcm": "runnel.ops.library.divisors:lcm",
@@ -1231,6 +1260,7 @@ _LATE = {
     "slogdet": "runnel.ops.library.matrices:slogdet",
     "stack_module_state": "runnel.nn.rare.functional_calls:stack_module_state",
     "std_mean": "runnel.ops.library.products:std_mean",
+    "stft": "runnel.ops.library.short_time:stft",
     "t": "runnel.tensor.library.asking:t",
     "take_along_dim": "runnel.ops.library.along:take_along_dim",
     "tan": "runnel.ops.library.circular:tan",

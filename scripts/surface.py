@@ -147,8 +147,8 @@ DOORS = {
         (
             "torch",
             "runnel runnel.nn.functional",
-            "amp autograd backends cuda distributed distributions fft func jit linalg nn optim random special testing "
-            "utils",
+            "amp autograd backends cuda distributed distributions fft func jit linalg nn optim random signal special "
+            "testing utils",
             "Runnel under PyTorch's modules and names: ``import runnel.compat.torch as torch``.",
         ),
         ("torch.amp", "", "", "Products in lower precision."),
@@ -190,6 +190,8 @@ DOORS = {
         ("torch.optim.optimizer", "runnel.optim", "", "Optimizers."),
         ("torch.optim.swa_utils", "runnel.optim.swa_utils", "", "Averages of Parameters over training."),
         ("torch.random", "runnel", "", "The default generator."),
+        ("torch.signal", "", "windows", "Signals."),
+        ("torch.signal.windows", "", "", "Windows for Fourier transforms."),
         ("torch.special", "runnel.special", "", "Special functions."),
         ("torch.testing", "", "", "Comparison in tests."),
         ("torch.utils", "", "checkpoint data", "Data, and values that are computed again."),

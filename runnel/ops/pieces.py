@@ -167,7 +167,7 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([expand_dims(x, place) for x in arrays], place)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor: split split_with_sizes", "torch: split_with_sizes")
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
     place = normalize_axis("split", axis, x.ndim)

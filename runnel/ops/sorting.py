@@ -20,6 +20,7 @@ from runnel.core.tangents import Tangents
 from runnel.loops.rules import Sort
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.arithmetic import add, multiply
+from runnel.ops.axisless import of_axisless
 from runnel.ops.broadcasting import Stacked
 from runnel.ops.creation_like import iota, zeros_like
 from runnel.ops.indexing import scatter_add, take_along_axis
@@ -103,6 +104,7 @@ def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool
 
 
 @offered("rn", "Tensor")
+@of_axisless
 def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The int64 positions that :func:`sort` takes elements from: ``take_along_axis(x, argsort(x), axis)`` is sorted."""
     _, indices, place = _sorted("argsort", x, axis, descending)
@@ -110,6 +112,7 @@ def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: b
 
 
 @offered("rn", "Tensor")
+@of_axisless
 def topk(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """The ``k`` greatest elements along ``axis``, the greatest first, and their int64 positions: a named tuple
     (values, indices). The smallest ones, the smallest first, unless ``largest``.

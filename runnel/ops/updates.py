@@ -12,6 +12,7 @@ from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import add, divide, floor_divide, multiply, subtract, trunc
 from runnel.ops.assignment import add_at, put
+from runnel.ops.axisless import of_axisless
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
@@ -130,12 +131,14 @@ def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
 
 
 @offered("rn", "Tensor", "Tensor_")
+@of_axisless
 def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
     """``x`` with ``value``, one number, in the rows at ``index`` along the axis ``dim``."""
     return put(x, _rows("index_fill", x, dim, index)[1], value)
 
 
 @offered("rn", "Tensor", "Tensor_")
+@of_axisless
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts where
     an index stands twice."""
@@ -149,6 +152,7 @@ def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: b
 
 
 @offered("rn: index_add", "Tensor: index_add", "Tensor_: index_add")
+@of_axisless
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
     axis, _ = _rows("index_add", x, dim, index)

@@ -735,6 +735,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
         return pieces.split(self, sizes, axis)
 
+    def split_with_sizes(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
+        """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
+        return pieces.split(self, sizes, axis)
+
     def sqrt(self) -> ResultT:
         """The square root; its derivative at 0 is infinite."""
         return transcendental.sqrt(self)
@@ -914,6 +918,17 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def argwhere(self) -> ResultT:
             """The int64 positions of the elements that are not 0, as rows."""
+            ...
+
+        def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> ResultT:
+            """result[i, j, …] = the element number storage_offset + i·stride[0] + j·stride[1] + … of ``x`` in
+            row-major order, in the shape ``size``."""
+            ...
+
+        def as_strided_scatter(
+            self, src: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+        ) -> ResultT:
+            """``x`` with ``src`` in place of the elements that :func:`as_strided` names, each once."""
             ...
 
         def asin(self) -> ResultT:
@@ -1299,6 +1314,22 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Whether each element has the imaginary part 0; NaN has, too."""
             ...
 
+        def istft(
+            self,
+            n_fft: int,
+            hop_length: int | None = None,
+            win_length: int | None = None,
+            window: Array | None = None,
+            center: bool = True,
+            normalized: bool = False,
+            onesided: bool | None = None,
+            length: int | None = None,
+            return_complex: bool = False,
+        ) -> ResultT:
+            """The signal of which ``x``, of shape (frequencies, frames) or (batch, frequencies, frames), is the
+            :func:`stft` with the same arguments; the one with the least squares of differences, if there is none."""
+            ...
+
         def kron(self, y: Array) -> ResultT:
             """The Kronecker product: blocks of ``y``, one for each element of ``x``, which is its factor."""
             ...
@@ -1658,6 +1689,21 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The square root of the method ``var``, with its arguments."""
             ...
 
+        def stft(
+            self,
+            n_fft: int,
+            hop_length: int | None = None,
+            win_length: int | None = None,
+            window: Array | None = None,
+            center: bool = True,
+            pad_mode: str = "reflect",
+            normalized: bool = False,
+            onesided: bool | None = None,
+            return_complex: bool | None = None,
+        ) -> ResultT:
+            """result[…, k, t] = Σ window[j]·x[…, t·hop_length + j]·exp(-2πi·j·k/n_fft), over j below ``n_fft``."""
+            ...
+
         def stride(self, axis: int | None = None) -> ResultT:
             """The steps in elements along each axis, or along one."""
             ...
@@ -1808,6 +1854,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         arctan2 = LateMethod("runnel.ops.library.circular:atan2")
         arctanh = LateMethod("runnel.ops.library.circular:atanh")
         argwhere = LateMethod("runnel.ops.library.sets:argwhere")
+        as_strided = LateMethod("runnel.ops.library.strides:as_strided")
+        as_strided_scatter = LateMethod("runnel.ops.library.strides:as_strided_scatter")
         asin = LateMethod("runnel.ops.library.circular:asin")
         asin_ = LateMethod("runnel.ops.library.circular:asin", updating)
         asinh = LateMethod("runnel.ops.library.circular:asinh")
@@ -1896,6 +1944,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         isneginf = LateMethod("runnel.ops.library.numbers:isneginf")
         isposinf = LateMethod("runnel.ops.library.numbers:isposinf")
         isreal = LateMethod("runnel.ops.library.numbers:isreal")
+        istft = LateMethod("runnel.ops.library.short_time:istft")
         kron = LateMethod("runnel.ops.library.joining:kron")
         kthvalue = LateMethod("runnel.ops.library.order:kthvalue")
         lcm = LateMethod("runnel.ops.library.divisors:lcm")
@@ -1974,6 +2023,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         sort = LateMethod("runnel.tensor.library.extremes:sort")
         squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
         std = LateMethod("runnel.tensor.library.moments:std")
+        stft = LateMethod("runnel.ops.library.short_time:stft")
         stride = LateMethod("runnel.tensor.library.asking:stride")
         sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size")
         t = LateMethod("runnel.tensor.library.asking:t")

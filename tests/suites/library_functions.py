@@ -95,5 +95,12 @@ LIBRARY_FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "cholesky_solve": (lambda b: rn.cholesky_solve(b, rn.asarray(LOWER)), (S[:, :2],)),
     "cholesky_inverse": (rn.cholesky_inverse, (LOWER,)), "frexp": (lambda x: rn.frexp(x).mantissa, (X,)),
     "det": (rn.det, (S,)), "sum_to_size": (lambda x: x.sum_to_size(3, 1), (X,)),
+    "as_strided": (lambda x: rn.as_strided(x, (3, 4), (2, 1), 1), (X,)),
+    "as_strided_scatter": (lambda x, y: rn.as_strided_scatter(x, y, (3, 2), (4, 1)), (X, Y[:, :2])),
+    "gradient": (lambda x: rn.gradient(x, spacing=0.5, axis=1, edge_order=2)[0], (X,)),
+    "gradient_positions": (lambda x, y: rn.gradient(x, spacing=(y,), axis=1)[0], (X, np.cumsum(P[0]))),
+    "stft": (lambda x, w: rn.stft(x, 8, window=w, return_complex=False), (LONG[:, :20], np.cumsum(P[0, [0] * 8]))),
+    "istft": (lambda x, w: rn.istft(rn.complex(x, x * x), 8, window=w), (LONG[:, :15].reshape(2, 5, 3), P[0, [0] * 8])),
+    "einsum_lists": (lambda x, y: rn.einsum(x, [0, 1], y, [2, 1], [2, 0]), (X, Y)),
     "corrcoef": (rn.corrcoef, (X,)), "cdist": (rn.cdist, (X, Y)), "dist": (rn.dist, (X, Y)),
 }  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import string
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.surface import offered
@@ -29,15 +31,20 @@ from runnel.ops.views import expand_dims, permute, reshape, transpose
 
 
 @offered("rn")
-def einsum(equation: str, *operands: Array) -> Array:
+def einsum(equation: str | Array, *operands: Any) -> Array:
     """The sum of products that ``equation`` says (A. Einstein): ``"bij,bjk->bik"``, one letter for each axis, ``...``
     for any axes in front that broadcast. A letter that stands twice in an operand takes its diagonal; letters that
     the result does not name are summed over. Without ``->`` the result has the letters that stand once, in
     alphabetical order.
 
+    Letters may stand as numbers from 0 to 51 in a list behind each operand, those of the result at the end:
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``, with ``...`` among them.
+
     Three or more operands are multiplied pair by pair, each time the pair with the smallest product, counted as
     multiplications: a matter of shapes alone. Each pair is one product of matrices.
     """
+    if isinstance(equation, TensorLike):
+        equation, operands = _lettered((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     terms, result = _parsed(equation, operands)
@@ -57,6 +64,27 @@ def einsum(equation: str, *operands: Array) -> Array:
     term += "".join(missing)
     product = permute(x, [term.index(c) for c in result])
     return broadcast_to(product, tuple(sizes[c] for c in result))
+
+
+def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation and the operands of arguments that take turns: an operand and its list, and the result's list."""
+    operands, lists = arguments[0::2], arguments[1::2]
+    is_named = len(operands) > len(lists)  # the last one is the result's list
+    if is_named:
+        operands, lists = operands[:-1], (*lists, arguments[-1])
+    if not all(isinstance(each, Sequence) and not isinstance(each, str) for each in lists):
+        raise ArgumentError("[einsum] behind each operand stands a list of the numbers of its axes, such as [0, 1].")
+    terms = ["".join(map(_letter, each)) for each in lists]
+    result = f"->{terms.pop()}" if is_named else ""
+    return ",".join(terms) + result, operands
+
+
+def _letter(number: Any) -> str:
+    if number is ...:
+        return "..."
+    if not 0 <= operator.index(number) < len(string.ascii_letters):
+        raise ArgumentError(f"[einsum] axes have numbers from 0 to 51; received {number}.")
+    return (string.ascii_uppercase + string.ascii_lowercase)[number]
 
 
 def meet_dtypes(operands: Sequence[Array]) -> list[Array]:

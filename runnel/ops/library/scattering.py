@@ -15,6 +15,7 @@ from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import add, divide, floor_divide, maximum, minimum, multiply, subtract
 from runnel.ops.assignment import add_at, put
+from runnel.ops.axisless import of_axisless
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.comparison import equal, greater
 from runnel.ops.conversion import cast, stop_gradient
@@ -31,6 +32,7 @@ from runnel.ops.views import moveaxis, reshape
 
 
 @offered("rn", "Tensor")
+@of_axisless
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """The rows at ``index``, a vector of integers, along the axis ``dim``."""
     if index.ndim > 1:
@@ -42,6 +44,13 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
 def gather(x: Array, dim: int, index: Array) -> Array:
     """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of ``index``, which
     has as many axes as ``x`` and is no larger along the others."""
+    if not (x.ndim and index.ndim) and max(x.ndim, index.ndim) < 2:  # numbers count as vectors of one element
+        vectors = (y if y.ndim else reshape(y, (1,)) for y in (x, index))
+        return reshape(_gathered(next(vectors), dim, next(vectors)), index.shape)
+    return _gathered(x, dim, index)
+
+
+def _gathered(x: Array, dim: int, index: Array) -> Array:
     axis, window = _window("gather", x, dim, index)
     return take_along_axis(window, index, axis) if index.size else full_like(x, 0, index.shape)
 
@@ -82,6 +91,7 @@ def _thin(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 @offered("rn", "Tensor", "Tensor_")
+@of_axisless
 def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None = None) -> Array:
     """``x`` with src[i, j, …] at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of several sources for
     one place the last counts. ``reduce`` "add" or "multiply": combined with what is there."""
@@ -97,6 +107,7 @@ def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None =
 
 
 @offered("rn", "Tensor", "Tensor_")
+@of_axisless
 def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:
     """``x`` with src[i, j, …] added at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes."""
     axis, _ = _window("scatter_add", x, dim, index)
@@ -110,6 +121,7 @@ _REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
 
 
 @offered("rn", "Tensor", "Tensor_")
+@of_axisless
 def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, include_self: bool = True) -> Array:
     """``x`` with the ``reduce`` ("sum", "prod", "mean", "amax", "amin") of all src[i, j, …] for a place at
     (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of what is there too, if ``include_self``. Equal
@@ -141,6 +153,7 @@ def _flat_places(x: Array, axis: int, index: Array) -> Array:
 
 
 @offered("rn", "Tensor")
+@of_axisless
 def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
     """``x`` with the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all rows i of ``source`` with index[i] = k
     in row k along the axis ``dim``; of what is there too, if ``include_self``."""

@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 import runnel.compat.torch as torch
-from runnel.core.errors import ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
@@ -138,3 +138,80 @@ def test_long_slices_are_rescaled(p: float) -> None:
     expected = x * np.where(size > 2.0, 2.0 / (size + 1e-7), 1.0)
     np.testing.assert_allclose(rn.renorm(rn.asarray(x), p, 0, 2.0).numpy(), expected, rtol=1e-14)
     assert (np.linalg.norm(rn.renorm(rn.asarray(x), p, 0, 2.0).numpy(), p, axis=1) <= 2.0).all()
+def test_elements_that_strides_name() -> None:
+    x = rn.asarray(np.arange(12.0).reshape(3, 4))
+    assert x.mT.as_strided((2,), (1,)).tolist() == [0.0, 4.0]  # of the elements in row-major order
+    assert x.as_strided((2, 0), (5, 100)).shape == (2, 0) and x.as_strided((), (), 7).item() == 7.0
+    leaf = rn.tensor(np.arange(3.0), requires_grad=True)
+    leaf.as_strided((2, 2), (1, 1)).sum().backward()
+    assert leaf.grad.tolist() == [1.0, 2.0, 1.0]
+    src = rn.zeros((2, 2), dtype=rn.float64)
+    changed = rn.as_strided_scatter(x, src, (2, 2), (4, 2), 1)
+    assert (changed != x).sum().item() == 4 and changed[0].tolist() == [0.0, 0.0, 2.0, 0.0]
+    for size, stride, first in (((2, 2), (8, 4), 0), ((2,), (1,), 11), ((1,), (1,), -1)):
+        with pytest.raises(ShapeError, match=r"\[as_strided\].*\(3, 4\) has 12"):
+            x.as_strided(size, stride, first)
+    with pytest.raises(ShapeError, match="name an element twice"):
+        rn.as_strided_scatter(x, src, (2, 2), (1, 1))
+
+
+def test_gradients_of_samples() -> None:
+    x = rn.asarray([0, 1, 4, 9])
+    (slopes,) = rn.gradient(x, edge_order=2)
+    assert slopes.tolist() == [0.0, 2.0, 4.0, 6.0] and slopes.dtype is rn.float32
+    expected = np.gradient(x.numpy(), np.array([0.0, 1.0, 3.0, 4.0]))
+    actual = rn.gradient(x.astype("float64"), spacing=rn.asarray([0.0, 1.0, 3.0, 4.0]))[0]
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-14)
+    assert [y.tolist() for y in rn.gradient(rn.zeros((2, 2)))] == [[[0.0] * 2] * 2] * 2
+    with pytest.raises(ShapeError, match=r"edge_order 2 needs 3 samples along axis 0; got 2"):
+        rn.gradient(rn.zeros(2), edge_order=2)
+    with pytest.raises(ShapeError, match=r"\[gradient\] 3 spacings for 2 axes"):
+        rn.gradient(rn.zeros((3, 3)), spacing=(1.0, 1.0, 1.0))
+
+
+def test_signals_come_back_from_their_transforms() -> None:
+    x = rn.asarray(np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32))
+    window = rn.hann_window(16)
+    spectrum = rn.stft(x, 16, window=window, return_complex=True)
+    assert window.dtype is rn.float32 and spectrum.shape == (2, 9, 13) and spectrum.dtype is rn.complex64
+    np.testing.assert_allclose(rn.istft(spectrum, 16, window=window, length=50).numpy(), x.numpy(), atol=1e-6)
+    assert rn.istft(spectrum, 16, window=window, length=60)[:, 56:].tolist() == [[0.0] * 4] * 2
+    with pytest.raises(ArgumentError, match="give return_complex=True"):
+        x.stft(16)
+    with pytest.raises(ValueError, match="windows do not cover the signal"):
+        rn.istft(spectrum, 16, window=window, center=False)
+    with pytest.raises(ShapeError, match=r"50 samples hold no frame of n_fft=64"):
+        x.stft(64, center=False, return_complex=True)
+    with pytest.raises(ShapeError, match=r"the window has shape \(16,\); got \(15,\)"):
+        x.stft(16, window=window[1:], return_complex=True)
+
+
+def test_windows_are_periodic_or_symmetric() -> None:
+    assert rn.hann_window(4).tolist() == [0.0, 0.5, 1.0, 0.5] and rn.hann_window(3, False).tolist() == [0.0, 1.0, 0.0]
+    assert rn.bartlett_window(0).shape == (0,) and rn.kaiser_window(1).tolist() == [1.0]
+    assert torch.hann_window(4, requires_grad=True, layout=torch.strided).requires_grad
+    with pytest.raises(DTypeError, match=r"\[hann_window\] a window is made of floats; received dtype int64"):
+        rn.hann_window(4, dtype=rn.int64)
+    with pytest.raises(ShapeError, match=r"\[kaiser_window\].*received -1"):
+        rn.kaiser_window(-1)
+
+
+def test_sums_of_products_by_numbers_of_axes() -> None:
+    x, y = (rn.asarray(np.random.default_rng(n).normal(size=(3, 3))) for n in range(2))
+    by_letters = rn.einsum("ij,jk->ik", x, y).tolist()
+    assert rn.einsum(x, [0, 1], y, [1, 2], [0, 2]).tolist() == by_letters
+    assert rn.einsum(x, (30, 1), y, (1, 2), (30, 2)).tolist() == by_letters
+    with pytest.raises(ArgumentError, match="numbers from 0 to 51; received 52"):
+        rn.einsum(x, [0, 52])
+    with pytest.raises(ArgumentError, match=r"behind each operand stands a list of the numbers of its axes"):
+        rn.einsum(x, y)
+
+
+def test_one_element_without_an_axis() -> None:
+    x = rn.asarray(2.0)
+    assert rn.topk(x, 1).indices.tolist() == 0 and rn.topk(x, k=1, dim=-1).values.item() == 2.0
+    assert rn.scatter(x, 0, rn.asarray(0), src=rn.asarray(3.0)).item() == 3.0
+    assert x.scatter_add_(0, rn.asarray([0, 0]), rn.ones(2)).item() == 4.0
+    assert rn.index_reduce(x, 0, rn.asarray([0]), rn.asarray([2.0]), "prod").shape == ()
+    with pytest.raises(ShapeError, match=r"\[index_select\] takes one element of a 0-d array; 2 are asked for"):
+        rn.index_select(x, 0, rn.asarray([0, 0]))

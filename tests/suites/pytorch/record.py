@@ -15,11 +15,13 @@ import functions
 import layers
 import made
 import numpy as np
+import operations
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils import prune  # noqa: F401 (as nn.utils.prune)
 
+EVERY = {**functions.FUNCTIONS, **operations.OPERATIONS}
 PLACE = Path(__file__).with_name("pytorch.json.gz")
 
 
@@ -38,7 +40,9 @@ def tensors(arrays: dict[str, str], case: str) -> dict[str, torch.Tensor]:
 
 def leaves(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
-        return [value]
+        return [torch.view_as_real(value).resolve_neg() if value.is_complex() else value]
+    if isinstance(value, bool | int | float):
+        return [torch.tensor(value)]
     if isinstance(value, nn.utils.rnn.PackedSequence):
         return [value.data]
     return [leaf for part in value if part is not None for leaf in leaves(part)]
@@ -51,12 +55,13 @@ def outcome(result: Any, inputs: dict[str, torch.Tensor]) -> dict[str, Any]:
     if isinstance(loss, torch.Tensor):
         loss.backward()
     gradients = {name: plain(x.grad) for name, x in inputs.items() if x.grad is not None}
-    return {"values": [plain(x) for x in outputs], "gradients": gradients}
+    dtypes = [str(x.dtype).removeprefix("torch.") for x in outputs]
+    return {"values": [plain(x) for x in outputs], "dtypes": dtypes, "gradients": gradients}
 
 
 def function(call: str, arrays: dict[str, str]) -> dict[str, Any]:
     inputs = tensors(arrays, call)
-    return outcome(eval(call, {"F": functional, **inputs}), inputs)
+    return outcome(eval(call, {"F": functional, "torch": torch, **inputs}), inputs)
 
 
 def layer(made_by: str, case: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     recorded = {
         "torch": torch.__version__,
-        "functions": {call: function(call, arrays) for call, arrays in functions.FUNCTIONS.items()},
+        "functions": {call: function(call, arrays) for call, arrays in EVERY.items()},
         "layers": {made_by: layer(made_by, case) for made_by, case in layers.LAYERS.items()},
     }
     text = json.dumps(recorded, separators=(",", ":"))

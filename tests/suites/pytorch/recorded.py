@@ -32,7 +32,9 @@ def tensors(arrays: Mapping[str, str], case: str, dtype: str = "float64") -> dic
 
 def leaves(value: Any) -> list[rn.Tensor]:
     if isinstance(value, rn.Tensor | rn.Variable):
-        return [value.read()]
+        return [rn.view_as_real(value) if value.dtype.is_complex else value.read()]
+    if isinstance(value, bool | int | float):
+        return [rn.asarray(value)]
     if hasattr(value, "batch_sizes"):
         return [value.data]
     return [leaf for part in value if part is not None for leaf in leaves(part)]

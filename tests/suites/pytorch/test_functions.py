@@ -1,4 +1,4 @@
-"""The functions of ``nn.functional`` give PyTorch's values and gradients, and the same bits compiled."""
+"""Functions of networks and of tensors give PyTorch's values and gradients, and the same bits compiled."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ import numpy as np
 import pytest
 
 import runnel as rn
+import runnel.compat.torch as torch
 from runnel.core.errors import CaptureWarning
 from runnel.nn import functional
 from tests.suites.pytorch.functions import FUNCTIONS
+from tests.suites.pytorch.operations import OPERATIONS, UNTRACED
 from tests.suites.pytorch.recorded import assert_gradient, assert_like, backward, leaves, recorded, tensors
 
+EVERY = {**FUNCTIONS, **OPERATIONS}
 LOOSE = {"F.celu(x, alpha=0.7)": 1e-7, "F.hardsigmoid(x * 3)": 1e-7}  # PyTorch's constants are of single precision
 
 
 def evaluated(call: str, inputs: dict[str, rn.Tensor]) -> Any:
-    return eval(call, {"F": functional, **inputs})
+    return eval(call, {"F": functional, "torch": torch, **inputs})
 
 
-@pytest.mark.parametrize("call", FUNCTIONS)
+@pytest.mark.parametrize("call", EVERY)
 def test_values_and_gradients(call: str) -> None:
     reference = recorded()["functions"][call]
-    inputs = tensors(FUNCTIONS[call], call)
+    inputs = tensors(EVERY[call], call)
     outputs = leaves(evaluated(call, inputs))
-    for actual, expected in zip(outputs, reference["values"], strict=True):
-        assert_like(actual, expected, 1e-10, call)
+    for actual, expected, dtype in zip(outputs, reference["values"], reference["dtypes"], strict=True):
+        assert_like(actual, expected, 1e-6 if dtype == "float32" else 1e-10, call)
+        assert call in FUNCTIONS or actual.dtype.name == dtype, call
     backward(outputs)
     for name, expected in reference["gradients"].items():
         assert_gradient(inputs[name], expected, LOOSE.get(call, 1e-9), f"gradient of {name} in {call}")
 
 
-@pytest.mark.parametrize("call", [call for call in FUNCTIONS if call != "F.one_hot(x)"])
+@pytest.mark.parametrize("call", [call for call in EVERY if call not in {"F.one_hot(x)", *UNTRACED}])
 def test_bits_of_compiled_functions(call: str) -> None:
     """float32, values and gradients."""
-    inputs = tensors(FUNCTIONS[call], call, "float32")
-    function = eval(f"lambda {', '.join(inputs)}: {call}", {"F": functional})
+    inputs = tensors(EVERY[call], call, "float32")
+    function = eval(f"lambda {', '.join(inputs)}: {call}", {"F": functional, "torch": torch})
 
     def run(*arrays: rn.Tensor) -> list[rn.Tensor]:
         arguments = [x.detach() for x in arrays]

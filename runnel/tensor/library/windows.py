@@ -1,0 +1,91 @@
+"""Windows: the factors of a frame's samples before its Fourier transform.
+
+F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978. A periodic window of
+n samples is the symmetric one of n + 1 without its last sample. Computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.core import dtypes
+from runnel.core.dtypes import FLOATS
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.surface import offered
+from runnel.tensor.creation import asarray
+from runnel.tensor.tensor import Tensor
+
+Formula = Callable[[Any, int], Any]
+
+
+def sampled(name: str, formula: Formula, length: int, periodic: bool, dtype: Any, device: Any = None) -> Tensor:
+    """``formula(n, m)`` for n from 0 to m, of which a periodic window has all but the last."""
+    count, kind = operator.index(length), dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+    if count < 0:
+        raise ShapeError(f"[{name}] a window has from 0 samples up; received {length}.")
+    if kind not in FLOATS:
+        raise DTypeError(f"[{name}] a window is made of floats; received dtype {kind.name}.")
+    m = count if periodic else count - 1
+    samples = np.ones(count) if count < 2 else formula(np.arange(count), m)
+    return asarray(samples, kind, device=device)
+
+
+def cosines(factors: Sequence[float]) -> Formula:
+    """Σ (-1)ᵏ·aₖ·cos(2πkn/m)."""
+    return lambda n, m: sum((-1) ** k * a * np.cos(2 * math.pi * k * n / m) for k, a in enumerate(factors))
+
+
+def kaiser(beta: float) -> Formula:
+    """I₀(β·√(1 - (2n/m - 1)²)) / I₀(β)."""
+    return lambda n, m: np.i0(beta * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0))) / np.i0(np.float64(beta))
+
+
+def triangle(n: Any, m: int) -> Any:
+    """1 - |2n/m - 1|."""
+    return 1 - np.abs(2 * n / m - 1)
+
+
+@offered("rn")
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """½ - ½·cos(2πn/m) for n from 0 on, with m = ``window_length``, or one less unless ``periodic``; float32 by
+    default."""
+    return sampled("hann_window", cosines((0.5, 0.5)), window_length, periodic, dtype, device)
+
+
+@offered("rn")
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """α - β·cos(2πn/m), with the arguments of :func:`hann_window`."""
+    return sampled("hamming_window", cosines((alpha, beta)), window_length, periodic, dtype, device)
+
+
+@offered("rn")
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """0.42 - ½·cos(2πn/m) + 0.08·cos(4πn/m), with the arguments of :func:`hann_window`."""
+    return sampled("blackman_window", cosines((0.42, 0.5, 0.08)), window_length, periodic, dtype, device)
+
+
+@offered("rn")
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """1 - |2n/m - 1|, with the arguments of :func:`hann_window`."""
+    return sampled("bartlett_window", triangle, window_length, periodic, dtype, device)
+
+
+@offered("rn")
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """I₀(β·√(1 - (2n/m - 1)²)) / I₀(β), with the arguments of :func:`hann_window`."""
+    return sampled("kaiser_window", kaiser(beta), window_length, periodic, dtype, device)

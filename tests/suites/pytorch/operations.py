@@ -1,0 +1,90 @@
+"""Calls of PyTorch's functions of tensors beside those of networks: the expression, and the arrays in it."""
+
+from __future__ import annotations
+
+X = {"x": "3 4"}
+PAIR = {"x": "3 4", "y": "3 4"}
+SQUARE = {"m": "4 4"}
+LONG = {"x": "2 40"}
+
+# What chooses elements by values, or takes shapes from them: not in compiled functions.
+UNTRACED: set[str] = set()
+
+SIGNALS = {
+    "torch.stft(x, 8, return_complex=True)": LONG,
+    "torch.stft(x[0], 8, hop_length=3, win_length=5, window=w, center=False, return_complex=True)": {**LONG, "w": "5"},
+    "torch.stft(x, 8, window=w, normalized=True, onesided=False, return_complex=True)": {**LONG, "w": "8"},
+    "torch.stft(x, 8, 2, pad_mode='constant', return_complex=False)": LONG,
+    "torch.istft(torch.complex(x, y), 8, window=w)": {"x": "2 5 9", "y": "2 5 9", "w": "p 8"},
+    "torch.istft(torch.complex(x, y), 8, 3, 7, window=w, length=25)": {"x": "5 9", "y": "5 9", "w": "p 7"},
+    "torch.istft(torch.complex(x, y), 8, 2, normalized=True, onesided=False)": {"x": "8 6", "y": "8 6"},
+    "torch.istft(torch.complex(x, y), 8, 2, center=False, return_complex=True, onesided=False)": {
+        "x": "8 6",
+        "y": "8 6",
+    },
+    **{
+        f"torch.{name}_window({arguments}, dtype=torch.float64)": {}
+        for name in ("hann", "hamming", "blackman", "bartlett", "kaiser")
+        for arguments in ("0", "1", "7", "8, False")
+    },
+    "torch.hamming_window(7, True, 0.5, 0.4, dtype=torch.float64)": {},
+    "torch.kaiser_window(7, False, 5.0, dtype=torch.float64)": {},
+    **{
+        f"torch.signal.windows.{call}, dtype=torch.float64)": {}
+        for call in (
+            "bartlett(7", "blackman(8, sym=False", "cosine(7", "cosine(8, sym=False", "exponential(7, tau=2.0",
+            "exponential(7, center=1, sym=False", "gaussian(7, std=1.5", "gaussian(8, std=1.5, sym=False", "hann(9",
+            "general_cosine(8, a=[0.4, 0.3, 0.3]", "general_hamming(8, alpha=0.6", "hamming(8", "nuttall(9",
+            "kaiser(8, beta=3.0",
+        )
+    },
+}  # fmt: skip
+
+SLOPES = {
+    "torch.gradient(x)": X,
+    "torch.gradient(x, spacing=2.0, dim=1)": X,
+    "torch.gradient(x, spacing=[2.0, 0.5], edge_order=2)": X,
+    "torch.gradient(x, spacing=(y.cumsum(0), z.cumsum(0)))": {**X, "y": "p 3", "z": "p 4"},
+    "torch.gradient(x, spacing=(z.cumsum(0),), dim=1, edge_order=2)": {**X, "z": "p 4"},
+    "torch.gradient(x, dim=(0,))": {"x": "2 3"},
+}
+
+STRIDES = {
+    "torch.as_strided(x, (2, 2), (1, 2))": X,
+    "torch.as_strided(x, (3, 3), (1, 1), 2)": X,
+    "x.as_strided((2, 3), (4, 1))": X,
+    "torch.as_strided_scatter(x, y, (2, 2), (4, 2), 1).detach()": {**X, "y": "2 2"},
+    "torch.split_with_sizes(x, [1, 3], 1)": X,
+    "x.split_with_sizes((1, 2))": X,
+}
+
+SUMS = {
+    "torch.einsum(x, [0, 1], m, [1, 2], [0, 2])": {**X, **SQUARE},
+    "torch.einsum(x, [1, 0], m, [0, 2])": {**X, **SQUARE},
+    "torch.einsum(x, [..., 5, 1], m, [1, 2], [..., 5, 2])": {"x": "2 3 4", **SQUARE},
+    "torch.einsum(x, [3, 3])": {"x": "4 4"},
+    "torch.einsum('ij,jk,kl,lm->im', x, m, m, m)": {**X, **SQUARE},
+}
+
+# Arrays without axes.
+NUMBER = {"x": ""}
+NUMBERS = {
+    "torch.topk(x, 1)": NUMBER,
+    "torch.topk(x, 1, dim=0, largest=False)": NUMBER,
+    "torch.argsort(x)": NUMBER,
+    "torch.sort(x)": NUMBER,
+    "torch.index_select(x, 0, i)": {**NUMBER, "i": "= 0"},
+    "torch.gather(x, 0, i[0])": {**NUMBER, "i": "= 0"},
+    "torch.gather(x, 0, i)": {**NUMBER, "i": "= 0"},
+    "torch.gather(y, 0, i[0])": {"y": "3", "i": "= 2"},
+    "torch.scatter(x, 0, i[0], y)": {**NUMBER, "y": "", "i": "= 0"},
+    "torch.scatter(x, 0, i, 2.0)": {**NUMBER, "i": "= 0"},
+    "torch.scatter_add(x, 0, i[0], y)": {**NUMBER, "y": "", "i": "= 0"},
+    "torch.scatter_reduce(x, 0, i[0], y, 'prod')": {**NUMBER, "y": "", "i": "= 0"},
+    "torch.index_copy(x, 0, i, y)": {**NUMBER, "y": "", "i": "= 0"},
+    "torch.index_fill(x, 0, i, 3.0)": {**NUMBER, "i": "= 0"},
+    "torch.index_add(x, 0, i, y)": {**NUMBER, "y": "", "i": "= 0"},
+    "torch.take(x, i)": {**NUMBER, "i": "= 0 0"},
+}
+
+OPERATIONS: dict[str, dict[str, str]] = {**SIGNALS, **SLOPES, **STRIDES, **SUMS, **NUMBERS}
