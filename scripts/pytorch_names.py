@@ -30,7 +30,6 @@ REASONS = {
     "torch.nn.functional.SwizzleType": GPU,
     "torch.nn.functional.assert_int_or_pair": INNER,
     "torch.nn.functional.grouped_mm": GPU,
-    "torch.nn.functional.multi_head_attention_forward": "`nn.MultiheadAttention`, or `scaled_dot_product_attention`",
     "torch.nn.functional.scaled_grouped_mm": GPU,
     "torch.nn.functional.scaled_mm": GPU,
     "torch.nn.utils.rnn.PackedSequence_": INNER,

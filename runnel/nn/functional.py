@@ -42,6 +42,7 @@ from runnel.nn.functions import (
     softplus,
     varlen_attn,
 )
+from runnel.nn.multi_head import multi_head_attention_forward
 from runnel.ops.activations import (
     elu,
     gelu,
@@ -226,6 +227,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

@@ -221,8 +221,8 @@ def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Ten
 @offered("functional")
 def batch_norm(
     x: Array,
-    running_mean: Variable | None,
-    running_var: Variable | None,
+    running_mean: Array | None,
+    running_var: Array | None,
     weight: Array | None = None,
     bias: Array | None = None,
     training: bool = False,
@@ -230,7 +230,8 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Channels of ``x`` (N, C, …) normalized by the running statistics or, in ``training``, by their own moments, which
-    then move the running ones by ``momentum`` (the unbiased variance, as in PyTorch). An empty batch moves nothing."""
+    then move the running ones, Variables or tensors, in place by ``momentum`` (the unbiased variance, as in PyTorch).
+    An empty batch moves nothing."""
     if x.ndim < 2:
         raise ShapeError(f"[batch_norm] an input has axes (N, C, …); received shape {x.shape}.")
     if not training:
@@ -265,8 +266,8 @@ def require_variance(x: Any) -> None:
 @offered("functional")
 def instance_norm(
     x: Array,
-    running_mean: Variable | None = None,
-    running_var: Variable | None = None,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
     weight: Array | None = None,
     bias: Array | None = None,
     use_input_stats: bool = True,
@@ -284,9 +285,11 @@ def instance_norm(
     return result
 
 
-def _move(running: Variable | None, new: Any, momentum: Any) -> None:
+def _move(running: Array | None, new: Any, momentum: Any) -> None:
+    """Give running statistics, a Variable's or a tensor's, their next value."""
     if running is not None:
-        running.assign(ops.cast(running * (1 - momentum) + new.detach() * momentum, running.dtype))
+        step = new.detach() * momentum
+        running.update("batch_norm", lambda old: ops.cast(old * (1 - momentum) + step, running.dtype))
 
 
 @offered("functional")

@@ -87,4 +87,26 @@ NUMBERS = {
     "torch.take(x, i)": {**NUMBER, "i": "= 0 0"},
 }
 
-OPERATIONS: dict[str, dict[str, str]] = {**SIGNALS, **SLOPES, **STRIDES, **SUMS, **NUMBERS}
+HEADS = "F.multi_head_attention_forward(q, q, q, 4, 2, w, b, None, None, False, 0.0, o, c"
+WEIGHTS = {"w": "12 4", "b": "12", "o": "4 4", "c": "4"}
+SEPARATE = "use_separate_proj_weight=True, q_proj_weight=o, k_proj_weight=k, v_proj_weight=k"
+STATISTICS = {"w": "3", "b": "3", "r": "c 3", "v": "c 3"}
+NETWORKS = {
+    f"{HEADS})": {"q": "3 2 4", **WEIGHTS},
+    f"{HEADS}, need_weights=False)": {"q": "3 2 4", **WEIGHTS},
+    f"{HEADS}, average_attn_weights=False, attn_mask=m)": {"q": "3 2 4", "m": "c 3 3", **WEIGHTS},
+    f"{HEADS}, static_k=k, static_v=s)": {"q": "3 4", "k": "2 5 2", "s": "2 5 2", **WEIGHTS},
+    "F.multi_head_attention_forward(q, x, x, 4, 2, None, b, None, None, True, 0.0, o, None, " + SEPARATE + ")": {
+        "q": "3 2 4", "x": "5 2 6", "k": "4 6", "b": "12", "o": "4 4",
+    },
+    "F.multi_head_attention_forward(q, q, q, 4, 2, w, b, k, v, False, 0.0, o, c)": {
+        "q": "3 2 4", "k": "1 1 4", "v": "1 1 4", **WEIGHTS,
+    },
+    "(F.batch_norm(x, r, v, w, b, training=True), r, v)": {"x": "4 3 2", **STATISTICS},
+    "(F.batch_norm(x, r, v, w, b, training=True, momentum=0.3, eps=0.1), r, v)": {"x": "4 3", **STATISTICS},
+    "(F.batch_norm(x, r, v, w, b), r, v)": {"x": "4 3 2", **STATISTICS},
+    "(F.instance_norm(x, r, v, w, b), r, v)": {"x": "2 3 4", **STATISTICS},
+    "(F.instance_norm(x, r, v, w, b, use_input_stats=False), r, v)": {"x": "2 3 4", **STATISTICS},
+}  # fmt: skip
+
+OPERATIONS: dict[str, dict[str, str]] = {**SIGNALS, **SLOPES, **STRIDES, **SUMS, **NUMBERS, **NETWORKS}
