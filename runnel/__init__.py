@@ -27,6 +27,7 @@ from runnel.core.dtypes import (
     uint32,
     uint64,
 )
+from runnel.io.native import export_native
 from runnel.io.safetensors import load_file, save_file
 from runnel.io.saving import load, save
 from runnel.nn.parameter import Parameter
@@ -674,6 +675,7 @@ __all__ = [
     "expand_dims",
     "expit",
     "expm1",
+    "export_native",
     "eye",
     "fft",
     "fill_diagonal",

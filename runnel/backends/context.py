@@ -82,6 +82,11 @@ def on(device: Device) -> CompileContext:
     return here if here.device is device else _context_of(device, here.threads, here.stress, here.cache)
 
 
+def alone(context: CompileContext) -> CompileContext:
+    """``context``, but of one thread and without delays."""
+    return _context_of(context.device, 1, 0, context.cache)
+
+
 def _context_of(device: Device, count: int, stress: int, cache: int) -> CompileContext:
     target = base.of(device).target()
     key = (device, target, count, target.precision, stress, cache)

@@ -37,6 +37,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
                 "from_jax",
                 "from_numpy",
                 "internals/graphs",
+                "native",
                 "optimizers",
                 "passes",
                 "profiling",

@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,6 +118,15 @@ class Compiler:
         with self._parsed(text, name) as module:
             return bytes(self._target_machine().emit_object(module))
 
+    def joined_object_code(self, texts: Mapping[str, str], exported: Collection[str]) -> bytes:
+        """One object file of several modules' texts, by name; of its symbols only ``exported`` are visible outside."""
+        (name, first), *rest = texts.items()
+        with self._parsed(first, name, rest) as module:
+            for value in (*module.functions, *module.global_variables):
+                if not value.is_declaration and value.name not in exported:
+                    value.linkage = "internal"
+            return bytes(self._target_machine().emit_object(module))
+
     def assembly(self, text: str, name: str = "the module") -> str:
         """The assembly of ``text``, for people."""
         with self._parsed(text, name) as module:
@@ -158,27 +167,38 @@ class Compiler:
         return self._machine
 
     @contextmanager
-    def _parsed(self, text: str, name: str) -> Iterator[llvm.ModuleRef]:
-        """The module of ``text`` for the block."""
+    def _parsed(self, text: str, name: str, more: Iterable[tuple[str, str]] = ()) -> Iterator[llvm.ModuleRef]:
+        """The module of ``text`` for the block, joined with ``more``: names and texts."""
         import llvmlite.binding as llvm
 
         # A context of its own: the global one would keep every type and constant ever used.
         context = llvm.create_context()
         _CONTEXTS[id(context)] = context
+        modules: list[llvm.ModuleRef] = []
         try:
-            module = llvm.parse_assembly(text, context)
-        except RuntimeError as error:
-            del _CONTEXTS[id(context)]
-            raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
-        try:
-            module.triple = self._target_machine().triple
-            module.data_layout = str(self._target_machine().target_data)
+            for part_name, part in ((name, text), *more):
+                modules.append(self._module(part, part_name, context))
+            module = modules[0]
+            while len(modules) > 1:
+                module.link_in(modules.pop())  # which is gone then
             if switches.verify.value:
                 _verify(module, name)
             yield module
         finally:
-            module.close()
+            for rest in modules:
+                rest.close()
             del _CONTEXTS[id(context)]
+
+    def _module(self, text: str, name: str, context: llvm.ContextRef) -> llvm.ModuleRef:
+        import llvmlite.binding as llvm
+
+        try:
+            module = llvm.parse_assembly(text, context)
+        except RuntimeError as error:
+            raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
+        module.triple = self._target_machine().triple
+        module.data_layout = str(self._target_machine().target_data)
+        return module
 
 
 # Contexts with modules in them. If an interrupt arrives while a module is parsed, its traceback refers to both, and the

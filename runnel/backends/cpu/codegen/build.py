@@ -77,8 +77,13 @@ def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
 @functools.cache
 def _provided(symbol: str, target: InstructionSet, cache: int) -> Function:
     identity = f"library {symbol} for {cache} bytes of cache by {emitters()}"
-    library = Module(symbol, identity, functools.partial(_LIBRARY[symbol], target))
+    library = Module(symbol, identity, functools.partial(library_text, symbol, target))
     return compiler(target).link([library], {})[0]
+
+
+def library_text(symbol: str, target: InstructionSet) -> str:
+    """The module of a function that kernels call by its name."""
+    return _LIBRARY[symbol](target)
 
 
 def object_code(text: str) -> bytes:
