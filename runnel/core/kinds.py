@@ -126,7 +126,8 @@ KINDS: Final[dict[str, Kind]] = {
         lambda v: isinstance(v, TensorLike) or _is_shape(v), "a tensor, an int or a sequence of ints", _plain_ints
     ),
     "Array | Sequence[int]": Kind(
-        lambda v: isinstance(v, (TensorLike, np.ndarray)) or _are(_is_int)(v), "a tensor or a sequence of ints", _plain_ints
+        lambda v: isinstance(v, (TensorLike, np.ndarray)) or _are(_is_int)(v), "a tensor or a sequence of ints",
+        _plain_ints,
     ),
     "int | Sequence[int | None]": Kind(
         lambda v: _is_int(v) or _are(lambda n: n is None or _is_int(n))(v), "an int or a sequence of ints and None"

@@ -140,7 +140,7 @@ class Model(Layer):
             self._trainer.append(
                 Trainer(
                     _Joined(self),
-                    lambda output, target: loss(target, output),
+                    _ByOutput(loss),
                     self.optimizer.build(self.trainable_weights),
                     metrics=self._compiled["metrics"],
                     clip_norm=self.optimizer.clipnorm,
@@ -176,6 +176,16 @@ class Model(Layer):
     def load_weights(self, path: Any) -> None:
         """Take over weights that ``save_weights`` or a ModelCheckpoint wrote."""
         self.load_state_dict(load(path))
+
+
+class _ByOutput:
+    """A loss of (target, output) as one of (output, target)."""
+
+    def __init__(self, loss: Callable[[Any, Any], Any]) -> None:
+        self.loss = loss
+
+    def __call__(self, output: Any, target: Any) -> Any:
+        return self.loss(target, output)
 
 
 class Sequential(Model):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import csv
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -186,12 +188,13 @@ def test_layers_that_are_not_trainable_stay() -> None:
     assert layer.trainable_weights == []
 
 
-def test_a_copy_of_a_model_is_a_model_of_its_own() -> None:
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_of_a_model_is_a_model_of_its_own(copied: Callable[[Any], Any]) -> None:
     x, y = samples()
     model = sequential()
     model.fit(x, y, verbose=0)
     expected, weights = model.predict(x), model.get_weights()
-    twin = copy.deepcopy(model)
+    twin = copied(model)
     assert np.array_equal(twin.predict(x), expected)
     twin.fit(x, y, verbose=0)
     assert not np.array_equal(twin.predict(x), expected)

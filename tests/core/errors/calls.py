@@ -130,9 +130,10 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.matrix_power": {"x": SQUARE}, "rn.cumulative_sum": {"x": ROW},
     "rn.cumulative_prod": {"x": ROW}, "rn.dsplit": {"x": _numbers(2, 2, 2)},
     "rn.vsplit": {"x": MATRIX}, "rn.is_nonzero": {"x": _numbers(1)}, "rn.polygamma": {"n": 1}, "rn.mvlgamma": {"p": 1},
-    "init.dirac_": {"tensor": nn.Parameter(np.zeros((4, 2, 3), np.float32))}, 
+    "init.dirac_": {"tensor": nn.Parameter(np.zeros((4, 2, 3), np.float32))},
     "init.dirac": {"tensor": nn.Parameter(np.zeros((4, 2, 3), np.float32))}, "rnn.pack_padded_sequence": {"input": X.T},
-    "rnn.pad_packed_sequence": {"sequence": PACKED}, "rnn.unpad_sequence": {"padded_sequences": X.T}, "init.gain_of": {"nonlinearity": "relu"}, "init.calculate_gain": {"nonlinearity": "relu"},
+    "rnn.pad_packed_sequence": {"sequence": PACKED}, "rnn.unpad_sequence": {"padded_sequences": X.T},
+    "init.gain_of": {"nonlinearity": "relu"}, "init.calculate_gain": {"nonlinearity": "relu"},
     "rn.fold_in": {"data": 3}, "rn.arange": {"start": 0}, "optim.Muon": {"params": [_model().weight]},
 }  # fmt: skip
 
