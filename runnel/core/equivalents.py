@@ -11,12 +11,12 @@ _KEY: Final = "runnel.Generator(seed).next_key()"
 _TREE: Final = "runnel.tree.map(f, tree)"
 
 _FUNCTIONS: Final = {
-    "ByteTensor": "runnel.tensor(data, dtype=\"uint8\")",
-    "DoubleTensor": "runnel.tensor(data, dtype=\"float64\")",
-    "FloatTensor": "runnel.tensor(data, dtype=\"float32\")",
+    "ByteTensor": 'runnel.tensor(data, dtype="uint8")',
+    "DoubleTensor": 'runnel.tensor(data, dtype="float64")',
+    "FloatTensor": 'runnel.tensor(data, dtype="float32")',
     "GradientTape": "runnel.value_and_grad(fn), or x.requires_grad_(True) and loss.backward()",
-    "IntTensor": "runnel.tensor(data, dtype=\"int32\")",
-    "LongTensor": "runnel.tensor(data, dtype=\"int64\")",
+    "IntTensor": 'runnel.tensor(data, dtype="int32")',
+    "LongTensor": 'runnel.tensor(data, dtype="int64")',
     "Session": "runnel.declarative.Session()",
     "Size": "a tuple; shapes are tuples of ints",
     "config": "runnel.switches",
@@ -26,7 +26,7 @@ _FUNCTIONS: Final = {
     "expand": "runnel.broadcast_to(x, shape)",
     "fori_loop": "runnel.while_loop or runnel.scan",
     "function": "runnel.compile(fn)",
-    "get_default_dtype": "\"float32\"; what makes tensors takes dtype=",
+    "get_default_dtype": '"float32"; what makes tensors takes dtype=',
     "jit": "runnel.compile(fn)",
     "jnp": "runnel itself",
     "keras": "runnel.compat.keras",

@@ -54,14 +54,16 @@ def require_same_shape(name: str, x: Array, target: Array) -> None:
         )
 
 
-def _warn_of_broadcasting(name: str, x: Array, target: Array) -> None:
-    """The same where PyTorch warns: these losses do broadcast."""
+def _difference(name: str, x: Array, target: Array) -> Array:
+    """x - target, with a warning where PyTorch warns: they do broadcast."""
+    difference = subtract(x, target)
     if x.shape != _shape(target) and x.shape != () != _shape(target):
         warn_user(
             f"[{name}] x of shape {x.shape} and a target of shape {target.shape} are broadcast against one another, "
             "which is seldom meant: of (N, 1) and (N,) all N² pairs are compared. Give both one shape.",
             UserWarning,
         )
+    return difference
 
 
 @offered("rn", "functional")
@@ -69,16 +71,14 @@ def _warn_of_broadcasting(name: str, x: Array, target: Array) -> None:
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """(x - target)² for floats that broadcast; a UserWarning where they do, as in the other losses of differences.
     ``reduction`` is "mean", "sum" or "none", as in all losses here, and anything else a ValueError."""
-    _warn_of_broadcasting("mse_loss", x, target)
-    return reduced("mse_loss", square(subtract(x, target)), reduction)
+    return reduced("mse_loss", square(_difference("mse_loss", x, target)), reduction)
 
 
 @offered("rn", "functional")
 @composed
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """|x - target| for floats that broadcast."""
-    _warn_of_broadcasting("l1_loss", x, target)
-    return reduced("l1_loss", abs(subtract(x, target)), reduction)
+    return reduced("l1_loss", abs(_difference("l1_loss", x, target)), reduction)
 
 
 @offered("rn", "functional")
@@ -87,8 +87,7 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
     """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
     if beta == 0:
         return l1_loss(x, target, reduction)
-    _warn_of_broadcasting("smooth_l1_loss", x, target)
-    distance = abs(subtract(x, target))
+    distance = abs(_difference("smooth_l1_loss", x, target))
     near = multiply(square(distance), 0.5 / beta)
     return reduced("smooth_l1_loss", where(less(distance, beta), near, subtract(distance, 0.5 * beta)), reduction)
 
@@ -97,8 +96,7 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
 @composed
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
     """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones."""
-    _warn_of_broadcasting("huber_loss", x, target)
-    distance = abs(subtract(x, target))
+    distance = abs(_difference("huber_loss", x, target))
     far = multiply(subtract(distance, 0.5 * delta), delta)
     return reduced("huber_loss", where(less(distance, delta), multiply(square(distance), 0.5), far), reduction)
 

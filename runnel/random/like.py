@@ -26,9 +26,7 @@ def rand_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers in [0, 1) of the shape and dtype of ``x``; DTypeError if that is no float."""
-    return rand(
-        x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad
-    )
+    return rand(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad)
 
 
 @offered("rn", "random")
@@ -42,9 +40,7 @@ def randn_like(
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 of the shape and dtype of ``x``; DTypeError if that is no float."""
-    return randn(
-        x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad
-    )
+    return randn(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad)
 
 
 @offered("rn", "random")

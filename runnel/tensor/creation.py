@@ -149,9 +149,7 @@ def full(
 
 
 @offered("rn")
-def zeros(
-    shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
 
     The shape is one int, a tuple (after which the dtype may stand), or several ints: ``zeros((2, 3), "int64")``,
@@ -161,9 +159,7 @@ def zeros(
 
 
 @offered("rn")
-def ones(
-    shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones; its arguments are those of :func:`zeros`."""
     return leaf(_filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device), requires_grad)
 
@@ -257,9 +253,7 @@ def eye(
 
 
 @offered("rn")
-def empty(
-    shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
     return zeros(shape, *sizes, dtype=dtype, device=device, requires_grad=requires_grad)
 

@@ -138,6 +138,8 @@ def test_long_slices_are_rescaled(p: float) -> None:
     expected = x * np.where(size > 2.0, 2.0 / (size + 1e-7), 1.0)
     np.testing.assert_allclose(rn.renorm(rn.asarray(x), p, 0, 2.0).numpy(), expected, rtol=1e-14)
     assert (np.linalg.norm(rn.renorm(rn.asarray(x), p, 0, 2.0).numpy(), p, axis=1) <= 2.0).all()
+
+
 def test_elements_that_strides_name() -> None:
     x = rn.asarray(np.arange(12.0).reshape(3, 4))
     assert x.mT.as_strided((2,), (1,)).tolist() == [0.0, 4.0]  # of the elements in row-major order
