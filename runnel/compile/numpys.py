@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile import arrays, boundary, operations, recomputed
+from runnel.compile import arrays, boundary, numpy_settings, operations, recomputed
 from runnel.compile.observe.classes import MISSING, is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.exposure import stands_for_values
@@ -37,6 +37,7 @@ def looks_into(kind: type) -> bool:
 def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy's depends on its arguments alone, and changes none of them but those it is named for."""
     name = getattr(function, "__name__", "")
+    numpy_settings.require_untouched(rec, function, args)
     if looks_into(type(function)):
         content(rec, function)
     if name in _FILES:
@@ -99,6 +100,7 @@ def compiled_by_cython(rec: Recorder, function: Any, args: Any, kwargs: Any) -> 
 
 def method(rec: Recorder, value: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = function.__name__
+    numpy_settings.require_untouched(rec, function, (value, *args))
     if name in _FILES:
         rec.refuse(f"{name}() writes a file", "do it outside of the compiled function")
     if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray) and _is_from_outside(rec, value):

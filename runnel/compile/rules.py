@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable
 from types import FunctionType, MemberDescriptorType
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from runnel.backends.context import default_device
-from runnel.compile import arrays, boundary, callbacks, numpys, operations, recipes as results, recomputed, schedules
+from runnel.compile import (
+    arrays,
+    boundary,
+    callbacks,
+    numpy_settings,
+    numpys,
+    operations,
+    recipes as results,
+    recomputed,
+    schedules,
+)
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.classes import MISSING
@@ -215,6 +226,9 @@ class Rules(Policy):
         if str(kind.__module__).startswith("numpy.random"):
             return numpys.random_method
         return super().method(kind, name)
+
+    def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
+        numpy_settings.check_print_options(rec, values)
 
     def context_manager(self, kind: type) -> bool:
         return is_own(kind)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _abc  # type: ignore[import-not-found]
 import collections
-import io
 import itertools
 import operator
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from runnel.compile.observe import (
     instances,
     methods,
     operators,
+    printing,
     proxies,
 )
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
@@ -434,7 +434,7 @@ def _calling(function: Any) -> Any:
     """A function whose first argument is called with items of the others."""
 
     def answer(rec: Recorder, called: Any, *args: Any, **kwargs: Any) -> Any:
-        values = [rec.hooks.spread(x) for x in args]
+        values = [rec.hooks.iterate(x) for x in args]
         observed = called if called is None else lambda *items: rec.passed(called, items)
         return function(observed, *values, **kwargs)
 
@@ -495,21 +495,6 @@ def _globals(rec: Recorder) -> Any:
     rec.refuse("globals() gives all names of the module", "read or set the name itself, or keep a dict of your own")
 
 
-def _print(rec: Recorder, *args: Any, **kwargs: Any) -> None:
-    """Happens at each call, with the text of this one."""
-    texts = tuple([operators.text(rec, str, x) for x in args])
-    file = kwargs.get("file")
-    if type(file) is io.StringIO and rec.source_of(file) is None:
-        print(*map(rec.concrete_number, texts), **{k: rec.concrete_number(v) for k, v in kwargs.items()})
-        return
-    if file is not None and rec.source_of(file) is None:
-        rec.refuse("print() writes to a file that the function made", "make the file outside, or join the texts")
-    options = {k: v for k, v in kwargs.items() if k != "file"}
-    rec.effects.record(
-        lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, None, (texts, options), "print()"
-    )
-
-
 def table() -> Answers:
     """The answers, by the identity of what is called."""
     rows: list[tuple[Any, Callable[..., Any]]] = [
@@ -518,7 +503,7 @@ def table() -> Answers:
         (len, _len), (id, _id), (hash, _hash),
         (next, _next), (iter, _iter), (str, _text(str)), (repr, _text(repr)), (ascii, _text(ascii)), (format, _format),
         (bool, lambda rec, *value: operators.truth(rec, value[0]) if value else False),
-        (callable, _callable), (reversed, _reversed), (dict, _dict), (print, _print),
+        (callable, _callable), (reversed, _reversed), (dict, _dict), (print, printing.printed),
         (operator.getitem, get_item), (operator.setitem, lambda rec, t, k, v: set_item(rec, t, k, v)),
         (operator.delitem, delete_item), (operator.contains, contains), (operator.truth, operators.truth),
         (operator.not_, lambda rec, value: not operators.truth(rec, value)),

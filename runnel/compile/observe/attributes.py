@@ -147,6 +147,8 @@ def _instance_item(
     rec: Recorder, value: Any, space: dict[str, Any], name: str, source: Source | None, is_safe: bool
 ) -> Any:
     """What an object holds under a name in its ``__dict__``, ``space``; MISSING where it holds nothing."""
+    if source is None and rec.source_of(space) is not None:  # ``self.__dict__ = shared``
+        return rec.hooks.get_item(space, name) if rec.hooks.contains(False, name, space) else MISSING
     item = dict.get(space, name, MISSING)
     if source is None or (id(space), name) in rec.effects.written or id(space) in rec.effects.replaced:
         return item
@@ -486,18 +488,21 @@ def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
     if is_class(value):
         _write_class(rec, value, name, new)
         return
-    source = rec.source_of(value)
-    if source is None:
-        changes.SET_ATTRIBUTE(value, name, new)
-        return
-    space = instance_dict(value)
+    source, space = rec.source_of(value), instance_dict(value)
     is_in_slot = is_slot(lookup(type(value), name))
+    if source is None:
+        if not is_in_slot and space is not None and rec.source_of(space) is not None:
+            rec.hooks.set_item(new, space, name)
+        else:
+            changes.SET_ATTRIBUTE(value, name, new)
+        return
     if is_in_slot:
         before = MISSING
         with contextlib.suppress(AttributeError):
             before = lookup(type(value), name).__get__(value, type(value))
         back = changes.DELETE_ATTRIBUTE if before is MISSING else changes.SET_ATTRIBUTE
         rec.effects.undo_by(lambda: back(value, name, before))
+        rec.effects.overwrites(before)
         rec.effects.written.add((id(value), name))
     elif space is not None:
         rec.effects.will_change(space, dict)
@@ -519,6 +524,7 @@ def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
     if name.startswith("__"):
         rec.refuse(f"{name} of {described(kind)} is set")
     before = namespace(kind).get(name, MISSING)
+    rec.effects.overwrites(before)
     rec.effects.undo_by(
         (lambda: type.__delattr__(kind, name)) if before is MISSING else (lambda: type.__setattr__(kind, name, before))
     )
@@ -552,10 +558,14 @@ def delete_plain(rec: Recorder, value: Any, name: str) -> None:
         if attribute is not MISSING and type(lookup(type(attribute), "__delete__")) is FunctionType:
             rec.invoke(rec.class_attribute(type(attribute), "__delete__"), (attribute, value))
             return
-    if source is None:
-        delattr(value, name)
-        return
     space = instance_dict(value)
+    if source is None:
+        is_shared = space is not None and rec.source_of(space) is not None
+        if is_shared and rec.hooks.contains(False, name, space):
+            rec.hooks.delete_item(space, name)
+        else:
+            delattr(value, name)
+        return
     if is_class(value) or space is None or is_slot(lookup(kind, name)):
         rec.refuse(f"'{source}.{name}' is deleted")
     if dict.__contains__(space, name):

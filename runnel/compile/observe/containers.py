@@ -206,8 +206,8 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
             rec.reach(item, index_source(rec, source, value, base, i, item))
     elif base is dict:
         keys(rec, value, source)
-        for key in keys_of(before):
-            item = dict.__getitem__(before, key)
+        view = before.items() if type(before) is OrderedDict else dict.items(before)
+        for key, item in view:
             rec.reach(item, item_source(rec, source, key, item))
     elif base is bytearray:
         log.check(source, "bytes({v}) != {0}", f"content of {source}", (_memo(rec, value, bytes(before)),))
@@ -250,8 +250,11 @@ def keys(rec: Recorder, value: Any, source: Source) -> None:
         rec.log.check(source, "items_differ(keys_of({v}), {0})", f"keys of {source}", (_memo(rec, value, names),))
         return
     rec.log.check(source, "ids(keys_of({v})) != {0}", f"keys of {source}", (_memo(rec, value, tuple(map(id, names))),))
-    for name in names:
+    at = rec.log.source(source, "keys_of({p})", f"keys of {source}", names)
+    for i, name in enumerate(names):
         rec.keep(name)
+        if rec.source_of(name) is None and rec.classes_in((name,)):  # whose methods may run when keys are compared
+            rec.reach(name, rec.log.source(at, f"{{p}}[{i}]", f"key {i} of {source}", name))
 
 
 def index_source(rec: Recorder, source: Source, value: Any, base: Any, i: int, item: Any) -> Source:

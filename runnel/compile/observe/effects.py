@@ -35,6 +35,7 @@ class Effects:
         self.mirrors: dict[int, list[dict[Any, Any]]] = {}  # copies of dicts that the run goes over
         self.open_keys: dict[int, list[Any]] = {}  # of containers: keys that nobody has looked at (``keyed.py``)
         self.items_set: dict[int, set[int]] = {}  # sequences of which only items were set: which ones
+        self._overwritten: list[Any] = []  # what variables, slots and classes held before
 
     def record(self, apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any, label: str) -> None:
         """A change that has been made."""
@@ -53,6 +54,18 @@ class Effects:
     def undo_by(self, action: Callable[[], Any]) -> None:
         """How to take back the change that is about to be made."""
         self._undo.append(action)
+
+    def overwrites(self, value: Any) -> None:
+        """What lay in a place that is no container is about to be replaced."""
+        self._overwritten.append(value)
+
+    def displaced(self) -> list[Any]:
+        """What lay in places that the run has changed, and does not lie in the same container now."""
+        gone = list(self._overwritten)
+        for container, before in self._before.values():
+            now = set(map(id, _held(container)))
+            gone += [value for value in _held(before) if id(value) not in now]
+        return gone
 
     def before(self, container: Any) -> Any:
         """What a container held when the run began."""
@@ -108,11 +121,19 @@ class Effects:
             self._undo.pop()()
 
 
+def _held(container: Any) -> list[Any]:
+    if isinstance(container, dict):
+        return [*dict.keys(container), *dict.values(container)]
+    kinds: tuple[Any, ...] = (list, collections.deque, set)
+    return next((list(kind.__iter__(container)) for kind in kinds if isinstance(container, kind)), [])
+
+
 def _copied(container: Any, base: Any) -> Any:
     if base is collections.deque:
         return collections.deque(collections.deque.__iter__(container), container.maxlen)
     if base is dict:
-        return dict(container.items() if type(container) is collections.OrderedDict else dict.items(container))
+        is_ordered = type(container) is collections.OrderedDict
+        return dict(container.items()) if is_ordered else dict.copy(container)  # which hashes no key
     return base(base.__iter__(container))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import operator
 import threading
 import types
 from collections.abc import Callable, Iterable
@@ -73,6 +74,7 @@ _OF_CONTAINERS: Final = frozenset(
     if type(attribute) in _DESCRIPTORS and name.startswith("__")
 )
 _CALLED_BY_C: Final = (_OF_CONTAINERS | _OF_NUMBERS) - _OF_ATTRIBUTES
+_TEXTS: Final = (str, repr, ascii, format)
 _ONE_BLOCK: Final = threading.RLock()  # functions have one code: what two threads put there they could not take back
 _LONGEST_WAIT: Final = 10.0  # seconds
 
@@ -309,6 +311,8 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     """Call a function written in C that looks into its arguments and calls their special methods."""
     for value in (*args, *kwargs.values()):
         content(rec, value)
+    if function in _TEXTS or type(getattr(function, "__self__", args[0] if function is operator.mod else None)) is str:
+        rec.policy.makes_text(rec, (*args, *kwargs.values()))
     if getattr(function, "__name__", "") in _COMPARE:
         require_lookup_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
     args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
@@ -317,5 +321,20 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     if not classes:
         return function(*args, **kwargs)
     settle_parts(rec, values)
+    changes = len(rec.effects.done)
     with Exposed(rec, classes):
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    if len(rec.effects.done) != changes:
+        _require_constant_comparison(rec, classes)
+    return result
+
+
+def _require_constant_comparison(rec: Recorder, classes: list[type]) -> None:
+    """How often C code hashes and compares depends on what it has seen before, and a guard does so again."""
+    for kind in classes:
+        for name in ("__eq__", "__hash__"):
+            if type(lookup(kind, name)) is FunctionType:
+                rec.refuse(
+                    f"something is changed while C code may call the {name} of a {kind.__name__}",
+                    "count or log elsewhere: how often it is called is not known",
+                )

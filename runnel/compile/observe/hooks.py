@@ -118,6 +118,7 @@ class Hooks(AbstractHooks):
             except ValueError:
                 rec.refuse(f"the variable {name} outside gets its first value")
             rec.effects.undo_by(lambda: setattr(cell, "cell_contents", before))
+            rec.effects.overwrites(before)
             rec.effects.written.add((id(cell), ""))
             rec.cell_targets[id(cell)] = cell
             rec.effects.record(_SET_CELL, cell, "cell_contents", value, f"{name} = ...")

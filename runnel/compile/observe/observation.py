@@ -12,7 +12,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe import closures
+from runnel.compile.observe import closures, lifetimes
 from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
 from runnel.compile.observe.guard import Guard, NotGuarded
@@ -204,6 +204,7 @@ def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
 
 
 def _finished(rec: Recorder, result: Any) -> Observation:
+    lifetimes.require_no_callbacks(rec)
     rec.effects.open_keys.clear()  # nobody reads these containers any more
     recipes = Recipes(rec)
     effects = [
@@ -410,6 +411,8 @@ class Recipes:
             rec.refuse(f"{described(value)} made in the function leaves it")
         whole = self.of(kind)
         space = instance_dict(value)
+        if space is not None and rec.source_of(space) is not None:
+            rec.refuse(f"{described(value)} made in the function, whose __dict__ was made outside, leaves it")
         fields = [(name, part_of(self, x)) for name, x in (space or {}).items()]
         slots: list[tuple[Any, Recipe]] = []
         for owner in mro(kind):

@@ -33,7 +33,17 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, containers, contexts, followed, iteration, operators, proxies, symbols
+from runnel.compile.observe import (
+    answers,
+    containers,
+    contexts,
+    followed,
+    iteration,
+    lifetimes,
+    operators,
+    proxies,
+    symbols,
+)
 from runnel.compile.observe.changes import CallingMethod
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
 from runnel.compile.observe.plain import returning
@@ -209,6 +219,8 @@ class Policy(AbstractPolicy):
             return proxies.dispatched
         if function.__code__ in proxies.GUARDED_TEXTS:
             return proxies.unguarded
+        if module in ("weakref", "_weakrefset"):
+            return lifetimes.asking
         if module == "random" or module.startswith("numpy.random"):
             return _not_repeated
         return None
@@ -542,6 +554,7 @@ def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> An
     value = ask(reference)
     at = rec.source_of(reference)
     if at is not None:
+        lifetimes.require_known(rec)
         rec.reach(value, rec.log.source(at, "{0}({p})", f"{at}()", value, (ask,)))
     return returning(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any, NoReturn
 
@@ -82,6 +83,9 @@ class AbstractPolicy:
     def attribute(self, kind: type, name: str) -> Any:
         """How an attribute of such values is read; None: by the rules for Python's objects."""
         return None
+
+    def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
+        """C code makes a text of these values."""
 
     def context_manager(self, kind: type) -> bool:
         """Whether entering and leaving a ``with`` block of such an object of C code is repeated safely."""
@@ -179,6 +183,9 @@ class AbstractHooks:
         raise NotImplementedError
 
     def set_item(self, value: Any, target: Any, key: Any) -> None:
+        raise NotImplementedError
+
+    def delete_item(self, target: Any, key: Any) -> None:
         raise NotImplementedError
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:

@@ -185,6 +185,8 @@ class Look:
         if isinstance(value, Variable):
             return (kind.__name__, value.name, *self.bits(value.numpy()), value.requires_grad, self.attributes(value))
         if isinstance(value, np.generic) or kind is np.ndarray:
+            if np.asarray(value).dtype == object:
+                return ("objects", [self(v) for v in np.asarray(value).ravel().tolist()])
             return (kind.__name__, *self.bits(np.asarray(value)))
         if isinstance(value, rn.optim.Optimizer):
             return (kind.__name__, self(value.state_dict()), self.attributes(value, rn.optim.Optimizer.__name__))
