@@ -134,6 +134,8 @@ def _copied(container: Any, base: Any) -> Any:
     if base is dict:
         is_ordered = type(container) is collections.OrderedDict
         return dict(container.items()) if is_ordered else dict.copy(container)  # which hashes no key
+    if base is set:
+        return set.copy(container)  # whose order stays as it is, as far as that is possible
     return base(base.__iter__(container))
 
 

@@ -486,6 +486,8 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         raise
     if base is dict:
         effects.mirror(value)
+    if base is set and name == "pop":  # which member it takes hangs on what the set has been through
+        name, args = "discard", (result,)
     method = _method(rec, value, base, name)
     label = f"{source}.{name}(...)"
     effects.record(changes.CallingMethod(method), value, None, (list(args), dict(kwargs)), label)
