@@ -84,6 +84,25 @@ def test_branches_between_a_common_beginning_and_a_common_end(threads: int) -> N
     assert same_bits(actual, diamond(*ARGUMENTS).numpy())
 
 
+@pytest.mark.parametrize("longer", [0, 1])
+def test_a_stretch_has_its_barrier_before_its_first_call_whichever_call_needs_it(longer: int) -> None:
+    """The longer branch stays on the thread that computed the beginning, and needs no barrier; where its calls come
+    first, one before the other branch's first call would make that wait for all of the longer one."""
+
+    lengths = [LENGTH, LENGTH]
+    lengths[longer] += 4
+
+    def forked(x: Any, v: Any, w: Any) -> Any:
+        begin = chain(x, x, 3)
+        return chain(begin, v, lengths[0]), chain(begin, w, lengths[1])
+
+    traced = Traced(forked, ARGUMENTS, threads=2)
+    assert threads_of(traced.plan) == [[0]] * 3 + [[longer]] * lengths[0] + [[1 - longer]] * lengths[1]
+    assert [i for i, stands in enumerate(traced.plan.barriers) if stands] == [3]
+    for actual, expected in zip(traced(*ARGUMENTS), forked(*ARGUMENTS), strict=True):
+        assert same_bits(actual, expected.numpy())
+
+
 def test_the_verifier_refuses_calls_on_the_wrong_thread_and_missing_barriers() -> None:
     plan = Traced(diamond, ARGUMENTS, threads=2).plan
     for at in [i for i, stands in enumerate(plan.barriers) if stands]:
