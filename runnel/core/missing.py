@@ -17,22 +17,22 @@ def missing(owner: str, name: str, names: Callable[[], Iterable[str]]) -> Attrib
     """The error for ``owner.name``, where ``owner``, a module or a class, has ``names()``."""
     if name.startswith("_"):  # asked by protocols such as copying and pickling
         return AttributeError(f"[{owner}] there is no attribute '{name}'.")
-    return MissingNameError(lambda: f"[{owner}] there is no '{name}'{_instead(owner, name, names())}.")
+    return MissingNameError(lambda: f"[{owner}] there is no '{name}'{_instead(owner, name, names())}")
 
 
 def _instead(owner: str, name: str, names: Iterable[str]) -> str:
     known = EQUIVALENTS.get(owner, {}).get(name) or ABSENT.get(owner)
     if known is not None:
-        return f"; write {known}"
+        return f"; write {known}."
     if _is_module(owner, name):
-        return f" before `import {owner}.{name}`: it is a module of its own"
+        return f" before `import {owner}.{name}`: it is a module of its own."
     offered = [n for n in names if not n.startswith("_")]
     folded = {n.lower(): n for n in offered}
     near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, 3)]
     if near:
         return f"; did you mean {' or '.join(near)}?" if len(near) < 3 else f"; did you mean {', '.join(near)}?"
     elsewhere = [space for space, table in EQUIVALENTS.items() if space != owner and name in table]
-    return f"; write {EQUIVALENTS[elsewhere[0]][name]}" if elsewhere else f"; dir({owner}) lists what there is"
+    return f"; write {EQUIVALENTS[elsewhere[0]][name]}." if elsewhere else f"; dir({owner}) lists what there is."
 
 
 def _is_module(owner: str, name: str) -> bool:

@@ -47,6 +47,9 @@ def test_what_is_the_same_is_the_same_object() -> None:
         (lambda: nn.Liner, "did you mean Linear"),
         (lambda: torch.cuda.current_device, "programs run on CPUs"),
         (lambda: torch.distributed.init_process_group, "one process trains"),
+        (lambda: torch.utils.tensorboard, r"runnel\.train\.TensorBoard"),
+        (lambda: nn.DataParallel, "the module itself"),
+        (lambda: torch.profiler, "runnel profile"),
         (lambda: torch.zeros(1).cuda, "programs run on CPUs"),
     ],
 )
@@ -71,6 +74,32 @@ def test_devices() -> None:
     assert isinstance(torch.zeros(1).device, torch.device) and not torch.cuda.is_available()
     with pytest.raises(DeviceError):
         torch.device("cuda")
+
+
+def test_lines_about_devices_run_where_there_is_one() -> None:
+    """What scripts say unconditionally, with the values of PyTorch on a machine without a GPU."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = True
+    torch.backends.cuda.enable_flash_sdp(False)
+    assert not torch.backends.mps.is_available() and not torch.backends.mps.is_built()
+    assert not torch.backends.cuda.is_built() and not torch.backends.cudnn.is_available()
+    available = torch.accelerator.is_available(), torch.mps.is_available(), torch.xpu.is_available()
+    assert available == (False, False, False) and torch.accelerator.current_accelerator() is None
+    assert torch.cuda.device_count() == torch.accelerator.device_count() == 0
+    assert not torch.cuda.is_bf16_supported() and not torch.cuda.is_initialized()
+    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_reserved() == 0
+    torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    torch.cuda.empty_cache()
+    torch.set_num_interop_threads(1)
+    assert issubclass(torch.cuda.OutOfMemoryError, RuntimeError)
+    x = torch.rand(3, 3)
+    scaler = torch.cuda.amp.GradScaler()
+    with torch.cuda.amp.autocast(), torch.autocast("cuda", dtype=torch.float16):
+        assert scaler.scale(x @ x).dtype is torch.float32
+    with torch.autocast("cpu"):
+        assert (x @ x).dtype is torch.bfloat16
+    with pytest.raises(DeviceError):
+        torch.autocast("no such device")
 
 
 def test_arguments_as_pytorch_has_them() -> None:

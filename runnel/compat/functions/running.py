@@ -78,17 +78,23 @@ def checkpoint_sequential(
     return run(each[(segments - 1) * size :], input)
 
 
+ACCELERATORS = ("cuda", "mps", "xpu")
+
+
 @offered("torch", "torch.amp")
 def autocast(
     device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
 ) -> casting:
-    """``rn.autocast``: products in ``dtype`` (bfloat16 unless another one is named) inside a ``with`` block."""
+    """``rn.autocast``: products in ``dtype`` (bfloat16 unless another one is named) inside a ``with`` block. For
+    a device that is not there, such as "cuda", nothing is cast, as in PyTorch."""
     if isinstance(device_type, str):
+        if device_type in ACCELERATORS:
+            return casting(enabled=False)
         as_device(device_type)
     return casting(enabled=enabled) if dtype is None else casting(dtype, enabled)
 
 
-@offered("torch.amp")
+@offered("torch.amp", "torch.cuda.amp")
 class GradScaler:
     """Loss scaling that scales by 1: gradients of Parameters are float32 and need no scale. Loops that are written with
     ``scale``, ``unscale_``, ``step`` and ``update`` run."""
@@ -126,27 +132,72 @@ class GradScaler:
         """Nothing has a state."""
 
 
-@offered("torch.cuda", "torch.distributed", "torch.backends.mps")
+@offered("torch.cuda.amp: autocast")
+def autocast_on_gpu(enabled: bool = True, dtype: Any = None, cache_enabled: bool | None = None) -> casting:
+    """Nothing: there is no GPU whose products could be cast."""
+    return casting(enabled=False)
+
+
+@offered(
+    "torch.accelerator",
+    "torch.backends.cuda: is_built",
+    "torch.backends.cudnn",
+    "torch.backends.mkldnn",
+    "torch.backends.mps: is_available is_built",
+    "torch.cuda: is_available is_bf16_supported",
+    "torch.distributed",
+    "torch.mps",
+    "torch.xpu",
+)
 def is_available() -> bool:
     """Never."""
     return False
 
 
-@offered("torch.distributed")
+@offered("torch.cuda", "torch.distributed")
 def is_initialized() -> bool:
     """Never."""
     return False
 
 
-@offered("torch.cuda")
+@offered("torch.accelerator", "torch.cuda", "torch.mps", "torch.xpu")
 def device_count() -> int:
     """How many GPUs programs can use: none."""
     return 0
 
 
-@offered("torch.cuda: manual_seed_all manual_seed empty_cache synchronize")
-def no_effect(*args: Any) -> None:
+@offered("torch.accelerator")
+def current_accelerator(check_available: bool = False) -> None:
+    """None: there is no accelerator."""
+
+
+@offered("torch.cuda: memory_allocated max_memory_allocated memory_reserved max_memory_reserved")
+def bytes_of_gpu(device: Any = None) -> int:
+    """0: there is no GPU. What a program needs stands in its report's ``memory``."""
+    return 0
+
+
+@offered("torch.cuda")
+def get_rng_state_all() -> list[Any]:
+    """The states of the generators of all GPUs: of none."""
+    return []
+
+
+@offered(
+    "torch: set_num_interop_threads",
+    "torch.accelerator: empty_cache synchronize",
+    "torch.backends.cuda: enable_cudnn_sdp enable_flash_sdp enable_math_sdp enable_mem_efficient_sdp",
+    "torch.cuda: manual_seed_all manual_seed empty_cache synchronize reset_peak_memory_stats set_rng_state_all",
+    "torch.mps: manual_seed empty_cache synchronize",
+    "torch.xpu: manual_seed_all manual_seed empty_cache synchronize",
+)
+def no_effect(*args: Any, **kwargs: Any) -> None:
     """Nothing: there is no GPU."""
+
+
+@offered("torch", "torch.cuda")
+class OutOfMemoryError(RuntimeError):
+    """Never raised: there is no GPU whose memory could be full."""
 
 
 @offered("torch")

@@ -66,8 +66,10 @@ if TYPE_CHECKING:
         strided,
     )
     from runnel.compat.functions.running import (
+        OutOfMemoryError,
         autocast,
         compile_ as compile,
+        no_effect as set_num_interop_threads,
         set_float32_matmul_precision,
         use_deterministic_algorithms,
     )
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
         kaiser_window,
     )
     from runnel.compat.torch import (
+        accelerator,
         amp,
         autograd,
         backends,
@@ -90,6 +93,7 @@ if TYPE_CHECKING:
         func,
         jit,
         linalg,
+        mps,
         nn,
         optim,
         random,
@@ -97,6 +101,7 @@ if TYPE_CHECKING:
         special,
         testing,
         utils,
+        xpu,
     )
     from runnel.ops.library.flat import put_flat as put
     from runnel.ops.library.scattering import segment_reduce
@@ -121,8 +126,10 @@ __all__ = [
     "FloatTensor",
     "IntTensor",
     "LongTensor",
+    "OutOfMemoryError",
     "Size",
     "Tensor",
+    "accelerator",
     "add",
     "amp",
     "arange",
@@ -169,6 +176,7 @@ __all__ = [
     "max",
     "meshgrid",
     "min",
+    "mps",
     "nn",
     "nonzero",
     "norm",
@@ -191,6 +199,7 @@ __all__ = [
     "segment_reduce",
     "set_default_dtype",
     "set_float32_matmul_precision",
+    "set_num_interop_threads",
     "signal",
     "sort",
     "special",
@@ -212,6 +221,7 @@ __all__ = [
     "var_mean",
     "vmap",
     "where",
+    "xpu",
     "zeros",
     "zeros_like",
 ]
@@ -222,8 +232,10 @@ _LATE = {
     "FloatTensor": "runnel.compat.functions.kinds:FloatTensor",
     "IntTensor": "runnel.compat.functions.kinds:IntTensor",
     "LongTensor": "runnel.compat.functions.kinds:LongTensor",
+    "OutOfMemoryError": "runnel.compat.functions.running:OutOfMemoryError",
     "Size": "runnel.compat.functions.kinds:Size",
     "Tensor": "runnel.compat.functions.kinds:Tensor",
+    "accelerator": "runnel.compat.torch:accelerator",
     "add": "runnel.ops.updates:add_scaled",
     "amp": "runnel.compat.torch:amp",
     "arange": "runnel.compat.functions.creation:arange",
@@ -270,6 +282,7 @@ _LATE = {
     "max": "runnel.tensor.library.extremes:max",
     "meshgrid": "runnel.compat.functions.choosing:meshgrid",
     "min": "runnel.tensor.library.extremes:min",
+    "mps": "runnel.compat.torch:mps",
     "nn": "runnel.compat.torch:nn",
     "nonzero": "runnel.tensor.library.likeness:nonzero",
     "norm": "runnel.tensor.library.moments:norm",
@@ -292,6 +305,7 @@ _LATE = {
     "segment_reduce": "runnel.ops.library.scattering:segment_reduce",
     "set_default_dtype": "runnel.compat.functions.creation:set_default_dtype",
     "set_float32_matmul_precision": "runnel.compat.functions.running:set_float32_matmul_precision",
+    "set_num_interop_threads": "runnel.compat.functions.running:no_effect",
     "signal": "runnel.compat.torch:signal",
     "sort": "runnel.tensor.library.extremes:sort",
     "special": "runnel.compat.torch:special",
@@ -313,6 +327,7 @@ _LATE = {
     "var_mean": "runnel.tensor.library.moments:var_mean",
     "vmap": "runnel.compat.functions.transforming:vmap",
     "where": "runnel.compat.functions.choosing:where",
+    "xpu": "runnel.compat.torch:xpu",
     "zeros": "runnel.compat.functions.creation:zeros",
     "zeros_like": "runnel.compat.functions.creation:zeros_like",
 }

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
+import runnel.compat.torch as torch
 from runnel import nn, optim
 from runnel.core.equivalents import EQUIVALENTS
 from runnel.core.errors import MissingNameError, RunnelError
@@ -22,7 +23,8 @@ from runnel.nn import functional
 X = rn.ones((2, 3))
 OWNERS: dict[str, Any] = {
     "runnel": rn, "runnel.nn": nn, "runnel.nn.functional": functional, "runnel.optim": optim, "Tensor": X,
-    "runnel.random": rn.random,
+    "runnel.random": rn.random, "runnel.compat.torch": torch, "runnel.compat.torch.nn": torch.nn,
+    "runnel.compat.torch.utils": torch.utils,
 }  # fmt: skip
 
 
@@ -83,6 +85,13 @@ def test_near_names_are_offered(owner: str, name: str, hint: str, monkeypatch: p
         monkeypatch.delattr(rn, "declarative", raising=False)
     with pytest.raises(AttributeError, match=rf"\[{re.escape(owner)}\].*'{name}'.*{hint}"):
         getattr(OWNERS[owner], name)
+
+
+@pytest.mark.parametrize(("owner", "name", "hint"), NEAR)
+def test_a_sentence_ends_once(owner: str, name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(OWNERS[owner], "qqqqq" if name == "declarative" else name)
+    assert re.search(r"\w[)`]?( lists what there is\.|[.?])$", str(caught.value))
 
 
 def test_the_error_is_an_attribute_error_and_can_be_pickled() -> None:

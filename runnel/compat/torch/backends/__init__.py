@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from runnel.core import public
 
 if TYPE_CHECKING:
-    from runnel.compat.torch.backends import cudnn, mps
+    from runnel.compat.torch.backends import cuda, cudnn, mkldnn, mps
 
-__all__ = ["cudnn", "mps"]
+__all__ = ["cuda", "cudnn", "mkldnn", "mps"]
 _LATE = {
+    "cuda": "runnel.compat.torch.backends:cuda",
     "cudnn": "runnel.compat.torch.backends:cudnn",
+    "mkldnn": "runnel.compat.torch.backends:mkldnn",
     "mps": "runnel.compat.torch.backends:mps",
 }
 

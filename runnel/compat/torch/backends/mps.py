@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from runnel.core import public
 
 if TYPE_CHECKING:
-    from runnel.compat.functions.running import is_available
+    from runnel.compat.functions.running import is_available, is_available as is_built
 
-__all__ = ["is_available"]
+__all__ = ["is_available", "is_built"]
 _LATE = {
     "is_available": "runnel.compat.functions.running:is_available",
+    "is_built": "runnel.compat.functions.running:is_available",
 }
 
 public.offer(globals(), __all__, _LATE)

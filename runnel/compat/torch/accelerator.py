@@ -1,4 +1,4 @@
-"""GPUs, of which there are none."""
+"""Accelerators, of which there are none."""
 
 # Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 
@@ -8,21 +8,19 @@ from runnel.core import public
 
 if TYPE_CHECKING:
     from runnel.compat.functions.running import (
+        current_accelerator,
         device_count,
         is_available,
         no_effect as empty_cache,
-        no_effect as manual_seed,
-        no_effect as manual_seed_all,
         no_effect as synchronize,
     )
 
-__all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize"]
+__all__ = ["current_accelerator", "device_count", "empty_cache", "is_available", "synchronize"]
 _LATE = {
+    "current_accelerator": "runnel.compat.functions.running:current_accelerator",
     "device_count": "runnel.compat.functions.running:device_count",
     "empty_cache": "runnel.compat.functions.running:no_effect",
     "is_available": "runnel.compat.functions.running:is_available",
-    "manual_seed": "runnel.compat.functions.running:no_effect",
-    "manual_seed_all": "runnel.compat.functions.running:no_effect",
     "synchronize": "runnel.compat.functions.running:no_effect",
 }
 

@@ -1,0 +1,30 @@
+"""A device that is not there."""
+
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
+from typing import TYPE_CHECKING
+
+from runnel.core import public
+
+if TYPE_CHECKING:
+    from runnel.compat.functions.running import (
+        device_count,
+        is_available,
+        no_effect as empty_cache,
+        no_effect as manual_seed,
+        no_effect as manual_seed_all,
+        no_effect as synchronize,
+    )
+
+__all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize"]
+_LATE = {
+    "device_count": "runnel.compat.functions.running:device_count",
+    "empty_cache": "runnel.compat.functions.running:no_effect",
+    "is_available": "runnel.compat.functions.running:is_available",
+    "manual_seed": "runnel.compat.functions.running:no_effect",
+    "manual_seed_all": "runnel.compat.functions.running:no_effect",
+    "synchronize": "runnel.compat.functions.running:no_effect",
+}
+
+public.offer(globals(), __all__, _LATE)
+del TYPE_CHECKING, public
