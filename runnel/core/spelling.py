@@ -55,19 +55,38 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
 
 # Functions that PyTorch offers in an updating form, too; the result is the same.
 HAVE_INPLACE_FORMS: Final = frozenset(
-    {"dropout", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "selu", "silu"}
-)
+    {
+        "celu", "dropout", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6",
+        "rrelu", "selu", "silu", "threshold",
+    }
+)  # fmt: skip
 
 # Methods that PyTorch gives hints about copying and layout, which change nothing here.
 TAKE_HINTS: Final = frozenset(
-    {"bool", "clone", "contiguous", "copy_", "cpu", "double", "float", "half", "int", "long", "to", "type"}
-)
+    {
+        "bfloat16", "bool", "byte", "char", "clone", "contiguous", "copy_", "cpu", "double", "float", "half", "int",
+        "long", "short", "to", "type",
+    }
+)  # fmt: skip
 HINTS: Final = frozenset({"memory_format", "non_blocking"})
+
+# Hints of single functions: for PyTorch's own warnings, and for its allocations.
+OWN_HINTS: Final = {
+    "log_softmax": "_stacklevel",
+    "repeat": "output_size",
+    "softmax": "_stacklevel",
+    "softmin": "_stacklevel",
+}
+
+# What PyTorch's losses took before they had ``reduction``.
+OLD_REDUCTION: Final = ("size_average", "reduce")
 
 
 def spelled(name: str, kwargs: dict[str, Any], parameters: Collection[str]) -> dict[str, Any]:
     """``kwargs`` under the names of this function's ``parameters``; ArgumentError for one that means none of them."""
     meant: dict[str, Any] = {}
+    if "reduction" in parameters and any(old in kwargs for old in OLD_REDUCTION):
+        kwargs = _reduction_named(name, kwargs)
     for keyword, value in kwargs.items():
         if keyword not in parameters and _has_no_effect(name, keyword, value, parameters):
             continue
@@ -78,10 +97,24 @@ def spelled(name: str, kwargs: dict[str, Any], parameters: Collection[str]) -> d
     return meant
 
 
+def _reduction_named(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """``kwargs`` of a loss with ``reduction`` in place of what PyTorch took before it."""
+    rest = {keyword: value for keyword, value in kwargs.items() if keyword not in OLD_REDUCTION}
+    averages, reduces = (kwargs.get(old) for old in OLD_REDUCTION)
+    if averages is None and reduces is None:
+        return rest
+    if rest.get("reduction", "mean") != "mean":
+        raise ArgumentError(f"[{name}] reduction= says what size_average= and reduce= said; pass reduction= alone.")
+    reduction = "none" if reduces is False else "sum" if averages is False else "mean"
+    return {**rest, "reduction": reduction}
+
+
 def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[str]) -> bool:
     """Whether a keyword is one of those that PyTorch has and that change nothing here."""
     if keyword == "inplace":
         return name in HAVE_INPLACE_FORMS
+    if keyword == OWN_HINTS.get(name) or (keyword == "out" and value is None):
+        return True
     if keyword in HINTS:
         return name in TAKE_HINTS
     if keyword == "device" and "dtype" in parameters and "x" not in parameters:  # it makes something new

@@ -85,7 +85,9 @@ def mish(x: Array) -> Array:
 @offered("rn", "functional")
 @composed
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
-    """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds."""
+    """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds. Integers stay integers."""
+    if x.dtype.is_integer:
+        low, high = int(low), int(high)
     return where(less_equal(x, low), low, where(greater_equal(x, high), high, x))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel.core.avals import ShapedArray
 from runnel.core.axes import ELEMENTWISE
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import FLOATS, bool_
 from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
@@ -120,7 +120,9 @@ partials(sign_p, None)
 
 @offered("rn", "Tensor", "Tensor_")
 def sign(x: Operand) -> Array:
-    """-1, 0 or 1 by the sign of x."""
+    """-1, 0 or 1 by the sign of x; a bool as it is."""
+    if isinstance(x, TensorLike) and x.dtype is bool_:
+        return x.handle()
     return unary(sign_p, x)
 
 

@@ -17,6 +17,7 @@ from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, subtract
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.comparison import greater
+from runnel.ops.conversion import cast
 from runnel.ops.indexing import scatter_add, take_p
 from runnel.ops.items import cut, first_axis, merged, merged_indices, merged_order
 from runnel.ops.keys import (
@@ -64,6 +65,8 @@ def put(x: Array, key: Any, value: Operand) -> Array:
 
 def add_at(x: Array, key: Any, value: Operand) -> Array:
     """``x`` with ``value`` added at ``x[key]``; where an element is named several times, everything is added."""
+    if x.dtype is bool_:  # or
+        return cast(add_at(cast(x, int64), key, value), bool_)
     items = full_items(x.shape, as_items(key))
     if not any(map(is_array, items)):
         part = window(x.shape, items)

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ShapeError
-from runnel.ops.views import reshape
+from runnel.ops.views import reshape, with_axis
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def of_axisless(function: FunctionT) -> FunctionT:
     """A decorator: of a 0-d first argument, ``function`` is that of vectors of one element, for 0-d arrays among the
-    other arguments too, and its results are 0-d."""
+    other arguments too, and its results are 0-d, or have no elements."""
 
     @functools.wraps(function)
     def called(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -31,10 +31,12 @@ def of_axisless(function: FunctionT) -> FunctionT:
 
 
 def _vector(value: Any) -> Any:
-    return reshape(value, (1,)) if isinstance(value, TensorLike) and not value.ndim else value
+    return with_axis(value) if isinstance(value, TensorLike) else value
 
 
 def _number(name: str, value: Any) -> Any:
+    if not value.size:
+        return value
     if value.size != 1:
         raise ShapeError(f"[{name}] takes one element of a 0-d array; {value.size} are asked for.")
     return reshape(value, ())

@@ -18,6 +18,7 @@ from runnel.ops.conversion import cast
 from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
 from runnel.ops.dots import operand_dtype, sum_dtype
 from runnel.ops.im2col import channels_first, channels_last, effective_size
+from runnel.ops.padding import pad
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.ops.views import reshape
@@ -85,9 +86,12 @@ def conv_transpose(
     steps = per_axis("conv_transpose", "stride", stride, spatial)
     gaps = per_axis("conv_transpose", "dilation", dilation, spatial)
     around = per_axis("conv_transpose", "padding", padding, spatial)
-    extra = per_axis("conv_transpose", "output_padding", output_padding, spatial)
-    if any(not 0 <= e < step for e, step in zip(extra, steps, strict=True)):
-        raise ShapeError(f"[conv_transpose] output_padding {extra} must be smaller than the stride {steps}.")
+    asked = per_axis("conv_transpose", "output_padding", output_padding, spatial)
+    if any(not 0 <= e < max(step, gap) for e, step, gap in zip(asked, steps, gaps, strict=True)):
+        raise ShapeError(
+            f"[conv_transpose] output_padding {asked} must be smaller than the stride {steps} or the dilation {gaps}."
+        )
+    extra = tuple(min(e, step - 1) for e, step in zip(asked, steps, strict=True))  # no kernel reaches the rest
     size = tuple(
         (n - 1) * step - 2 * p + effective_size(extent, gap) + e
         for n, step, p, extent, gap, e in zip(x.shape[2:], steps, around, weight.shape[2:], gaps, extra, strict=True)
@@ -97,9 +101,11 @@ def conv_transpose(
     pairs = tuple((p, p) for p in around)
 
     def product(a: Array, w: Array) -> Array:
-        return apply(
+        y = apply(
             convolution_input_gradient_p, a, w, size=size, stride=steps, padding=pairs, dilation=gaps, groups=groups
         )
+        behind = [(0, e - f) for e, f in zip(asked, extra, strict=True)]
+        return pad(y, ((0, 0), (0, 0), *behind)) if extra != asked else y
 
     return _in_float("conv_transpose", product, x, weight, bias)
 

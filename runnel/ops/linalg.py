@@ -230,8 +230,6 @@ def _svd_abstract_eval(a: ShapedArray, *, full: bool) -> tuple[ShapedArray, Shap
 @vjp.rule(svd_p)
 def _svd_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, full: bool) -> tuple[Array]:
     m, n = a.shape[-2:]
-    if full and m != n and (gs[0] is not None or gs[2] is not None):
-        raise GradientError("[svd] the vectors have a gradient with full_matrices=False only.")
     k = min(m, n)
     if gs[0] is None and gs[2] is None and not a.dtype.is_complex:  # no quotients of differences
         scaled = multiply(narrow(outs[0], -1, 0, k), expand_dims(gs[1], -2))
@@ -305,6 +303,6 @@ def qr(a: Array, mode: str = "reduced") -> QR:
 @offered("linalg")
 def svd(a: Array, full_matrices: bool = True) -> SVD:
     """U (..., m, m), S (..., min(m, n)) and Vh (..., n, n), of matrices (..., m, n) = U·diag(S)·Vh; without
-    ``full_matrices`` min(m, n) columns of U and rows of Vh. The gradient is infinite where singular values are equal
-    and vectors are used."""
+    ``full_matrices`` min(m, n) columns of U and rows of Vh. What stands behind the first min(m, n) of them counts
+    as a constant for gradients. The gradient is infinite where singular values are equal and vectors are used."""
     return SVD(*apply(svd_p, a, full=bool(full_matrices)))

@@ -15,12 +15,12 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> Shape:
-    """One int for all spatial axes, or one for each."""
+    """One int for all spatial axes, also as a sequence, or one for each."""
     try:
         numbers = as_shape(name, value)
     except ShapeError:
         numbers = ()
-    if is_single(value):
+    if is_single(value) or len(numbers) == 1:
         return numbers * spatial
     if len(numbers) != spatial:
         raise ShapeError(f"[{name}] {what} is an int or {spatial} ints, one for each spatial axis; got {value!r}.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import FLOATS, bool_
+from runnel.core.dtypes import FLOATS, bool_, int64
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, reference
@@ -16,6 +16,7 @@ from runnel.loops import scalar
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.comparison import equal, greater_equal
+from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
 from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials
 from runnel.ops.logic import logical_and, where
@@ -36,7 +37,9 @@ def sqrt(x: Operand) -> Array:
 
 @offered("rn", "Tensor", "Tensor_")
 def square(x: Operand) -> Array:
-    """x · x."""
+    """x · x; of bools int64."""
+    if getattr(x, "dtype", None) is bool_:
+        x = cast(x, int64)
     return multiply(x, x)
 
 

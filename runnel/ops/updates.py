@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.avals import Shape
-from runnel.core.dtypes import bool_
+from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
@@ -155,6 +155,8 @@ def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: b
 @of_axisless
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
+    if x.dtype is bool_:  # or
+        return cast(index_add(cast(x, int64), dim, index, source, alpha=alpha), bool_)
     axis, _ = _rows("index_add", x, dim, index)
     shape: Shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
     rows = broadcast_to(moveaxis(broadcast_to(_scaled(source, alpha), shape), axis, 0), (index.size, *_rest(x, axis)))

@@ -166,13 +166,18 @@ def permute(x: Array, axes: Sequence[int]) -> Array:
     return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
 
 
+def with_axis(x: Array) -> Array:
+    """``x`` with one axis at least: PyTorch's functions along an axis take an array without axes as one of size 1."""
+    return x if x.ndim else reshape(x, (1,))
+
+
 @offered("rn: transpose swapaxes swapdims", "Tensor: transpose swapaxes swapdims", views=True)
 def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
-    order: list[Any] = list(range(x.ndim))
-    a, b = normalize_axis("transpose", first, x.ndim), normalize_axis("transpose", second, x.ndim)
+    order: list[Any] = list(range(x.ndim or 1))
+    a, b = (normalize_axis("transpose", axis, len(order)) for axis in (first, second))
     order[a], order[b] = b, a
-    return permute(x, order)
+    return permute(x, order) if x.ndim else x
 
 
 @offered("rn: moveaxis movedim", "Tensor: moveaxis movedim")

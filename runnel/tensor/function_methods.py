@@ -712,7 +712,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("sigmoid_", lambda x: transcendental.sigmoid(x))
 
     def sign(self) -> ResultT:
-        """-1, 0 or 1 by the sign of x."""
+        """-1, 0 or 1 by the sign of x; a bool as it is."""
         return arithmetic.sign(self)
 
     def sign_(self) -> Self:
@@ -748,7 +748,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("sqrt_", lambda x: transcendental.sqrt(x))
 
     def square(self) -> ResultT:
-        """x · x."""
+        """x · x; of bools int64."""
         return transcendental.square(self)
 
     def square_(self) -> Self:
@@ -982,8 +982,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def bincount(self, weights: Array | None = None, minlength: int = 0) -> ResultT:
-            """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``; at
-            least ``minlength`` of them."""
+            """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``, in
+            float64 unless these are floats; at least ``minlength`` of them."""
             ...
 
         def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Self:
@@ -1384,8 +1384,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def masked_scatter(self, mask: Array, source: Array) -> ResultT:
-            """``x`` with the elements of ``source``, in order, where ``mask``, which broadcasts to the shape of ``x``,
-            holds."""
+            """``x`` with the elements of ``source``, in order, where ``mask`` holds; both broadcast to one shape."""
             ...
 
         def masked_scatter_(self, mask: Array, source: Array) -> Self:
@@ -1646,7 +1645,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def signbit(self) -> ResultT:
-            """Whether each element has a minus sign, -0 included."""
+            """Whether each element has a minus sign, -0 included; no bool has one."""
             ...
 
         def sinc(self) -> ResultT:

@@ -198,13 +198,21 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """The values converted to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
-    def to(self, target: Any = None, dtype: Any = None, *, device: Any = None, copy: bool = False) -> ResultT:
+    def to(
+        self, target: Any = None, dtype: Any = None, *flags: bool, device: Any = None, copy: bool = False
+    ) -> ResultT:
         """The values on another device, in another dtype, or both: ``x.to("interpreter")``, ``x.to("float64")``,
         ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from. With
-        ``copy`` the result is another tensor even where nothing changes.
+        ``copy`` the result is another tensor even where nothing changes. ``flags`` are PyTorch's ``non_blocking``,
+        which has no effect, and ``copy``.
 
         DeviceError for a device that does not exist; in a compiled function, which computes on one device, for another
         one."""
+        if isinstance(dtype, bool):
+            flags, dtype = (dtype, *flags), None
+        if len(flags) > 2:
+            raise ArgumentError(f"[to] takes non_blocking and copy behind device and dtype; received {flags}.")
+        copy = copy or flags[1:] == (True,)
         place, kind = _device_and_dtype(target, dtype, device)
         moved: Any = self.read()
         if place is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.core.library.dtype_info import result_type
 from runnel.core.surface import offered
 from runnel.io import saving
 from runnel.ops.arguments import Array
@@ -22,6 +23,17 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return nonzero(condition)
     return ops.where(condition, input, other)
+
+
+@offered("torch: cat concat concatenate")
+def cat(tensors: Any, dim: int = 0) -> Array:
+    """The tensors one after the other along ``dim``; those of shape (0,) count for nothing beside others."""
+    parts = list(tensors)
+    some = [x for x in parts if x.shape != (0,)]
+    if some and len(some) < len(parts):
+        dtype = result_type(*parts)
+        parts = [x.to(dtype) for x in some]
+    return ops.concat(parts, dim)
 
 
 @offered("torch")

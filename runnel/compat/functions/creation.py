@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.dtypes import DType, float32
+from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
 from runnel.ops import creation_like
@@ -103,8 +103,17 @@ def arange(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Evenly spaced numbers from ``start`` (0, if one number is given) up to but not including ``end``."""
+    """Evenly spaced numbers from ``start`` (0, if one number is given) up to but not including ``end``. For an integer
+    dtype, all three are made integers first."""
+    start, end, step = _of_kind(dtype, start, end, step)
     return finished(creation.arange(start, end, step, dtype), None, device, requires_grad)
+
+
+def _of_kind(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
+    """Numbers as PyTorch takes them for results of ``dtype``: rounded towards 0 for integers."""
+    if dtype is None or not as_dtype(dtype).is_integer:
+        return numbers
+    return tuple(None if number is None else int(number) for number in numbers)
 
 
 @offered("torch")
@@ -119,7 +128,9 @@ def linspace(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``steps`` evenly spaced numbers from ``start`` to ``end``."""
+    """``steps`` evenly spaced numbers from ``start`` to ``end``. For an integer dtype, both are made integers first,
+    and what lies between is rounded towards 0."""
+    start, end = _of_kind(dtype, start, end)
     return finished(
         creation.linspace(start, end, steps, float32 if dtype is None else dtype), None, device, requires_grad
     )
@@ -138,7 +149,9 @@ def logspace(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``steps`` numbers from ``base``^``start`` to ``base``^``end``, evenly spaced on a logarithmic scale."""
+    """``steps`` numbers from ``base``^``start`` to ``base``^``end``, evenly spaced on a logarithmic scale. For an
+    integer dtype, ``start`` and ``end`` are made integers first."""
+    start, end = _of_kind(dtype, start, end)
     numbers = np.logspace(float(start), float(end), steps, base=base)
     return finished(creation.asarray(numbers, float32 if dtype is None else dtype), None, device, requires_grad)
 
@@ -183,7 +196,7 @@ def zeros_like(
     memory_format: Any = None,
 ) -> Tensor:
     """Zeros in the shape of ``input``, and in its dtype unless another one is named."""
-    return finished(creation_like.zeros_like(input.detach()), dtype, device, requires_grad)
+    return finished(creation_like.zeros_like(input.detach(), dtype), None, device, requires_grad)
 
 
 @offered("torch")
@@ -197,7 +210,7 @@ def ones_like(
     memory_format: Any = None,
 ) -> Tensor:
     """Ones in the shape of ``input``."""
-    return finished(creation_like.ones_like(input.detach()), dtype, device, requires_grad)
+    return finished(creation_like.ones_like(input.detach(), dtype), None, device, requires_grad)
 
 
 @offered("torch")
@@ -226,7 +239,7 @@ def full_like(
     memory_format: Any = None,
 ) -> Tensor:
     """``fill_value`` in the shape of ``input``."""
-    return finished(creation_like.full_like(input.detach(), fill_value), dtype, device, requires_grad)
+    return finished(creation_like.full_like(input.detach(), fill_value, dtype=dtype), None, device, requires_grad)
 
 
 @offered("torch")

@@ -89,9 +89,11 @@ def alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: boo
 def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """``alpha_dropout`` of whole channels of (N, C, …); ``inplace`` changes nothing."""
     _require_probability("feature_alpha_dropout", p)
+    if not training or not p:
+        return x.read()
     if x.ndim < 2:
         raise ShapeError(f"[feature_alpha_dropout] an input has axes (N, C, …); received shape {x.shape}.")
-    return _to_lowest(x, p, _channels(x)) if training and p else x.read()
+    return _to_lowest(x, p, _channels(x))
 
 
 class _Dropout(Module):

@@ -78,7 +78,8 @@ def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, s
     padded = ops.pad(x, ((0, 0), (0, 0), *((n, n) for n in around)))
     patches = im2col(channels_last(padded), kernel, steps, gaps)  # (N, rows, columns, *kernel, C)
     ordered = ops.permute(patches, (0, 5, 3, 4, 1, 2))
-    result: Tensor = ops.reshape(ordered, (x.shape[0], x.shape[1] * math.prod(kernel), -1))
+    columns = (x.shape[0], x.shape[1] * math.prod(kernel), math.prod(ordered.shape[-2:]))
+    result: Tensor = ops.reshape(ordered, columns)
     return result
 
 

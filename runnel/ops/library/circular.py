@@ -12,7 +12,7 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.complexes import ByNumPy
-from runnel.core.dtypes import FLOATS
+from runnel.core.dtypes import FLOATS, bool_
 from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, lower, reference
 from runnel.loops.formulas.library import circular, hyperbolic, signs
@@ -21,6 +21,7 @@ from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.comparison import equal
+from runnel.ops.creation_like import full_like
 from runnel.ops.family import NUMBERS, elementwise, meeting_shape, partials, per_element
 from runnel.ops.library.holomorphic import conjugated_rule
 from runnel.ops.library.scalars import function_of_floats, scalar_operation
@@ -156,8 +157,8 @@ def copysign(x: Operand, y: Operand) -> Array:
 
 @offered("rn", "Tensor")
 def signbit(x: Array) -> Array:
-    """Whether each element has a minus sign, -0 included."""
-    return unary(signbit_p, x)
+    """Whether each element has a minus sign, -0 included; no bool has one."""
+    return full_like(x, False) if x.dtype is bool_ else unary(signbit_p, x)
 
 
 @offered("rn", "Tensor")

@@ -180,6 +180,8 @@ def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, app
     place, times = normalize_axis("diff", axis, x.ndim), operator.index(n)
     if times < 0:
         raise ShapeError(f"[diff] n is not negative; received {n}.")
+    if times == 0:
+        return x.handle()
     x = concat([y for y in (prepend, x, append) if y is not None], place)
     for _ in range(min(times, x.shape[place])):
         m = max(x.shape[place] - 1, 0)

@@ -47,7 +47,7 @@ from runnel.ops.pieces import concat, narrow
 from runnel.ops.reductions import max, min, sum
 from runnel.ops.statistics import norm as norm_along
 from runnel.ops.transcendental import square
-from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
+from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze, with_axis
 
 # --- inverse and determinant --------------------------------------------------------------------------------------
 
@@ -450,12 +450,13 @@ def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: 
 
 
 @offered("linalg")
-def diagonal(x: Array, offset: int = 0) -> Array:
-    """The diagonal ``offset`` of each matrix."""
-    return diagonal_of(x, offset, -2, -1)
+def diagonal(x: Array, offset: int = 0, *, axis1: int = -2, axis2: int = -1) -> Array:
+    """The diagonal ``offset`` of each matrix in two axes, as the last axis."""
+    return diagonal_of(x, offset, axis1, axis2)
 
 
 @offered("linalg")
 def vander(x: Array, N: int | None = None) -> Array:
     """The powers of each element along a new last axis, from 0 up: ``N`` of them (None: as many as elements)."""
+    x = with_axis(x)
     return powers(x, x.shape[-1] if N is None else operator.index(N), True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import float32
+from runnel.core.dtypes import bool_, float32
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, broadcast_shapes, normalize_axis
@@ -20,6 +20,7 @@ from runnel.ops.contraction import matmul, matmul_p, outer, tensordot
 from runnel.ops.conversion import cast
 from runnel.ops.library.triangles import diagonal
 from runnel.ops.logic import logical_not, where
+from runnel.ops.parts import conj
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.promotion import alike
 from runnel.ops.reductions import sum
@@ -203,10 +204,10 @@ def inner(x: Array, y: Array) -> Array:
 
 @offered("rn")
 def vdot(x: Array, y: Array) -> Array:
-    """The product of two vectors."""
+    """The product of two vectors, of complex numbers with the conjugates of ``x``."""
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"[vdot] takes two vectors; got shapes {x.shape} and {y.shape}.")
-    return matmul(x, y)
+    return matmul(conj(x), y)
 
 
 @offered("linalg")
@@ -257,6 +258,10 @@ def addbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: 
 
 
 def _plus(x: Operand, product: Array, beta: float, alpha: float) -> Array:
+    """beta · x + alpha · product; of integers and bools with factors of their kind."""
+    if not product.dtype.is_inexact and isinstance(x, TensorLike) and not x.dtype.is_inexact:
+        kind = bool if product.dtype is bool_ is x.dtype else int
+        beta, alpha = kind(beta), kind(alpha)
     scaled = product if alpha == 1 else multiply(product, alpha)
     if isinstance(beta, (int, float)) and beta == 0:
         return scaled  # whatever x is, NaN too
@@ -324,7 +329,7 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
         if aweights is not None:
             loss = divide(multiply(sum(multiply(w, cast(aweights, w.dtype))), correction), total)
         result = divide(matmul(multiply(centred, w), transpose(centred)), subtract(total, loss))
-    return reshape(result, ()) if x.ndim < 2 else result
+    return reshape(result, ()) if result.size == 1 else result
 
 
 @offered("rn", "Tensor")

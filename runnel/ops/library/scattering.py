@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
-from runnel.ops.arguments import Array, Operand, normalize_axis
+from runnel.ops.arguments import Array, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.arithmetic import add, divide, floor_divide, maximum, minimum, multiply, subtract
 from runnel.ops.assignment import add_at, put
 from runnel.ops.axisless import of_axisless
@@ -28,7 +30,9 @@ from runnel.ops.logic import isfinite, logical_and, where
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.promotion import lifted
 from runnel.ops.sorting import sort_p
-from runnel.ops.views import moveaxis, reshape
+from runnel.ops.views import moveaxis, reshape, with_axis
+
+Scatter = TypeVar("Scatter", bound=Callable[..., Any])
 
 
 @offered("rn", "Tensor")
@@ -43,23 +47,21 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
 @offered("rn", "Tensor")
 def gather(x: Array, dim: int, index: Array) -> Array:
     """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of ``index``, which
-    has as many axes as ``x`` and is no larger along the others."""
-    if not (x.ndim and index.ndim) and max(x.ndim, index.ndim) < 2:  # numbers count as vectors of one element
-        vectors = (y if y.ndim else reshape(y, (1,)) for y in (x, index))
-        return reshape(_gathered(next(vectors), dim, next(vectors)), index.shape)
-    return _gathered(x, dim, index)
-
-
-def _gathered(x: Array, dim: int, index: Array) -> Array:
-    axis, window = _window("gather", x, dim, index)
-    return take_along_axis(window, index, axis) if index.size else full_like(x, 0, index.shape)
+    has as many axes as ``x`` and is no larger along the others. An array without axes has one of size 1 here, and an
+    index without elements may have any shape."""
+    if not index.size:
+        normalize_axis("gather", dim, x.ndim or 1)
+        return reshape(narrow(reshape(x, (x.size,)), 0, 0, 0), index.shape)
+    places = with_axis(index)
+    axis, window = _window("gather", with_axis(x), dim, places)
+    return reshape(take_along_axis(window, places, axis), index.shape)
 
 
 def _window(name: str, x: Array, dim: int, index: Array) -> tuple[int, Array]:
     """The axis, and the part of ``x`` that an index array reaches."""
     if not index.dtype.is_integer:
         raise DTypeError(f"[{name}] the index is made of integers; received {index.dtype.name}.")
-    axis = normalize_axis(name, dim, max(x.ndim, 1))
+    axis = normalize_axis(name, dim, x.ndim)
     fits = index.ndim == x.ndim and all(
         a == axis or n <= m for a, (n, m) in enumerate(zip(index.shape, x.shape, strict=True))
     )
@@ -68,6 +70,19 @@ def _window(name: str, x: Array, dim: int, index: Array) -> tuple[int, Array]:
     for a, n in enumerate(index.shape):
         x = x if a == axis else narrow(x, a, 0, n)
     return axis, x
+
+
+def _if_indexed(scatters: Scatter) -> Scatter:
+    """A decorator: an index without elements changes nothing, whatever its shape."""
+
+    @functools.wraps(scatters)
+    def called(x: Array, dim: int, index: Array, *args: Any, **kwargs: Any) -> Array:
+        if not index.size:
+            normalize_axis(scatters.__name__, dim, x.ndim or 1)
+            return x.handle()
+        return scatters(x, dim, index, *args, **kwargs)
+
+    return called  # type: ignore[return-value]
 
 
 def _source(name: str, x: Array, index: Array, source: Operand) -> Array:
@@ -91,6 +106,7 @@ def _thin(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 
 @offered("rn", "Tensor", "Tensor_")
+@_if_indexed
 @of_axisless
 def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None = None) -> Array:
     """``x`` with src[i, j, …] at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of several sources for
@@ -100,19 +116,16 @@ def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None =
             raise ValueError(f"[scatter] reduce is None, 'add' or 'multiply'; received {reduce!r}.")
         return scatter_reduce(x, dim, index, _source("scatter", x, index, src), {"add": "sum"}.get(reduce, "prod"))
     axis, _ = _window("scatter", x, dim, index)
-    if not index.size:
-        return x.handle()
     require_in_range("scatter", index, axis, x.shape)
     return put(x, _key(x, axis, index), _source("scatter", x, index, src))
 
 
 @offered("rn", "Tensor", "Tensor_")
+@_if_indexed
 @of_axisless
 def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:
     """``x`` with src[i, j, …] added at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes."""
     axis, _ = _window("scatter_add", x, dim, index)
-    if not index.size:
-        return x.handle()
     require_in_range("scatter_add", index, axis, x.shape)
     return add_at(x, _key(x, axis, index), _source("scatter_add", x, index, src))
 
@@ -121,16 +134,17 @@ _REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
 
 
 @offered("rn", "Tensor", "Tensor_")
+@_if_indexed
 @of_axisless
 def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, include_self: bool = True) -> Array:
     """``x`` with the ``reduce`` ("sum", "prod", "mean", "amax", "amin") of all src[i, j, …] for a place at
     (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of what is there too, if ``include_self``. Equal
     greatest or smallest elements share the gradient."""
+    if x.dtype is bool_:  # or, and
+        return cast(scatter_reduce(cast(x, int64), dim, index, src, reduce, include_self), bool_)
     if reduce not in _REDUCTIONS:
         raise ValueError(f"[scatter_reduce] reduce is one of {', '.join(_REDUCTIONS)}; received {reduce!r}.")
     axis, _ = _window("scatter_reduce", x, dim, index)
-    if not index.size:
-        return x.handle()
     require_in_range("scatter_reduce", index, axis, x.shape)
     segment_ids = _flat_places(x, axis, index)
     values = reshape(_source("scatter_reduce", x, index, src), (index.size,))
@@ -184,11 +198,12 @@ def put_along_axis(x: Array, indices: Array, values: Operand, axis: int) -> Arra
 
 @offered("rn", "Tensor", "Tensor_")
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
-    """``x`` with the elements of ``source``, in order, where ``mask``, which broadcasts to the shape of ``x``, holds.
-    An index outside of ``source`` if it has fewer than are needed."""
+    """``x`` with the elements of ``source``, in order, where ``mask`` holds; both broadcast to one shape. An index
+    outside of ``source`` if it has fewer than are needed."""
     if mask.dtype is not bool_:
         raise DTypeError(f"[masked_scatter] the mask is bool; received {mask.dtype.name}.")
-    chosen = broadcast_to(mask, x.shape)
+    shape = broadcast_shapes("masked_scatter", x.shape, mask.shape)
+    x, chosen = broadcast_to(x, shape), broadcast_to(mask, shape)
     if not source.size or not x.size:
         return x.handle()
     flat = reshape(chosen, (x.size,))

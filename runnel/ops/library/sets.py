@@ -5,6 +5,7 @@ How many there are depends on values, which must be known: a compiled function t
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import bool_, float32, from_numpy, int64
+from runnel.core.dtypes import bool_, float32, float64, from_numpy, int64
 from runnel.core.errors import DTypeError, ShapeError, TracedValueError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
@@ -159,7 +160,8 @@ def unique_consecutive(
     asked for, for each element the number of its value, and how long each run is."""
     values = known("unique_consecutive", x)
     place = None if axis is None else normalize_axis("unique_consecutive", axis, x.ndim)
-    rows = values.reshape(-1, 1) if place is None else np.moveaxis(values, place, 0).reshape(values.shape[place], -1)
+    lines = values.reshape(-1) if place is None else np.moveaxis(values, place, 0)
+    rows = lines.reshape(len(lines), math.prod(lines.shape[1:]))
     begins = np.ones(len(rows), bool)
     begins[1:] = (rows[1:] != rows[:-1]).any(1)
     starts, inverse = np.flatnonzero(begins), np.cumsum(begins) - 1
@@ -180,8 +182,8 @@ def _chosen(x: Array, elements: Any, *others: tuple[Any, bool]) -> Any:
 
 @offered("rn", "Tensor")
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``; at least
-    ``minlength`` of them. AxisError for a negative label."""
+    """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``, in float64
+    unless these are floats; at least ``minlength`` of them. AxisError for a negative label."""
     if x.ndim != 1 or not x.dtype.is_integer:
         raise ShapeError(f"[bincount] takes a vector of integers; received shape {x.shape} of {x.dtype.name}.")
     greatest = int(known("bincount", x).max(initial=-1)) + 1
@@ -190,7 +192,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         return scatter_add(x, full_like(x, 1, dtype=int64), rows) if rows else full_like(x, 0, (0,), int64)
     if weights.shape != x.shape:
         raise ShapeError(f"[bincount] {x.size} labels need as many weights; received shape {weights.shape}.")
-    return scatter_add(x, weights, rows)
+    return scatter_add(x, weights if weights.dtype.is_float else cast(weights, float64), rows)
 
 
 class Histogram(NamedTuple):

@@ -16,7 +16,7 @@ from runnel.ops.conversion import cast
 from runnel.ops.library.numbers import array_equal
 from runnel.ops.library.sets import nonzero as positions
 from runnel.ops.logic import where as chosen
-from runnel.ops.views import squeeze as squeezed
+from runnel.ops.views import squeeze as squeezed, with_axis
 
 
 def _filled(x: Array, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
@@ -105,4 +105,4 @@ _TYPES = {
 def nonzero(x: Array, as_tuple: bool = False) -> Any:
     """The int64 positions of the elements that are not 0, as rows; with ``as_tuple`` a vector for each axis, as of
     ``rn.nonzero``."""
-    return positions(x, as_tuple)
+    return positions(with_axis(x) if as_tuple else x, as_tuple)

@@ -1,0 +1,189 @@
+"""Calls as people write them for PyTorch 2.13, with what it gives: arguments, shapes and dtypes beyond NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel.compat.torch as torch
+from runnel.compat.torch.nn import functional as F
+from runnel.core.errors import ArgumentError, AxisError, ShapeError
+
+ZERO = torch.tensor(0)
+
+# Of an array without axes, the axes 0 and -1 are one of size 1.
+WITHOUT_AXES: dict[str, Callable[[Any], Any]] = {
+    "gather": lambda x: torch.gather(x, 0, ZERO),
+    "gather several": lambda x: torch.gather(x, -1, torch.tensor([0, 0])).sum() / 2,
+    "scatter": lambda x: torch.scatter(x, 0, ZERO, x * 1),
+    "scatter a number": lambda x: torch.scatter(x, 0, ZERO, 2.5),
+    "scatter_add": lambda x: torch.scatter_add(x, 0, ZERO, torch.tensor(0.0)),
+    "scatter_reduce": lambda x: torch.scatter_reduce(x, 0, ZERO, x, "amax"),
+    "index_select": lambda x: torch.index_select(x, 0, ZERO),
+    "index_add": lambda x: x.index_add(0, ZERO, torch.tensor(0.0)),
+    "index_copy": lambda x: x.index_copy(0, ZERO, x * 1),
+    "index_fill": lambda x: x.index_fill(-1, torch.tensor([0]), 2.5),
+    "index_reduce": lambda x: x.index_reduce(0, ZERO, torch.tensor(1.0), "prod"),
+    "topk": lambda x: torch.topk(x, 1).values,
+    "transpose": lambda x: torch.transpose(x, 0, -1),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_AXES)
+def test_arrays_without_axes_have_one(name: str) -> None:
+    x = torch.tensor(2.5, requires_grad=True)
+    result = WITHOUT_AXES[name](x)
+    assert result.shape == () and result.item() == 2.5
+
+
+def test_arrays_without_axes_have_no_second_axis() -> None:
+    x = torch.tensor(2.5)
+    for call in (
+        lambda: torch.gather(x, 1, ZERO), lambda: torch.scatter_add(x, 1, ZERO, x), lambda: x.index_add(-2, ZERO, x),
+        lambda: torch.transpose(x, 0, 1), lambda: torch.topk(x, 1, 1),
+    ):  # fmt: skip
+        with pytest.raises(AxisError, match="1 dimensions"):
+            call()
+    assert [p.tolist() for p in x.nonzero(as_tuple=True)] == [[0]]
+    assert torch.topk(x, 0).values.shape == (0,) and torch.topk(-x, 1, largest=False).indices.shape == ()
+    with pytest.raises(ShapeError, match="index_select"):
+        torch.index_select(x, 0, torch.tensor([0, 0]))
+
+
+def test_an_index_without_elements_has_any_shape() -> None:
+    x = torch.ones(5, requires_grad=True)
+    none = torch.zeros((2, 0), dtype=torch.int64)
+    gathered = torch.gather(x, 0, none)
+    gathered.sum().backward()
+    assert gathered.shape == (2, 0) and x.grad.tolist() == [0.0] * 5
+    assert torch.scatter(x, 0, none, torch.ones(2, 0)).tolist() == [1.0] * 5
+
+
+def test_empty_vectors_count_for_nothing_in_cat() -> None:
+    rows = torch.ones(2, 3)
+    for cat in (torch.cat, torch.concat, torch.concatenate):
+        assert cat([torch.empty(0), rows, torch.empty(0)], dim=1).shape == (2, 3)
+    assert torch.cat([torch.empty(0, dtype=torch.float64), rows]).dtype is torch.float64
+    assert torch.cat([torch.empty(0), torch.empty(0)]).shape == (0,)
+
+
+def test_bools_count() -> None:
+    yes, no = torch.tensor([True, False, False]), torch.tensor([False, True, False])
+    index = torch.tensor([0, 2, 2])
+    for name in ("scatter_add", "index_add"):
+        added = getattr(torch, name)(no, 0, index, yes)
+        assert added.dtype is torch.bool and added.tolist() == [True, True, False]
+    assert torch.scatter_reduce(yes, 0, index, no, "amin").tolist() == [False, False, False]
+    assert torch.scatter_reduce(yes, 0, index, no, "sum").tolist() == [True, False, True]
+    assert no.index_put((index,), yes, accumulate=True).tolist() == [True, True, False]
+    assert torch.square(yes).dtype is torch.int64 and torch.sign(yes).tolist() == yes.tolist()
+    assert torch.signbit(yes).tolist() == [False] * 3
+    column = torch.addr(torch.zeros(3, 3, dtype=torch.bool), yes, no, alpha=2)
+    assert column.dtype is torch.bool and column.tolist()[0] == [False, True, False]
+
+
+def test_integers_stay_integers() -> None:
+    x = torch.arange(4).reshape(2, 2)
+    sums = torch.addmm(x, x, x, beta=2.0, alpha=1.5)
+    assert sums.dtype is torch.int64 and sums.tolist() == [[2, 5], [10, 17]]
+    assert F.relu6(torch.tensor([-2, 9])).tolist() == [0, 6] and F.hardtanh(x, -1, 1).dtype is torch.int64
+    counted = torch.bincount(torch.tensor([0, 1, 1]), weights=torch.tensor([1, 2, 3]))
+    assert counted.dtype is torch.float64 and counted.tolist() == [1.0, 5.0]
+
+
+def test_ranges_of_integers() -> None:
+    assert torch.arange(2.9, -2.0, -1, dtype=torch.int64).tolist() == [2, 1, 0, -1]
+    assert torch.arange(0.5, 4, 1.7, dtype=torch.int64).tolist() == [0, 1, 2, 3]
+    assert torch.linspace(-3.5, 2, 5, dtype=torch.int32).tolist() == [-3, -1, 0, 0, 2]
+    assert torch.logspace(1, 1.2, 3, dtype=torch.int64).tolist() == [10, 10, 10]
+
+
+def test_numbers_keep_their_digits_on_the_way_to_another_dtype() -> None:
+    assert torch.full_like(torch.ones(1), 0.1, dtype=torch.float64).item() == 0.1
+    assert torch.full_like(torch.ones(1), 2**53 + 1, dtype=torch.int64).item() == 2**53 + 1
+    assert torch.zeros_like(torch.ones(1) * 1j, dtype=torch.float32).dtype is torch.float32
+
+
+def test_what_pytorch_accepts_and_what_has_no_effect() -> None:
+    x, y = torch.zeros(2, 3), torch.ones(2, 3)
+    assert F.mse_loss(x, 2 * y, size_average=False).item() == 24 and F.l1_loss(x, y, reduce=False).shape == (2, 3)
+    assert F.mse_loss(x, 2 * y, size_average=None, reduce=None, reduction="sum").item() == 24
+    with pytest.raises(ArgumentError, match="reduction="):
+        F.mse_loss(x, y, size_average=False, reduction="sum")
+    assert F.celu(x, inplace=True).shape == F.threshold(x, 0.1, 20, inplace=True).shape == (2, 3)
+    assert x.byte(memory_format=torch.contiguous_format).dtype is torch.uint8
+    assert F.softmax(x, 1, _stacklevel=3).shape == F.normalize(x, out=None).shape == (2, 3)
+    assert torch.repeat_interleave(torch.tensor([1, 2]), 2, output_size=4).tolist() == [1, 1, 2, 2]
+    assert x.to(torch.float64, False, True).dtype is x.to("cpu", torch.float64, True).dtype is torch.float64
+    assert x.to(torch.float32, False, True) is not x
+    with pytest.raises(ArgumentError, match="non_blocking"):
+        x.to(torch.float64, False, True, True)
+    pooled = F.avg_pool2d(torch.ones(1, 1, 4, 4), (2,), stride=[2], padding=(0,))
+    assert pooled.shape == (1, 1, 2, 2)
+
+
+def test_running_statistics_may_be_tensors() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+    mean, variance = torch.zeros(2), torch.ones(2)
+    F.batch_norm(x, mean, variance, training=True, momentum=0.5)
+    assert mean.tolist() == [1.0, 2.0] and variance.tolist() == [1.5, 4.5]
+
+
+def test_shapes() -> None:
+    row = torch.tensor([[1.0, 2.0, 4.0]])
+    assert torch.cov(row).shape == torch.corrcoef(row).shape == ()
+    assert torch.diff(row, n=0, append=torch.ones(1, 1)).shape == (1, 3)
+    assert torch.linalg.vander(torch.tensor(2.0), N=3).tolist() == [[1.0, 2.0, 4.0]]
+    spread = torch.masked_scatter(torch.zeros(2), torch.ones(2, 2).bool(), torch.arange(4.0))
+    assert spread.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert F.feature_alpha_dropout(torch.ones(3), training=False).shape == (3,)
+    assert F.unfold(torch.ones(0, 1, 3, 3), 2).shape == (0, 4, 4)
+    assert torch.unique_consecutive(torch.ones(3, 0), dim=1).shape == (3, 0)
+
+
+@pytest.mark.parametrize(("stride", "dilation", "more"), [(1, 2, 1), (2, 3, 2), (2, 1, 1)])
+def test_a_transposed_convolution_that_reaches_less_than_its_output(stride: int, dilation: int, more: int) -> None:
+    x, weight = torch.ones(1, 1, 3), torch.ones(1, 1, 2)
+    smallest = F.conv_transpose1d(x, weight, torch.ones(1), stride=stride, dilation=dilation)
+    larger = F.conv_transpose1d(x, weight, torch.ones(1), stride=stride, dilation=dilation, output_padding=more)
+    assert larger.tolist()[0][0] == [*smallest.tolist()[0][0], *[1.0] * more]
+    with pytest.raises(ShapeError, match="output_padding"):
+        F.conv_transpose1d(x, weight, stride=stride, dilation=dilation, output_padding=max(stride, dilation))
+
+
+def test_linear_algebra() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(4, 3, 3)), rng.normal(size=(4, 3))
+    solved = torch.linalg.solve(torch.tensor(a), torch.tensor(b))
+    np.testing.assert_allclose(solved.numpy(), np.linalg.solve(a, b[..., None])[..., 0], rtol=1e-10)
+    left = torch.linalg.solve(torch.tensor(a), torch.tensor(a[::-1].copy()), left=False)
+    np.testing.assert_allclose(left.numpy() @ a, a[::-1], atol=1e-10)
+    singular = torch.diag(torch.tensor([4.0, 1.0, 0.25]))
+    for atol, rtol, rank in ((None, None, 3), (0.5, None, 2), (0.5, 0.5, 1), (None, 0.1, 2), (0.0, 0.0, 3)):
+        assert torch.linalg.matrix_rank(singular, atol=atol, rtol=rtol).item() == rank
+        pinv = torch.linalg.pinv(singular, atol=atol, rtol=rtol)
+        assert int((torch.diagonal(pinv) != 0).sum()) == rank
+    lower = torch.tensor([[2.0, 99.0], [1.0, 3.0]])
+    inverse = np.linalg.inv([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(torch.linalg.pinv(lower, hermitian=True).numpy(), inverse, rtol=1e-5)
+    assert torch.linalg.lstsq(singular, torch.ones(3, 1), driver="gels").solution.tolist() == [[0.25], [1.0], [4.0]]
+    assert torch.linalg.vector_norm(torch.ones(4), dtype=torch.float64).dtype is torch.float64
+    assert torch.linalg.diagonal(torch.tensor(a), dim1=0, dim2=1).shape == (3, 3)
+    assert torch.vdot(torch.tensor([1j]), torch.tensor([1j])).item() == 1
+
+
+def test_square_and_rectangular_matrices_have_gradients_of_their_full_singular_vectors() -> None:
+    rng = np.random.default_rng(4)
+    for shape in ((3, 3), (4, 2), (2, 4)):
+        leaf = torch.tensor(rng.normal(size=shape), requires_grad=True)
+        weight = torch.tensor(rng.normal(size=shape))
+        k = min(shape)
+        found = []
+        for full in (True, False):
+            u, s, vh = torch.linalg.svd(leaf, full_matrices=full)
+            product = u[:, :k] @ torch.diag(s**2) @ vh[:k]
+            found.append(torch.autograd.grad((product * weight).sum(), leaf)[0].numpy())
+        np.testing.assert_allclose(*found, atol=1e-12)
