@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import abc
 import typing
-from types import FunctionType
+from types import FunctionType, UnionType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes, containers, operators
+from runnel.compile.observe import attributes, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import is_class
@@ -18,9 +18,13 @@ def is_instance(rec: Recorder, value: Any, kinds: Any) -> bool:
     if type(kinds) is tuple:
         return any(is_instance(rec, value, kind) for kind in kinds)
     known = rec.policy.kind_of(value)
-    if not is_class(kinds):
-        return _looked_at(rec, kinds) and isinstance(value, kinds)
+    if type(kinds) is UnionType:
+        parts = _parts(rec, kinds)
+        return isinstance(value, kinds) if parts is None else any(is_instance(rec, value, kind) for kind in parts)
     own = rec.class_attribute(type(kinds), "__instancecheck__")
+    if not is_class(kinds):
+        is_code = type(own) is FunctionType
+        return operators.truth(rec, rec.invoke(own, (kinds, value))) if is_code else isinstance(value, kinds)
     if own is abc.ABCMeta.__instancecheck__:
         return by_registry(rec, known, kinds) or _claimed(rec, value, kinds)
     if own is _PROTOCOL_CHECK and vars(kinds).get("_is_protocol") and getattr(kinds, "_is_runtime_protocol", False):
@@ -40,10 +44,10 @@ _PROTOCOL_CHECK: Final = type(typing.Protocol).__instancecheck__
 _members: Final[Any] = vars(typing)["_get_protocol_attrs"]
 
 
-def _looked_at(rec: Recorder, kinds: Any) -> bool:
-    """The parts of a union are read."""
-    containers.content(rec, getattr(kinds, "__args__", ()))
-    return True
+def _parts(rec: Recorder, union: UnionType) -> tuple[type, ...] | None:
+    """The classes of a union, each of which is asked in turn; None where some are no classes, which is an error."""
+    parts = tuple(rec.hooks.spread(attributes.read(rec, union, "__args__")))
+    return parts if all(map(is_class, parts)) else None
 
 
 def _claimed(rec: Recorder, value: Any, kind: type) -> bool:
@@ -71,9 +75,12 @@ def by_registry(rec: Recorder, kind: type, base: Any) -> bool:
 def is_subclass(rec: Recorder, kind: Any, kinds: Any) -> bool:
     if type(kinds) is tuple:
         return any(is_subclass(rec, kind, one) for one in kinds)
-    if not is_class(kinds) or not is_class(kind):
-        return issubclass(kind, kinds)
+    if type(kinds) is UnionType and is_class(kind):
+        parts = _parts(rec, kinds)
+        return issubclass(kind, kinds) if parts is None else any(is_subclass(rec, kind, one) for one in parts)
     own = rec.class_attribute(type(kinds), "__subclasscheck__")
+    if not is_class(kind) or (not is_class(kinds) and type(own) is not FunctionType):
+        return issubclass(kind, kinds)
     if own is abc.ABCMeta.__subclasscheck__:
         return by_registry(rec, kind, kinds)
     if type(own) is FunctionType:
