@@ -8,6 +8,7 @@ from typing import Any
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ArgumentError, ExpressionError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.core.tables import decompose
 from runnel.expressions import printing
@@ -19,7 +20,7 @@ from runnel.expressions.solving import Solved, solved
 from runnel.expressions.statement import Expression
 from runnel.expressions.views import as_view
 from runnel.ops.arguments import Array
-from runnel.ops.promotion import anchor, common_dtype, lifted
+from runnel.ops.promotion import anchor, common_dtype, is_operand, lifted
 
 decompose.register(tensor_expression_p, as_view)
 
@@ -45,7 +46,7 @@ class TensorExpression:
 
     def expression(self, *operands: Any) -> Expression:
         """What the text means for ``operands``: arrays, or their shapes."""
-        shapes = tuple(tuple(getattr(x, "shape", x)) for x in operands)
+        shapes = _shapes(operands)
         return resolved(self.text, shapes, tuple(sorted(self.sizes.items())))
 
     def canonical(self, *operands: Any) -> Expression:
@@ -64,7 +65,14 @@ class TensorExpression:
         """The same function in the loops of ``schedule``, or of steps as ``Schedule.steps`` has them; for None in those
         that are chosen automatically. It is for operands of the shapes of the schedule."""
         steps = schedule.steps if isinstance(schedule, Schedule) else schedule
-        return TensorExpression(self.text, self.sizes, None if steps is None else tuple(tuple(s) for s in steps))
+        if steps is None:
+            return TensorExpression(self.text, self.sizes)
+        if not isinstance(steps, (tuple, list)) or not all(map(_is_step, steps)):
+            raise ArgumentError(
+                "[scheduled] takes a schedule, or its steps: tuples of a primitive's name, names of loops and numbers; "
+                f"received {short_repr(schedule)}."
+            )
+        return TensorExpression(self.text, self.sizes, tuple(map(tuple, steps)))
 
     def nest(self, *operands: Any) -> str:
         """The nest of loops for ``operands`` (arrays or shapes of float32), as text of the loop IR."""
@@ -75,7 +83,7 @@ class TensorExpression:
         return solved(self.canonical(*operands))
 
     def _text(self, *operands: Any) -> str:
-        shapes = tuple(tuple(getattr(x, "shape", x)) for x in operands)
+        shapes = _shapes(operands)
         text = self._texts.get(shapes)
         if text is None:
             text = self._texts[shapes] = self.expression(*shapes).text
@@ -92,11 +100,30 @@ class TensorExpression:
                 f"[tensor_expr] takes the operands {expected}; received {len(operands)} by position"
                 + (f" and {', '.join(named)} by name." if named else ".")
             )
-        return [{**received, **named}[n] for n in self.names]
+        every = {**received, **named}
+        for name, x in every.items():
+            if not is_operand(x):
+                raise ArgumentError(
+                    f"[tensor_expr] the operand {name} is a tensor, number or NumPy array; received {short_repr(x)}."
+                )
+        return [every[name] for name in self.names]
 
     def __repr__(self) -> str:
         sizes = "".join(f", {name}={size}" for name, size in self.sizes.items())
         return f"tensor_expr({self.text!r}{sizes})"
+
+
+def _is_step(step: Any) -> bool:
+    return isinstance(step, (tuple, list)) and len(step) > 0 and all(type(x) in (str, int) for x in step)
+
+
+def _shapes(operands: Sequence[Any]) -> tuple[Shape, ...]:
+    """The shapes of operands, which may be shapes themselves."""
+    shapes = [getattr(x, "shape", x) for x in operands]
+    for x, shape in zip(operands, shapes, strict=True):
+        if not isinstance(shape, (tuple, list)) or not all(type(n) is int and n >= 0 for n in shape):
+            raise ArgumentError(f"[tensor_expr] operands are arrays, or shapes of such; received {short_repr(x)}.")
+    return tuple(map(tuple, shapes))
 
 
 @offered("rn")

@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 
 from runnel.core.errors import ExpressionError
 from runnel.core.records import record, replace
+from runnel.core.showing import short_repr
 from runnel.expressions.affine import Affine, index, number
 from runnel.expressions.solving import Solved
 
@@ -82,7 +83,11 @@ class Schedule:
         old = self._loop(loop)
         if type(factor) is not int or factor < 1:
             self.fail(f"'{loop}' is split by {factor!r}; a factor is an integer of 1 or more")
-        outer, inner = names or (self._fresh(f"{loop}_0"), self._fresh(f"{loop}_1"))
+        if names is None:
+            names = (self._fresh(f"{loop}_0"), self._fresh(f"{loop}_1"))
+        if not isinstance(names, (tuple, list)) or len(names) != 2:
+            self.fail(f"'{loop}' is split into loops called {short_repr(names)}; pass two names")
+        outer, inner = names
         if outer == inner:
             self.fail(f"the two loops that '{loop}' is split into are both called '{outer}'")
         for name in (outer, inner):
@@ -104,9 +109,14 @@ class Schedule:
         """Split two loops and put the inner ones inside: ``first_0, second_0, first_1, second_1``."""
         if first == second:
             self.fail(f"'{first}' cannot be tiled with itself")
-        outer, inner = self.split(first, rows), self.split(second, columns)
-        order = (outer[0], inner[0], outer[1], inner[1])
-        self.reorder(*order)
+        before = self._state()
+        try:
+            outer, inner = self.split(first, rows), self.split(second, columns)
+            order = (outer[0], inner[0], outer[1], inner[1])
+            self.reorder(*order)
+        except ExpressionError:
+            self._return_to(before)
+            raise
         return order
 
     def reorder(self, *loops: str) -> None:
@@ -130,7 +140,7 @@ class Schedule:
             self.fail(f"'{inner}' is not the loop inside '{outer}'; reorder them first")
         if first.is_reduced != second.is_reduced or first.cuts != second.cuts:
             self.fail(f"'{outer}' and '{inner}' cannot be fused: one of them is reduced, or counts chains")
-        fused = name or self._fresh(f"{outer}_{inner}")
+        fused = self._fresh(f"{outer}_{inner}") if name is None else name
         if not isinstance(fused, str) or not fused.isidentifier() or self._is_taken(fused):
             self.fail(f"a loop cannot be called {fused!r}; choose an identifier that is not taken")
         whole = index(fused)
@@ -179,7 +189,7 @@ class Schedule:
 
     def compute_at(self, operand: str, loop: str) -> None:
         """Copy, in each iteration of ``loop``, what the loops inside of it read of ``operand``, which has a cache."""
-        if operand not in self.caches:
+        if not isinstance(operand, str) or operand not in self.caches:
             self.fail(f"'{operand}' has no cache; make one with cache('{operand}')")
         if self._loop(loop).is_reduced:
             self.fail(f"'{loop}' is reduced; caches are filled outside of reduced loops")
@@ -190,8 +200,10 @@ class Schedule:
 
     def apply(self, step: Step) -> None:
         """Apply a step, as ``steps`` has them: the name of a primitive and its arguments."""
-        name, *arguments = step if step else ("",)
-        primitive = PRIMITIVES.get(str(name))
+        if not isinstance(step, (tuple, list)) or not step:
+            self.fail(f"a step is the name of a primitive and its arguments; received {short_repr(step)}")
+        name, *arguments = step
+        primitive = PRIMITIVES.get(name) if isinstance(name, str) else None
         if primitive is None:
             self.fail(f"no primitive is called {name!r}; there are {', '.join(PRIMITIVES)}")
         try:
@@ -214,6 +226,14 @@ class Schedule:
         raise ExpressionError(f"[schedule] {why} (loops: {', '.join(x.name for x in self.loops) or 'none'}).")
 
     # Parts ------------------------------------------------------------------------------------------------------------
+
+    def _state(self) -> tuple[Any, ...]:
+        return (*self.steps,), (*self.loops,), self.forms, self.digits.copy(), (*self.guards,), self.caches.copy()
+
+    def _return_to(self, state: tuple[Any, ...]) -> None:
+        """Be as :meth:`_state` was."""
+        steps, loops, self.forms, self.digits, guards, self.caches = state
+        self.steps, self.loops, self.guards = list(steps), list(loops), list(guards)
 
     def _loop(self, name: str) -> Loop:
         for loop in self.loops:

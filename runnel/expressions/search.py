@@ -12,6 +12,7 @@ from typing import Any, Final
 from runnel.backends import context
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError, RunnelError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.expressions.candidates import Candidate, drawn, mutated
 from runnel.expressions.function import TensorExpression
@@ -49,6 +50,10 @@ def search_schedule(
         raise ArgumentError(f"[search_schedule] received {type(expression).__name__}; pass what tensor_expr returns.")
     if type(trials) is not int or trials < 1:
         raise ArgumentError(f"[search_schedule] received {trials!r} trials; pass an integer of 1 or more.")
+    if type(seed) is not int:
+        raise ArgumentError(f"[search_schedule] received {seed!r} as the seed; pass an integer.")
+    if log is not None and not isinstance(log, (str, Path)):
+        raise ArgumentError(f"[search_schedule] received {short_repr(log)} as the log; pass the path of a file.")
     if not all(isinstance(x, TensorLike) for x in operands):
         raise ArgumentError("[search_schedule] takes tensors as operands; convert them by asarray().")
     solution = solved(expression.canonical(*operands))
