@@ -1,20 +1,14 @@
-"""Pieces of ordinary programs: training loops, iterators, containers of the library, texts, effects on tensors."""
+"""Pieces of ordinary programs: effects on tensors, lists that grow, containers of the library, texts."""
 
 from __future__ import annotations
 
 import collections
-import contextlib
-import contextvars
-import copy
 import dataclasses
 import enum
-import functools
 import json
 import logging
 import os
-import random
 import re
-import time
 import typing
 import warnings
 from typing import Any
@@ -23,7 +17,6 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel import nn, optim
 from tests.compile.adversarial.worlds import Case, Cases, call, tensor
 
 CASES = Cases()
@@ -40,9 +33,6 @@ def x() -> rn.Tensor:
 
 def warm(*args: Any, **kwargs: Any) -> list[Any]:
     return [call(*args, **kwargs)] * 3
-
-
-# Effects on tensors from outside --------------------------------------------------------------------------------------
 
 
 @case
@@ -251,9 +241,6 @@ def the_last_but_one():
     return f, [call(x())] * 6, lambda: history
 
 
-# Lists that grow ------------------------------------------------------------------------------------------------------
-
-
 class Recorder:
     def __init__(self) -> None:
         self.history: list[Any] = []
@@ -319,9 +306,6 @@ def logged_each_hundredth():
         return x * 2
 
     return f, [call(x())] * 10, lambda: r
-
-
-# Containers of the library --------------------------------------------------------------------------------------------
 
 
 @case
@@ -422,150 +406,6 @@ def typed_dict_and_named_tuple():
     return f, [*warm(Row(2.0, x()), {}), *warm(Row(3.0, x()), {"factor": 2.0}), *warm(Row(3.0, x()), {"other": 1})]
 
 
-# Generators, closures, evaluation -------------------------------------------------------------------------------------
-
-
-@case
-def generator_inside():
-    gains = [1.0, 2.0, 3.0]
-
-    def scaled(x: Any) -> Any:
-        for g in gains:
-            received = yield x * g
-            if received:
-                return
-
-    return (lambda x: sum(scaled(x))), [*warm(x()), lambda: gains.append(4.0), *warm(x())]
-
-
-@case(eager="next()")
-def iterator_held_on_self():
-    class Loader:
-        def __init__(self) -> None:
-            self.batches = iter([rows() * i for i in range(20)])
-
-    o = Loader()
-    return (lambda x: x + next(o.batches)), [call(rows())] * 6
-
-
-@case
-def iterator_of_a_class():
-    class Loader:
-        def __init__(self) -> None:
-            self.at = 0
-
-        def __iter__(self) -> Any:
-            return self
-
-        def __next__(self) -> Any:
-            self.at += 1
-            if self.at > 20:
-                raise StopIteration
-            return self.at * 0.5
-
-    o = Loader()
-    return (lambda x: x * next(o)), [call(x())] * 8, lambda: o.at
-
-
-@case
-def nonlocal_rebound():
-    def make() -> Any:
-        gain, calls = 2.0, 0
-
-        def f(x: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            return x * gain
-
-        def change(value: float) -> None:
-            nonlocal gain
-            gain = value
-
-        return f, change, lambda: calls
-
-    f, change, calls = make()
-    return f, [*warm(x()), lambda: change(5.0), *warm(x())], calls
-
-
-@case(eager="eval() looks at the frame")
-def evaluated():
-    space = {"gain": 2.0}
-    return (lambda x: x * eval("gain * 2", space)), [*warm(x()), lambda: space.update(gain=4.0), *warm(x())]
-
-
-@case(eager="keeps results for objects")
-def cached_function_and_property():
-    class Own:
-        def __init__(self) -> None:
-            self.base = 2.0
-
-        @functools.cached_property
-        def gain(self) -> float:
-            return self.base * 2
-
-        @functools.lru_cache(maxsize=8)
-        def power(self, n: int) -> float:
-            return self.base**n
-
-    o = Own()
-    return (lambda x: x * o.gain + o.power(3)), [
-        *warm(x()),
-        lambda: setattr(o, "base", 3.0),
-        *warm(x()),
-        lambda: delattr(o, "gain"),
-        *warm(x()),
-        lambda: Own.power.cache_clear(),
-        *warm(x()),
-    ]
-
-
-@case
-def context_variable():
-    variable: contextvars.ContextVar[float] = contextvars.ContextVar("gain", default=2.0)
-    return (lambda x: x * variable.get()), [*warm(x()), lambda: variable.set(5.0), *warm(x())]
-
-
-@case
-def exit_stack():
-    entered: list[str] = []
-
-    @contextlib.contextmanager
-    def entering(name: str) -> Any:
-        entered.append(name)
-        try:
-            yield len(entered)
-        finally:
-            entered.append(f"-{name}")
-
-    def f(x: Any) -> Any:
-        with entering("a"), entering("b"):
-            return x * 2
-
-    return f, warm(x()) * 2, lambda: list(entered)
-
-
-@case
-def partial_and_compose():
-    def scaled(x: Any, gain: float = 1.0, shift: float = 0.0) -> Any:
-        return x * gain + shift
-
-    reference = [functools.partial(scaled, gain=2.0), functools.partial(scaled, shift=1.0)]
-
-    def f(x: Any) -> Any:
-        return functools.reduce(lambda v, g: g(v), reference, x)
-
-    return f, [
-        *warm(x()),
-        lambda: reference.reverse(),
-        *warm(x()),
-        lambda: reference[0].keywords.update(shift=9.0),
-        *warm(x()),
-    ]
-
-
-# Texts ----------------------------------------------------------------------------------------------------------------
-
-
 @case
 def shapes_in_texts():
     messages: list[str] = []
@@ -612,269 +452,6 @@ def warnings_each_call():
     return f, [call(x()), call(x()), call(tensor(1.0)), call(x())]
 
 
-# What no program can know ---------------------------------------------------------------------------------------------
-
-
-@case(eager="random")
-def stochastic_depth():
-    return (lambda x: x * 2 if random.random() < 0.5 else x), [call(x())] * 8
-
-
-@case(eager="NumPy's random numbers are drawn by a Generator")
-def numpy_noise():
-    generator = np.random.default_rng(0)
-    return (lambda x: x + float(generator.standard_normal())), [call(x())] * 4
-
-
-@case(eager="clock")
-def timed():
-    recorded: list[bool] = []
-
-    def f(x: Any) -> Any:
-        start = time.perf_counter()
-        y = x * 2
-        recorded.append(time.perf_counter() >= start)
-        return y
-
-    return f, [call(x())] * 4, lambda: recorded
-
-
-# Training loops -------------------------------------------------------------------------------------------------------
-
-
-class Trainer:
-    def __init__(self, **options: Any) -> None:
-        rn.manual_seed(0)
-        self.model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2))
-        self.optimizer = optim.SGD(self.model.parameters(), lr=0.1, **options)
-        self.best, self.patience, self.stopped, self.step_count = float("inf"), 0, False, 0
-        self.shadow: dict[str, Any] = {}
-        self.accumulated = 0
-
-    def loss(self, x: Any) -> Any:
-        return (self.model(x) ** 2).mean()
-
-    def update(self, x: Any) -> Any:
-        with rn.enable_grad():
-            self.optimizer.zero_grad()
-            loss = self.loss(x)
-            loss.backward()
-        self.optimizer.step()
-        return loss.detach()
-
-
-@case
-def accumulated_within():
-    t = Trainer()
-
-    def f(x: Any) -> Any:
-        with rn.enable_grad():
-            loss = t.loss(x) / 2
-            loss.backward()
-        t.accumulated += 1
-        if t.accumulated % 2 == 0:
-            t.optimizer.step()
-            t.optimizer.zero_grad()
-        return loss.detach()
-
-    return f, [call(rows() + i) for i in range(8)], lambda: t
-
-
-@case
-def warm_up_by_hand():
-    t = Trainer()
-
-    def f(x: Any) -> Any:
-        t.step_count += 1
-        rate = 0.1 * min(1.0, t.step_count / 4)
-        with rn.enable_grad():
-            loss = t.loss(x)
-            loss.backward()
-        for p in t.model.parameters():
-            p.assign(p.value - rate * p.grad)
-            p.grad = None
-        return loss.detach()
-
-    return f, [call(rows())] * 8, lambda: t
-
-
-@case
-def average_of_weights_within():
-    t = Trainer()
-    t.shadow = {name: rn.Variable(p.numpy()) for name, p in t.model.named_parameters()}
-
-    def f(x: Any) -> Any:
-        loss = t.update(x)
-        for name, p in t.model.named_parameters():
-            t.shadow[name].assign(t.shadow[name].value * 0.9 + p.value * 0.1)
-        return loss
-
-    return f, [call(rows() + i) for i in range(5)], lambda: t
-
-
-@case
-def frozen_and_unfrozen():
-    t = Trainer()
-
-    def freeze(flag: bool) -> None:
-        for p in t.model[0].parameters():
-            p.requires_grad = not flag
-
-    return (
-        t.update,
-        [
-            *warm(rows()),
-            lambda: freeze(True),
-            *warm(rows()),
-            lambda: freeze(False),
-            *warm(rows()),
-        ],
-        lambda: t,
-    )
-
-
-@case
-def layers_reordered_and_replaced():
-    rn.manual_seed(0)
-    layers = [nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)]
-
-    def f(x: Any) -> Any:
-        for layer in layers:
-            x = layer(x)
-        return x
-
-    return f, [
-        *warm(rows()),
-        layers.reverse,
-        *warm(rows()),
-        lambda: layers.__setitem__(1, nn.ReLU()),
-        *warm(rows()),
-        lambda: layers.insert(0, layers[0]),
-        *warm(rows()),
-    ]
-
-
-@case
-def parameter_replaced():
-    rn.manual_seed(0)
-    m = nn.Linear(4, 4)
-    return (lambda x: m(x)), [
-        *warm(rows()),
-        lambda: setattr(m, "weight", nn.Parameter(np.ones((4, 4), np.float32))),
-        *warm(rows()),
-        lambda: setattr(m, "bias", None),
-        *warm(rows()),
-    ]
-
-
-@case
-def copied_model():
-    rn.manual_seed(0)
-    reference = {"model": nn.Sequential(nn.Linear(4, 4), nn.ReLU())}
-
-    def deeper() -> None:
-        reference["model"] = copy.deepcopy(reference["model"])
-        reference["model"][0].weight.assign(reference["model"][0].weight.value * 2)
-
-    return (lambda x: reference["model"](x)), [*warm(rows()), deeper, *warm(rows()), deeper, *warm(rows())]
-
-
-@case
-def compiled_functions_that_share_state():
-    state = {"count": 0, "total": rn.Variable(np.zeros(3, np.float32))}
-
-    @rn.compile
-    def inner(x: Any) -> Any:
-        state["count"] += 1
-        state["total"].assign(state["total"].value + x)
-        return state["total"].value * state["count"]
-
-    def f(x: Any) -> Any:
-        state["count"] += 10
-        return inner(x) + inner(x * 2)
-
-    return (
-        f,
-        [call(x()), lambda: inner(x()), call(x()), lambda: state.update(count=0), call(x()), call(x())],
-        (lambda: state),
-    )
-
-
-@case
-def early_stopping_by_a_number():
-    t = Trainer()
-
-    def f(x: Any, value: float) -> Any:
-        if t.stopped:
-            return x
-        if value < t.best:
-            t.best, t.patience = value, 0
-        else:
-            t.patience += 1
-            t.stopped = t.patience >= 2
-        return x * 2
-
-    return f, [call(x(), v) for v in (3.0, 2.0, 2.5, 1.5, 1.6, 1.7, 1.8, 0.1)], lambda: (t.best, t.patience, t.stopped)
-
-
-# NumPy's memory -------------------------------------------------------------------------------------------------------
-
-
-@case
-def views_of_one_array():
-    base = np.arange(6, dtype=np.float32)
-    reference = {"part": base[::2]}
-    return (lambda x: x * rn.asarray(reference["part"])), [
-        *warm(x()),
-        lambda: base.__setitem__(2, 9.0),
-        *warm(x()),
-        lambda: reference.update(part=base[:3]),
-        *warm(x()),
-    ]
-
-
-@case
-def structured_array():
-    table = np.array([(1.0, 2), (3.0, 4), (5.0, 6)], dtype=[("gain", np.float32), ("n", np.int64)])
-    return (lambda x: x * rn.asarray(table["gain"]) + int(table["n"].sum())), [
-        *warm(x()),
-        lambda: table["gain"].__setitem__(0, 7.0),
-        *warm(x()),
-        lambda: table["n"].__setitem__(0, 100),
-        *warm(x()),
-    ]
-
-
-@case
-def object_like_a_frame():
-    """What a data frame looks like to a function: columns by item and attribute."""
-
-    class Frame:
-        def __init__(self, **columns: Any) -> None:
-            self._columns = {k: np.asarray(v, np.float32) for k, v in columns.items()}
-
-        def __getitem__(self, key: str) -> Any:
-            return self._columns[key]
-
-        def __getattr__(self, name: str) -> Any:
-            try:
-                return self.__dict__["_columns"][name]
-            except KeyError:
-                raise AttributeError(name) from None
-
-        def __len__(self) -> int:
-            return len(next(iter(self._columns.values())))
-
-    frame = Frame(a=[1, 2, 3], b=[4, 5, 6])
-    return (lambda x: x * rn.asarray(frame["a"]) + frame.b.mean() * len(frame)), [
-        *warm(x()),
-        lambda: frame["a"].__setitem__(0, 10.0),
-        *warm(x()),
-        lambda: frame._columns.update(b=np.zeros(3, np.float32)),
-        *warm(x()),
-    ]
-
-
 @pytest.mark.parametrize("one", CASES)
-def test_programs(one: Case) -> None:
+def test_as_python(one: Case) -> None:
     one.run()
