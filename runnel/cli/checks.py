@@ -26,8 +26,12 @@ from runnel.tensor.creation import asarray
 
 FINE, WARNING, PROBLEM = "ok", "warning", "problem"
 EXTRAS: Final = {
-    "rich": "progress bars",
-    "sklearn": "the digits of the demo",
+    "rich": "progress bars: extra demo",
+    "sklearn": "the digits of the demo: extra demo",
+    "PIL": "images in files: extra data",
+    "pyarrow": "tables in files: extra data",
+    "matplotlib": "pictures of the gallery: extra gallery",
+    "einops": "runnel.compat.einops: extra einops",
     "tensorboard": "shows event files",
 }
 _PORTS: Final = 2  # units for multiply-adds of vectors in a core of today

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 EXAMPLES = (
-    ("runnel completion bash >> ~/.bashrc", "for bash"),
+    ("runnel completion bash >> ~/.bashrc", "complete words in bash"),
     ('runnel completion zsh > "${fpath[1]}/_runnel"', "for zsh, in a folder of $fpath"),
     ("runnel completion fish > ~/.config/fish/completions/runnel.fish", "for fish"),
 )

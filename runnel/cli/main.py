@@ -26,7 +26,9 @@ def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(
         "runnel",
         description="A deep-learning framework, Python down to the machine code.",
-        epilog=_examples((f"runnel {name} --help", "what it does, with examples") for name in PARTS),
+        epilog=_examples(
+            [*(module.EXAMPLES[0] for module in PARTS.values()), ("runnel demo --help", "more of a part")]
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("--version", action="version", version=f"runnel {dtype_info.__version__}")

@@ -36,15 +36,23 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
         try:
             with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
                 data = answer.read(LARGEST + 1)
+                announced = int(answer.headers.get("Content-Length") or len(data))
         except (OSError, ValueError, HTTPException) as error:
             failures.append(f"{url}: {error}")
+            continue
+        if len(data) < min(announced, LARGEST):
+            failures.append(f"{url}: the connection ended after {len(data)} of {announced} bytes")
             continue
         content = _intact(data, name, sha256, unpack)
         if isinstance(content, bytes):
             _keep(folder / name, data)
             return content
         failures.append(f"{url}: {content}")
-    raise RunnelError(f"[download] {name} could not be had from any mirror:\n  " + "\n  ".join(failures))
+    raise RunnelError(
+        f"[download] {name} could not be had from any mirror:\n  "
+        + "\n  ".join(failures)
+        + f"\nWhere there is no network, put it into '{folder}' yourself."
+    )
 
 
 def _cached(path: Path) -> bytes | None:

@@ -324,9 +324,12 @@ def origin(x: T) -> T:
 
 
 class Record(Generic[T]):
-    """How a tensor was made: the op, its attributes and its inputs. ``freed`` once a backward pass has consumed it."""
+    """How a tensor was made: the op, its attributes and its inputs. ``freed`` once a backward pass has consumed it.
+    ``line`` is the user's line that called the op; it is there where NaNs are looked for."""
 
-    __slots__ = ("_inputs", "attrs", "freed", "op", "rule")
+    __slots__ = ("_inputs", "attrs", "freed", "line", "op", "rule")
+
+    line: str
 
     def __init__(self, op: Op | None, inputs: tuple[T, ...], attrs: dict[str, Any], rule: Any = None) -> None:
         if ACTIVE.trace is not None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.core import tables
-from runnel.core.errors import GradientError
+from runnel.core.errors import GradientError, NonFiniteError
 from runnel.ops.assembly import SliceGradient, assembled
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
@@ -141,7 +141,12 @@ def _cotangents(
         if record is None or (leaf_ids is not None and id(tensor) in leaf_ids):
             at_leaves[id(tensor)] = (tensor, summed(g, tensor))
             continue
-        for x, dx in zip(record.inputs, apply_rule(record, tensor, g, create_graph, alive), strict=True):
+        try:
+            of_inputs = apply_rule(record, tensor, g, create_graph, alive)
+        except NonFiniteError as error:
+            _name_forward(error, record)
+            raise
+        for x, dx in zip(record.inputs, of_inputs, strict=True):
             if dx is not None and id(x) in alive:
                 accumulate(pending, x, dx() if callable(dx) else dx)
     if not (retain_graph or create_graph):
@@ -149,6 +154,13 @@ def _cotangents(
             if record is not None and not (leaf_ids is not None and id(tensor) in leaf_ids):
                 record.free()
     return at_leaves
+
+
+def _name_forward(error: NonFiniteError, record: Record[Any]) -> None:
+    """Say which op's gradient was not finite, and where that op was called: ``backward()`` is another line."""
+    line = getattr(record, "line", "")
+    if record.op is not None and line:
+        error.args = (f"{error} It was computing the gradient of [{record.op.name}], which was called at {line}.",)
 
 
 def seed_of(root: T, gradient: Any) -> T:

@@ -15,7 +15,7 @@ import numpy as np
 from runnel import ops
 from runnel.backends import base, context
 from runnel.backends.host.memory import Storage
-from runnel.core import tracebacks
+from runnel.core import switches, tracebacks
 from runnel.core.arrays import can_share, same_memory
 from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy
@@ -107,6 +107,8 @@ class Tensor(Handle["Tensor"]):
                 if result._aval.dtype.is_inexact:
                     result.requires_grad = True
                     result._record = Record(op, tensors, attrs)
+                    if switches.check_nans.value:
+                        result._record.line = tracebacks.user_line()
                 break
         return result
 
@@ -328,6 +330,8 @@ def _with_tape(
     joint = _blank(outs[0]._aval)
     joint.requires_grad = True
     joint._record = MultiResultRecord(op, tensors, attrs, outs)
+    if switches.check_nans.value:
+        joint._record.line = tracebacks.user_line()
     return results_of(joint, outs)
 
 

@@ -31,6 +31,11 @@ def pair(batch: Any) -> tuple[Any, Any]:
     """The inputs and the target of a batch that is a sequence: its last element is the target."""
     if isinstance(batch, list | tuple) and len(batch) >= 2:
         return tuple(batch[:-1]), batch[-1]
+    if isinstance(batch, ArrayMethods | np.ndarray):
+        raise ArgumentError(
+            f"[Trainer] a batch is (input, target), or (input, …, target); received an array of shape {batch.shape}. "
+            "For arrays of all samples: DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)."
+        )
     what = f"{type(batch).__name__} of {len(batch)}" if isinstance(batch, list | tuple) else type(batch).__name__
     raise ArgumentError(
         f"[Trainer] a batch is (input, target), or (input, …, target); received a {what}. Pass split=, a function that "

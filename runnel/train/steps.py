@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
 from runnel.compile.compiled import compile
+from runnel.core.errors import ArgumentError
 from runnel.core.pytree import flatten, unflatten
+from runnel.core.showing import short_repr
 from runnel.nn.module import Module
 from runnel.nn.utils.clipping import clip_grad_norm_, clip_grad_value_
 from runnel.optim.optimizer import Optimizer
@@ -37,6 +40,7 @@ class Steps:
     ) -> None:
         self._arguments = model, loss, optimizer, clip_norm, clip_value, has_output, compiled
         clip = _clipping(optimizer, clip_norm, clip_value)
+        loss = _one_number(loss)
 
         def train(inputs: tuple[Any, ...], target: Any) -> tuple[Tensor, Any]:
             optimizer.zero_grad()
@@ -76,6 +80,22 @@ class Steps:
 
 def _as_it_is(function: Any) -> Any:
     return function
+
+
+def _one_number(loss: Loss) -> Loss:
+    """The loss, where it gives one; ArgumentError for one of each sample."""
+
+    def checked(output: Any, target: Any) -> Any:
+        value = loss(output, target)
+        shape = getattr(value, "shape", None)
+        if shape is None or math.prod(shape) != 1:
+            what = short_repr(value) if shape is None else f"a tensor of shape {shape}"
+            raise ArgumentError(
+                f"[Trainer] the loss gives one number for a batch; received {what}. Take its mean (reduction='mean')."
+            )
+        return value
+
+    return checked
 
 
 def _clipping(optimizer: Optimizer, clip_norm: float | None, clip_value: float | None) -> Callable[[], None]:

@@ -6,8 +6,11 @@ import errno
 import gzip
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +75,23 @@ def test_files_that_grow_when_unpacked_are_refused() -> None:
     assert gz.unpacked(gzip.compress(bytes(1000)), "zeros", 1000) == bytes(1000)
     with pytest.raises(RunnelError, match="more than 999 bytes"):
         gz.unpacked(gzip.compress(bytes(1000)), "zeros", 999)
+
+
+def test_a_connection_that_ends_early_is_told(tmp_path: Path) -> None:
+    class Short(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(bytes(10))
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Short) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        message = rf"file: the connection ended after 10 of 1000 bytes\n.* put it into '{tmp_path}/kept' yourself"
+        with pytest.raises(RunnelError, match=message):
+            download.fetch("file", CHECKSUM, [url], tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()

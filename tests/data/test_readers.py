@@ -123,6 +123,11 @@ def test_tables_that_do_not_fit_are_told(tmp_path: Path) -> None:
         TableDataset(csv, ["size", "cost"])
     with pytest.raises(FileError, match="no known ending"):
         TableDataset(tmp_path / "table")
+    with pytest.raises(KeyError, match="no column 'cost'; there are size, price, name, sold"):
+        TableDataset(csv)["cost"]
+    csv.write_text("size,size\n1,2\n")
+    with pytest.raises(FileError, match="several columns called size"):
+        TableDataset(csv)
     csv.write_text(TEXT + "4,1\n")
     with pytest.raises(FileError, match=r"cannot be read as csv: .*Expected 4 columns, got 2"):
         TableDataset(csv)

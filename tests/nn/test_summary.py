@@ -8,7 +8,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn
-from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from tests.train.trainings import described
 
 
@@ -95,3 +95,10 @@ def test_what_is_refused() -> None:
     with pytest.raises(ShapeError):
         nn.summary(nn.Sequential(nn.Linear(3, 2)), (1, 4))
     assert not nn.Linear(3, 2)._forward_hooks
+
+
+def test_a_shape_for_indices_is_answered_by_what_chooses_the_dtype() -> None:
+    with pytest.raises(DTypeError) as caught:
+        nn.summary(nn.Embedding(10, 4), (5, 2))
+    assert "dtype= chooses, such as 'int64'" in "".join(caught.value.__notes__)
+    assert "(5, 2, 4)" in str(nn.summary(nn.Embedding(10, 4), (5, 2), dtype="int64"))

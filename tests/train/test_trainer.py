@@ -388,12 +388,29 @@ def test_arguments_that_are_refused(options: dict[str, Any], sentence: str) -> N
         (iter([]), r"\[fit\] goes through the batches once an epoch, and a list_iterator"),
         (np.zeros((3, 4)), r"\[fit\] takes batches, .* received ndarray.*DataLoader\(TensorDataset\(x, y\)"),
         ([], r"\[fit\] the data give no batches: list is empty"),
-        ([np.zeros((3, 4))], r"\[Trainer\] a batch is \(input, target\).*received a ndarray. Pass split="),
+        (
+            [np.zeros((3, 4))],
+            r"\[Trainer\] a batch is \(input, target\).*an array of shape \(3, 4\).*TensorDataset\(x, y\)",
+        ),
+        ((rn.ones(9, 2), rn.ones(9)), r"received an array of shape \(9, 2\).*TensorDataset\(x, y\)"),
+        ([{"x": np.zeros((3, 4))}], r"received a dict. Pass split="),
     ],
 )
 def test_data_that_are_refused(data: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         trainer().fit(data)
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"compile": False}])
+def test_a_loss_of_each_sample_is_refused(options: dict[str, Any]) -> None:
+    model = nn.Linear(2, 2)
+    ours = train.Trainer(
+        model, nn.CrossEntropyLoss(reduction="none"), optim.SGD(model.parameters()), progress=False, **options
+    )
+    with pytest.raises(
+        ArgumentError, match=r"\[Trainer\] the loss gives one number for a batch; .* shape \(4,\).*'mean'"
+    ):
+        ours.fit([(rn.ones(4, 2), rn.zeros(4, dtype=rn.int64))])
 
 
 def test_a_state_that_does_not_fit_changes_nothing() -> None:

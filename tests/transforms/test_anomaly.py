@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,27 @@ def test_backwards() -> None:
     with rn.autograd.set_detect_anomaly(True), pytest.raises(ArithmeticError, match="NaN or infinity"):
         nan_backwards()
     nan_backwards()
+
+
+def roots(x: rn.Tensor) -> rn.Tensor:
+    return rn.sqrt(x * 1.0)
+
+
+def extremes(x: rn.Tensor) -> rn.Tensor:
+    return rn.linalg.svd(x.reshape(1, 1))[1] + rn.linalg.eigh(x * rn.ones((2, 2)))[1].sum()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("function", "op"), [(roots, "sqrt"), (extremes, "eigh")])
+def test_backwards_the_line_of_the_forward_op_is_named(function: Any, op: str, compiled: bool) -> None:
+    def step(x: rn.Tensor) -> None:
+        function(x).sum().backward()
+
+    x = rn.tensor([0.0], requires_grad=True)
+    line = function.__code__.co_firstlineno + 1
+    message = rf"NaN or infinity.* the gradient of \[{op}\], which was called at .*test_anomaly\.py:{line}\.$"
+    with rn.autograd.detect_anomaly(), pytest.raises(ArithmeticError, match=message):
+        (rn.compile(step) if compiled else step)(x)
 
 
 def test_for_good_and_back() -> None:

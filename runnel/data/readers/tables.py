@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -29,7 +30,8 @@ class TableDataset(Dataset[dict[str, Any]]):
         format: "csv", "parquet" or "arrow", where the file's name does not say.
 
     Raises:
-        FileError: the file is damaged or of another format, has not these columns, or a number is missing.
+        FileError: the file is damaged or of another format, has not these columns, has two of a name, or misses a
+            value in a column of ints or bools. One that is missing among floats is NaN, among strings None.
     """
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None, format: str | None = None) -> None:
@@ -38,6 +40,9 @@ class TableDataset(Dataset[dict[str, Any]]):
         if kind not in FORMATS.values():
             raise FileError(f"[TableDataset] '{name}' has no known ending; pass format='csv', 'parquet' or 'arrow'.")
         table = _read(name, kind)
+        twice = [column for column, count in Counter(table.column_names).items() if count > 1]
+        if twice:
+            raise FileError(f"[TableDataset] '{name}' has several columns called {', '.join(twice)}.")
         missing = [column for column in columns or () if column not in table.column_names]
         if missing:
             raise FileError(
@@ -53,6 +58,8 @@ class TableDataset(Dataset[dict[str, Any]]):
     def __getitem__(self, index: Any) -> Any:
         """The row of a number, or the column of a name."""
         if isinstance(index, str):
+            if index not in self.columns:
+                raise KeyError(f"[TableDataset] there is no column {index!r}; there are {', '.join(self.columns)}.")
             return self.columns[index]
         return {name: values[index] for name, values in self.columns.items()}
 

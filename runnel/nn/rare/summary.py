@@ -12,7 +12,7 @@ from runnel.core import html
 from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
-from runnel.core.errors import ArgumentError, CaptureError
+from runnel.core.errors import ArgumentError, CaptureError, DTypeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, cost
 from runnel.graph.node import InputKind, Result, Value
@@ -118,6 +118,9 @@ def summary(model: Module, *inputs: Any, depth: int | None = None, dtype: Any = 
         calls = _traced(model, examples)
     except (CaptureError, NotImplementedError):
         calls = _run(model, examples)
+    except DTypeError as error:
+        error.add_note(f"[summary] inputs that are shapes are {dtype}; dtype= chooses, such as 'int64' for indices.")
+        raise
     return Summary(model, _rows(model, calls), calls.total, depth)
 
 
