@@ -479,6 +479,7 @@ if TYPE_CHECKING:
     from runnel.random.order import randperm
     from runnel.tensor.library.asking import (
         __array_namespace_info__,
+        adjoint,
         astype,
         get_num_threads,
         is_complex,
@@ -521,6 +522,7 @@ __all__ = [
     "addmm",
     "addmv",
     "addr",
+    "adjoint",
     "all",
     "allclose",
     "amax",
@@ -1047,6 +1049,7 @@ _LATE = {
     "addmm": "runnel.ops.library.products:addmm",
     "addmv": "runnel.ops.library.products:addmv",
     "addr": "runnel.ops.library.products:addr",
+    "adjoint": "runnel.tensor.library.asking:adjoint",
     "allclose": "runnel.ops.library.numbers:allclose",
     "aminmax": "runnel.ops.library.order:aminmax",
     "angle": "runnel.ops.library.plane:angle",

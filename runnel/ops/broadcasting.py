@@ -50,7 +50,7 @@ def with_rank(x: Array, ndim: int) -> Array:
     return reshape(x, (1,) * missing + x.shape) if missing > 0 else x
 
 
-@offered("rn", "Tensor: expand", views=True, spread=True)
+@offered("rn", "Tensor: expand broadcast_to", views=True, spread=True)
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
     target = as_shape("broadcast_to", shape)

@@ -180,6 +180,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         the right."""
         return precision.matmul(self, y)
 
+    def broadcast_to(self, *shape: Any) -> ResultT:
+        """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
+        return self._other(broadcasting.broadcast_to(self, gathered(shape)))
+
     def ceil(self) -> ResultT:
         """x rounded up."""
         return arithmetic.ceil(self)
@@ -855,24 +859,44 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The inverse hyperbolic cosine; NaN below 1."""
             ...
 
+        def acosh_(self) -> Self:
+            """Give this array the value of ``acosh`` of it and the arguments; returns the array itself."""
+            ...
+
         def addbmm(self, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
             """beta · x + alpha · the sum of the products of stacks of matrices."""
+            ...
+
+        def addbmm_(self, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Self:
+            """Give this array the value of ``addbmm`` of it and the arguments; returns the array itself."""
             ...
 
         def addmm(self, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
             """beta · x + alpha · mat1 · mat2, of matrices."""
             ...
 
+        def addmm_(self, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1) -> Self:
+            """Give this array the value of ``addmm`` of it and the arguments; returns the array itself."""
+            ...
+
         def addmv(self, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
             """beta · x + alpha · mat · vec, of a matrix and a vector."""
+            ...
+
+        def addmv_(self, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1) -> Self:
+            """Give this array the value of ``addmv`` of it and the arguments; returns the array itself."""
             ...
 
         def addr(self, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
             """beta · x + alpha · the outer product of two vectors."""
             ...
 
+        def addr_(self, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> Self:
+            """Give this array the value of ``addr`` of it and the arguments; returns the array itself."""
+            ...
+
         def adjoint(self) -> ResultT:
-            """The last two axes exchanged."""
+            """The last two axes exchanged, of the complex conjugate."""
             ...
 
         def allclose(self, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
@@ -892,16 +916,32 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The arc cosine, in [0, π]."""
             ...
 
+        def arccos_(self) -> Self:
+            """Give this array the value of ``arccos`` of it and the arguments; returns the array itself."""
+            ...
+
         def arccosh(self) -> ResultT:
             """The inverse hyperbolic cosine; NaN below 1."""
+            ...
+
+        def arccosh_(self) -> Self:
+            """Give this array the value of ``arccosh`` of it and the arguments; returns the array itself."""
             ...
 
         def arcsin(self) -> ResultT:
             """The arc sine, in [-π/2, π/2]."""
             ...
 
+        def arcsin_(self) -> Self:
+            """Give this array the value of ``arcsin`` of it and the arguments; returns the array itself."""
+            ...
+
         def arcsinh(self) -> ResultT:
             """The inverse hyperbolic sine."""
+            ...
+
+        def arcsinh_(self) -> Self:
+            """Give this array the value of ``arcsinh`` of it and the arguments; returns the array itself."""
             ...
 
         def arctan(self) -> ResultT:
@@ -912,8 +952,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The angle of the point (x, y), in [-π, π]."""
             ...
 
+        def arctan2_(self, x: Operand) -> Self:
+            """Give this array the value of ``arctan2`` of it and the arguments; returns the array itself."""
+            ...
+
+        def arctan_(self) -> Self:
+            """Give this array the value of ``arctan`` of it and the arguments; returns the array itself."""
+            ...
+
         def arctanh(self) -> ResultT:
             """The inverse hyperbolic tangent."""
+            ...
+
+        def arctanh_(self) -> Self:
+            """Give this array the value of ``arctanh`` of it and the arguments; returns the array itself."""
             ...
 
         def argwhere(self) -> ResultT:
@@ -955,6 +1007,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The angle of the point (x, y), in [-π, π]."""
             ...
 
+        def atan2_(self, x: Operand) -> Self:
+            """Give this array the value of ``atan2`` of it and the arguments; returns the array itself."""
+            ...
+
         def atan_(self) -> Self:
             """Give this array the value of ``atan`` of it and the arguments; returns the array itself."""
             ...
@@ -969,6 +1025,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def baddbmm(self, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
             """beta · x + alpha · batch1 · batch2, of stacks of matrices."""
+            ...
+
+        def baddbmm_(self, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Self:
+            """Give this array the value of ``baddbmm`` of it and the arguments; returns the array itself."""
             ...
 
         def bernoulli(
@@ -1013,12 +1073,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The complex conjugate."""
             ...
 
+        def conj_physical_(self) -> Self:
+            """Give this array the value of ``conj_physical`` of it and the arguments; returns the array itself."""
+            ...
+
         def copysign(self, y: Operand) -> ResultT:
             """|x| with the sign of y, of zeros, too."""
             ...
 
+        def copysign_(self, y: Operand) -> Self:
+            """Give this array the value of ``copysign`` of it and the arguments; returns the array itself."""
+            ...
+
         def corrcoef(self) -> ResultT:
-            """The correlations of the rows of ``x``."""
+            """The correlations of the rows of ``x``; a number for one row."""
             ...
 
         def cosh(self) -> ResultT:
@@ -1035,7 +1103,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def cov(self, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> ResultT:
             """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how
-            much."""
+            much; a number for one row."""
+            ...
+
+        def cross(self, y: Array, axis: int = -1) -> ResultT:
+            """The vector product along ``axis``, of size 3; other axes broadcast."""
             ...
 
         def cummax(self, axis: int = -1) -> Extremes:
@@ -1068,6 +1140,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def deg2rad(self) -> ResultT:
             """Degrees in radians."""
+            ...
+
+        def deg2rad_(self) -> Self:
+            """Give this array the value of ``deg2rad`` of it and the arguments; returns the array itself."""
             ...
 
         def det(self) -> ResultT:
@@ -1155,6 +1231,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """2 to the power x."""
             ...
 
+        def exp2_(self) -> Self:
+            """Give this array the value of ``exp2`` of it and the arguments; returns the array itself."""
+            ...
+
         def expand_as(self, other: Array) -> ResultT:
             """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
             ...
@@ -1179,6 +1259,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """x to the power y, in float64."""
             ...
 
+        def float_power_(self, y: Operand) -> Self:
+            """Give this array the value of ``float_power`` of it and the arguments; returns the array itself."""
+            ...
+
         def fmax(self, y: Operand) -> ResultT:
             """The greater of x and y, or the one that is a number."""
             ...
@@ -1197,6 +1281,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def frac(self) -> ResultT:
             """x - trunc(x): the fraction, with the sign of x."""
+            ...
+
+        def frac_(self) -> Self:
+            """Give this array the value of ``frac`` of it and the arguments; returns the array itself."""
             ...
 
         def frexp(self) -> Frexp:
@@ -1221,8 +1309,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``geometric`` of it and the arguments; returns the array itself."""
             ...
 
+        def get_device(self) -> int:
+            """The number of the GPU, or -1: arrays are in the memory of the CPU."""
+            ...
+
+        def hardshrink(self, lambd: float = 0.5) -> ResultT:
+            """0 within [-lambd, lambd], else x."""
+            ...
+
         def heaviside(self, values: Operand) -> ResultT:
             """0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays."""
+            ...
+
+        def heaviside_(self, values: Operand) -> Self:
+            """Give this array the value of ``heaviside`` of it and the arguments; returns the array itself."""
             ...
 
         def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> ResultT:
@@ -1249,8 +1349,16 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """√(x² + y²), without overflow."""
             ...
 
+        def hypot_(self, y: Operand) -> Self:
+            """Give this array the value of ``hypot`` of it and the arguments; returns the array itself."""
+            ...
+
         def i0(self) -> ResultT:
             """The modified Bessel function I₀."""
+            ...
+
+        def i0_(self) -> Self:
+            """Give this array the value of ``i0`` of it and the arguments; returns the array itself."""
             ...
 
         def igamma(self, x: Operand) -> ResultT:
@@ -1258,8 +1366,16 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             digits."""
             ...
 
+        def igamma_(self, x: Operand) -> Self:
+            """Give this array the value of ``igamma`` of it and the arguments; returns the array itself."""
+            ...
+
         def igammac(self, x: Operand) -> ResultT:
             """Q(a, x) = 1 - P(a, x), with the digits of small ones for x > a + 1."""
+            ...
+
+        def igammac_(self, x: Operand) -> Self:
+            """Give this array the value of ``igammac`` of it and the arguments; returns the array itself."""
             ...
 
         def index_reduce(
@@ -1267,6 +1383,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         ) -> ResultT:
             """``x`` with the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all rows i of ``source`` with
             index[i] = k in row k along the axis ``dim``; of what is there too, if ``include_self``."""
+            ...
+
+        def index_reduce_(self, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Self:
+            """Give this array the value of ``index_reduce`` of it and the arguments; returns the array itself."""
             ...
 
         def index_select(self, dim: int, index: Array) -> ResultT:
@@ -1285,6 +1405,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Whether the elements are complex numbers."""
             ...
 
+        def is_conj(self) -> bool:
+            """Whether the memory of ``x`` is marked as something else than its values: never."""
+            ...
+
         def is_contiguous(self) -> bool:
             """Whether the elements stand in row-major order without gaps."""
             ...
@@ -1293,8 +1417,28 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Whether the elements are floats."""
             ...
 
+        def is_inference(self) -> bool:
+            """Whether the memory of ``x`` is marked as something else than its values: never."""
+            ...
+
+        def is_neg(self) -> bool:
+            """Whether the memory of ``x`` is marked as something else than its values: never."""
+            ...
+
         def is_nonzero(self) -> bool:
             """Whether the one element of ``x`` is not 0."""
+            ...
+
+        def is_pinned(self) -> bool:
+            """Whether the memory of ``x`` is marked as something else than its values: never."""
+            ...
+
+        def is_same_size(self, other: Array) -> bool:
+            """Whether two arrays have one shape."""
+            ...
+
+        def is_signed(self) -> bool:
+            """Whether the dtype has negative numbers."""
             ...
 
         def isclose(self, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ResultT:
@@ -1351,6 +1495,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """x · 2^exponent."""
             ...
 
+        def ldexp_(self, exponent: Operand) -> Self:
+            """Give this array the value of ``ldexp`` of it and the arguments; returns the array itself."""
+            ...
+
         def lgamma(self) -> ResultT:
             """log |Γ(x)|; infinite at 0, -1, -2, …"""
             ...
@@ -1381,6 +1529,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def logit(self, eps: float | None = None) -> ResultT:
             """log(x / (1 - x)), of x kept within [eps, 1 - eps]."""
+            ...
+
+        def logit_(self, eps: float | None = None) -> Self:
+            """Give this array the value of ``logit`` of it and the arguments; returns the array itself."""
             ...
 
         def masked_scatter(self, mask: Array, source: Array) -> ResultT:
@@ -1441,11 +1593,26 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             matrix, which need not sum to 1."""
             ...
 
+        def mvlgamma(self, p: int) -> ResultT:
+            """The logarithm of the multivariate Γ of dimension ``p``: p·(p - 1)/4·log π + Σ log Γ(x - j/2) over j <
+            p."""
+            ...
+
+        def mvlgamma_(self, p: int) -> Self:
+            """Give this array the value of ``mvlgamma`` of it and the arguments; returns the array itself."""
+            ...
+
         def nan_to_num(
             self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
         ) -> ResultT:
             """``x`` with ``nan`` (0) for NaN, and ``posinf`` and ``neginf`` for the infinities: by default the
             greatest and the smallest number of the dtype."""
+            ...
+
+        def nan_to_num_(
+            self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+        ) -> Self:
+            """Give this array the value of ``nan_to_num`` of it and the arguments; returns the array itself."""
             ...
 
         def nanmean(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
@@ -1502,6 +1669,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The number of the dtype next to x on the way to y."""
             ...
 
+        def nextafter_(self, y: Operand) -> Self:
+            """Give this array the value of ``nextafter`` of it and the arguments; returns the array itself."""
+            ...
+
         def nonzero(self, as_tuple: bool = False) -> ResultT:
             """The int64 positions of the elements that are not 0, as rows; with ``as_tuple`` a vector for each axis,
             as of ``rn.nonzero``."""
@@ -1524,8 +1695,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             by default max(m, n) times the dtype's eps."""
             ...
 
+        def polygamma(self, n: int) -> ResultT:
+            """The derivative ``n`` of digamma."""
+            ...
+
+        def polygamma_(self, n: int) -> Self:
+            """Give this array the value of ``polygamma`` of it and the arguments; returns the array itself."""
+            ...
+
         def positive(self) -> ResultT:
             """x itself."""
+            ...
+
+        def prelu(self, weight: Array) -> ResultT:
+            """x where positive, else weight · x."""
             ...
 
         def put(self, index: Array, source: Array, accumulate: bool = False) -> ResultT:
@@ -1550,6 +1733,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def rad2deg(self) -> ResultT:
             """Radians in degrees."""
+            ...
+
+        def rad2deg_(self) -> Self:
+            """Give this array the value of ``rad2deg`` of it and the arguments; returns the array itself."""
             ...
 
         def random_(self, low: int | None = None, high: int | None = None, *, generator: Any = None) -> Self:
@@ -1644,12 +1831,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """-1, 0 or 1 by the sign of x."""
             ...
 
+        def sgn_(self) -> Self:
+            """Give this array the value of ``sgn`` of it and the arguments; returns the array itself."""
+            ...
+
         def signbit(self) -> ResultT:
             """Whether each element has a minus sign, -0 included; no bool has one."""
             ...
 
         def sinc(self) -> ResultT:
             """sin(πx) / (πx), 1 at 0."""
+            ...
+
+        def sinc_(self) -> Self:
+            """Give this array the value of ``sinc`` of it and the arguments; returns the array itself."""
             ...
 
         def sinh(self) -> ResultT:
@@ -1701,6 +1896,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             return_complex: bool | None = None,
         ) -> ResultT:
             """result[…, k, t] = Σ window[j]·x[…, t·hop_length + j]·exp(-2πi·j·k/n_fft), over j below ``n_fft``."""
+            ...
+
+        def storage_offset(self) -> int:
+            """How many elements stand in the array's memory before its own: 0, since views of a value are values."""
             ...
 
         def stride(self, axis: int | None = None) -> ResultT:
@@ -1813,6 +2012,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             PyTorch, and 0 with ``unbiased=False``."""
             ...
 
+        def vdot(self, y: Array) -> ResultT:
+            """The product of two vectors, of the complex conjugate of the first."""
+            ...
+
         def view_as(self, other: Array) -> ResultT:
             """``x`` under the shape of ``other``."""
             ...
@@ -1837,21 +2040,33 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         acos = LateMethod("runnel.ops.library.circular:acos")
         acos_ = LateMethod("runnel.ops.library.circular:acos", updating)
         acosh = LateMethod("runnel.ops.library.circular:acosh")
+        acosh_ = LateMethod("runnel.ops.library.circular:acosh", updating)
         addbmm = LateMethod("runnel.ops.library.products:addbmm")
+        addbmm_ = LateMethod("runnel.ops.library.products:addbmm", updating)
         addmm = LateMethod("runnel.ops.library.products:addmm")
+        addmm_ = LateMethod("runnel.ops.library.products:addmm", updating)
         addmv = LateMethod("runnel.ops.library.products:addmv")
+        addmv_ = LateMethod("runnel.ops.library.products:addmv", updating)
         addr = LateMethod("runnel.ops.library.products:addr")
-        adjoint = LateMethod("runnel.tensor.library.asking:matrix_transpose")
+        addr_ = LateMethod("runnel.ops.library.products:addr", updating)
+        adjoint = LateMethod("runnel.tensor.library.asking:adjoint")
         allclose = LateMethod("runnel.ops.library.numbers:allclose")
         aminmax = LateMethod("runnel.ops.library.order:aminmax")
         angle = LateMethod("runnel.ops.library.plane:angle")
         arccos = LateMethod("runnel.ops.library.circular:acos")
+        arccos_ = LateMethod("runnel.ops.library.circular:acos", updating)
         arccosh = LateMethod("runnel.ops.library.circular:acosh")
+        arccosh_ = LateMethod("runnel.ops.library.circular:acosh", updating)
         arcsin = LateMethod("runnel.ops.library.circular:asin")
+        arcsin_ = LateMethod("runnel.ops.library.circular:asin", updating)
         arcsinh = LateMethod("runnel.ops.library.circular:asinh")
+        arcsinh_ = LateMethod("runnel.ops.library.circular:asinh", updating)
         arctan = LateMethod("runnel.ops.library.circular:atan")
         arctan2 = LateMethod("runnel.ops.library.circular:atan2")
+        arctan2_ = LateMethod("runnel.ops.library.circular:atan2", updating)
+        arctan_ = LateMethod("runnel.ops.library.circular:atan", updating)
         arctanh = LateMethod("runnel.ops.library.circular:atanh")
+        arctanh_ = LateMethod("runnel.ops.library.circular:atanh", updating)
         argwhere = LateMethod("runnel.ops.library.sets:argwhere")
         as_strided = LateMethod("runnel.ops.library.strides:as_strided")
         as_strided_scatter = LateMethod("runnel.ops.library.strides:as_strided_scatter")
@@ -1861,10 +2076,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         asinh_ = LateMethod("runnel.ops.library.circular:asinh", updating)
         atan = LateMethod("runnel.ops.library.circular:atan")
         atan2 = LateMethod("runnel.ops.library.circular:atan2")
+        atan2_ = LateMethod("runnel.ops.library.circular:atan2", updating)
         atan_ = LateMethod("runnel.ops.library.circular:atan", updating)
         atanh = LateMethod("runnel.ops.library.circular:atanh")
         atanh_ = LateMethod("runnel.ops.library.circular:atanh", updating)
         baddbmm = LateMethod("runnel.ops.library.products:baddbmm")
+        baddbmm_ = LateMethod("runnel.ops.library.products:baddbmm", updating)
         bernoulli = LateMethod("runnel.random.counts:bernoulli")
         bernoulli_ = LateMethod("runnel.random.filling:bernoulli_of", updating)
         bincount = LateMethod("runnel.ops.library.sets:bincount")
@@ -1874,12 +2091,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         cholesky_solve = LateMethod("runnel.ops.library.matrices:cholesky_solve")
         chunk = LateMethod("runnel.ops.library.joining:chunk")
         conj_physical = LateMethod("runnel.ops.library.numbers:conj_physical", another)
+        conj_physical_ = LateMethod("runnel.ops.library.numbers:conj_physical", updating)
         copysign = LateMethod("runnel.ops.library.circular:copysign")
+        copysign_ = LateMethod("runnel.ops.library.circular:copysign", updating)
         corrcoef = LateMethod("runnel.ops.library.products:corrcoef")
         cosh = LateMethod("runnel.ops.library.circular:cosh")
         cosh_ = LateMethod("runnel.ops.library.circular:cosh", updating)
         count_nonzero = LateMethod("runnel.ops.library.sets:count_nonzero")
         cov = LateMethod("runnel.ops.library.products:cov")
+        cross = LateMethod("runnel.ops.library.products:cross")
         cummax = LateMethod("runnel.ops.library.cumulative:cummax")
         cummin = LateMethod("runnel.ops.library.cumulative:cummin")
         cumprod = LateMethod("runnel.ops.library.cumulative:cumprod")
@@ -1887,6 +2107,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         cumsum = LateMethod("runnel.ops.library.cumulative:cumsum")
         cumsum_ = LateMethod("runnel.ops.library.cumulative:cumsum", updating)
         deg2rad = LateMethod("runnel.ops.library.numbers:deg2rad")
+        deg2rad_ = LateMethod("runnel.ops.library.numbers:deg2rad", updating)
         det = LateMethod("runnel.ops.library.matrices:det")
         diag = LateMethod("runnel.ops.library.triangles:diag")
         diag_embed = LateMethod("runnel.ops.library.triangles:diag_embed")
@@ -1907,38 +2128,55 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         erfinv = LateMethod("runnel.ops.library.special:erfinv")
         erfinv_ = LateMethod("runnel.ops.library.special:erfinv", updating)
         exp2 = LateMethod("runnel.ops.library.numbers:exp2")
+        exp2_ = LateMethod("runnel.ops.library.numbers:exp2", updating)
         expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
         exponential_ = LateMethod("runnel.random.filling:exponential_of", updating)
         fill_diagonal_ = LateMethod("runnel.ops.library.diagonals:fill_diagonal", updating)
         fliplr = LateMethod("runnel.ops.library.joining:fliplr")
         flipud = LateMethod("runnel.ops.library.joining:flipud")
         float_power = LateMethod("runnel.ops.library.numbers:float_power")
+        float_power_ = LateMethod("runnel.ops.library.numbers:float_power", updating)
         fmax = LateMethod("runnel.ops.library.numbers:fmax")
         fmin = LateMethod("runnel.ops.library.numbers:fmin")
         fmod = LateMethod("runnel.ops.library.numbers:fmod")
         fmod_ = LateMethod("runnel.ops.library.numbers:fmod", updating)
         frac = LateMethod("runnel.ops.library.numbers:frac")
+        frac_ = LateMethod("runnel.ops.library.numbers:frac", updating)
         frexp = LateMethod("runnel.ops.library.binary_parts:frexp")
         gather = LateMethod("runnel.ops.library.scattering:gather")
         gcd = LateMethod("runnel.ops.library.divisors:gcd")
         gcd_ = LateMethod("runnel.ops.library.divisors:gcd", updating)
         geometric_ = LateMethod("runnel.random.filling:geometric_of", updating)
+        get_device = LateMethod("runnel.tensor.library.asking:get_device")
+        hardshrink = LateMethod("runnel.nn.rare.activations:hardshrink")
         heaviside = LateMethod("runnel.ops.library.numbers:heaviside")
+        heaviside_ = LateMethod("runnel.ops.library.numbers:heaviside", updating)
         histc = LateMethod("runnel.ops.library.sets:histc")
         histogram = LateMethod("runnel.ops.library.sets:histogram")
         hsplit = LateMethod("runnel.ops.library.joining:hsplit")
         hypot = LateMethod("runnel.ops.library.circular:hypot")
+        hypot_ = LateMethod("runnel.ops.library.circular:hypot", updating)
         i0 = LateMethod("runnel.ops.library.special:i0")
+        i0_ = LateMethod("runnel.ops.library.special:i0", updating)
         igamma = LateMethod("runnel.random.incomplete_gamma:gammainc")
+        igamma_ = LateMethod("runnel.random.incomplete_gamma:gammainc", updating)
         igammac = LateMethod("runnel.random.incomplete_gamma:gammaincc")
+        igammac_ = LateMethod("runnel.random.incomplete_gamma:gammaincc", updating)
         index_reduce = LateMethod("runnel.ops.library.scattering:index_reduce")
+        index_reduce_ = LateMethod("runnel.ops.library.scattering:index_reduce", updating)
         index_select = LateMethod("runnel.ops.library.scattering:index_select")
         inner = LateMethod("runnel.ops.library.products:inner")
         inverse = LateMethod("runnel.ops.library.matrices:inv")
         is_complex = LateMethod("runnel.tensor.library.asking:is_complex")
+        is_conj = LateMethod("runnel.tensor.library.asking:is_marked")
         is_contiguous = LateMethod("runnel.tensor.library.asking:is_contiguous")
         is_floating_point = LateMethod("runnel.tensor.library.asking:is_floating_point")
+        is_inference = LateMethod("runnel.tensor.library.asking:is_marked")
+        is_neg = LateMethod("runnel.tensor.library.asking:is_marked")
         is_nonzero = LateMethod("runnel.tensor.library.asking:is_nonzero")
+        is_pinned = LateMethod("runnel.tensor.library.asking:is_marked")
+        is_same_size = LateMethod("runnel.tensor.library.asking:is_same_size")
+        is_signed = LateMethod("runnel.tensor.library.asking:is_signed")
         isclose = LateMethod("runnel.ops.library.numbers:isclose")
         isneginf = LateMethod("runnel.ops.library.numbers:isneginf")
         isposinf = LateMethod("runnel.ops.library.numbers:isposinf")
@@ -1949,6 +2187,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         lcm = LateMethod("runnel.ops.library.divisors:lcm")
         lcm_ = LateMethod("runnel.ops.library.divisors:lcm", updating)
         ldexp = LateMethod("runnel.ops.library.numbers:ldexp")
+        ldexp_ = LateMethod("runnel.ops.library.numbers:ldexp", updating)
         lgamma = LateMethod("runnel.ops.library.special:lgamma")
         lgamma_ = LateMethod("runnel.ops.library.special:lgamma", updating)
         log_normal_ = LateMethod("runnel.random.filling:log_normal_of", updating)
@@ -1957,6 +2196,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         logcumsumexp = LateMethod("runnel.ops.library.cumulative:logcumsumexp")
         logdet = LateMethod("runnel.ops.library.matrices:logdet")
         logit = LateMethod("runnel.ops.library.numbers:logit")
+        logit_ = LateMethod("runnel.ops.library.numbers:logit", updating)
         masked_scatter = LateMethod("runnel.ops.library.scattering:masked_scatter")
         masked_scatter_ = LateMethod("runnel.ops.library.scattering:masked_scatter", updating)
         masked_select = LateMethod("runnel.ops.library.sets:masked_select")
@@ -1969,7 +2209,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         mode = LateMethod("runnel.ops.library.order:mode")
         msort = LateMethod("runnel.ops.library.order:msort")
         multinomial = LateMethod("runnel.random.categories:multinomial")
+        mvlgamma = LateMethod("runnel.ops.library.special:mvlgamma")
+        mvlgamma_ = LateMethod("runnel.ops.library.special:mvlgamma", updating)
         nan_to_num = LateMethod("runnel.ops.library.numbers:nan_to_num")
+        nan_to_num_ = LateMethod("runnel.ops.library.numbers:nan_to_num", updating)
         nanmean = LateMethod("runnel.ops.library.products:nanmean")
         nanmedian = LateMethod("runnel.ops.library.order:nanmedian")
         nanquantile = LateMethod("runnel.ops.library.order:nanquantile")
@@ -1982,16 +2225,21 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         new_tensor = LateMethod("runnel.tensor.library.likeness:new_tensor")
         new_zeros = LateMethod("runnel.tensor.library.likeness:new_zeros")
         nextafter = LateMethod("runnel.ops.library.circular:nextafter")
+        nextafter_ = LateMethod("runnel.ops.library.circular:nextafter", updating)
         nonzero = LateMethod("runnel.tensor.library.likeness:nonzero")
         norm = LateMethod("runnel.tensor.library.moments:norm")
         normal_ = LateMethod("runnel.random.filling:normal_of", updating)
         numel = LateMethod("runnel.tensor.library.asking:numel")
         pinverse = LateMethod("runnel.ops.library.matrices:pinv")
+        polygamma = LateMethod("runnel.ops.library.special:polygamma_of")
+        polygamma_ = LateMethod("runnel.ops.library.special:polygamma_of", updating)
         positive = LateMethod("runnel.ops.library.numbers:positive")
+        prelu = LateMethod("runnel.nn.rare.activations:prelu")
         put = LateMethod("runnel.ops.library.flat:put_flat")
         put_ = LateMethod("runnel.ops.library.flat:put_flat", updating)
         quantile = LateMethod("runnel.ops.library.order:quantile")
         rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
+        rad2deg_ = LateMethod("runnel.ops.library.numbers:rad2deg", updating)
         random_ = LateMethod("runnel.random.filling:random_of", updating)
         register_hook = LateMethod("runnel.tensor.library.hooks:register_hook")
         register_post_accumulate_grad_hook = LateMethod("runnel.tensor.library.hooks:register_post_hook")
@@ -2013,8 +2261,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         select = LateMethod("runnel.ops.library.scattering:select")
         select_scatter = LateMethod("runnel.ops.library.scattering:select_scatter")
         sgn = LateMethod("runnel.ops.library.numbers:sgn")
+        sgn_ = LateMethod("runnel.ops.library.numbers:sgn", updating)
         signbit = LateMethod("runnel.ops.library.circular:signbit")
         sinc = LateMethod("runnel.ops.library.numbers:sinc")
+        sinc_ = LateMethod("runnel.ops.library.numbers:sinc", updating)
         sinh = LateMethod("runnel.ops.library.circular:sinh")
         sinh_ = LateMethod("runnel.ops.library.circular:sinh", updating)
         slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter")
@@ -2023,6 +2273,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
         std = LateMethod("runnel.tensor.library.moments:std")
         stft = LateMethod("runnel.ops.library.short_time:stft")
+        storage_offset = LateMethod("runnel.tensor.library.asking:storage_offset")
         stride = LateMethod("runnel.tensor.library.asking:stride")
         sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size")
         t = LateMethod("runnel.tensor.library.asking:t")
@@ -2046,6 +2297,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         unique_consecutive = LateMethod("runnel.ops.library.sets:unique_consecutive")
         unstack = LateMethod("runnel.ops.library.joining:unstack")
         var = LateMethod("runnel.tensor.library.moments:var")
+        vdot = LateMethod("runnel.ops.library.products:vdot")
         view_as = LateMethod("runnel.tensor.library.asking:reshape_as")
         vsplit = LateMethod("runnel.ops.library.joining:vsplit")
         where = LateMethod("runnel.tensor.library.likeness:where")

@@ -101,6 +101,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     """Arithmetic, comparison, reductions and views as operators and methods."""
 
     __slots__ = ()
+    is_sparse: builtins.bool = False  # of a Parameter, whether its gradient names few rows
     __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
 
     __array_ufunc__ = LateMethod("runnel.tensor.library.numpy_protocols:array_ufunc")
@@ -268,6 +269,29 @@ class ArrayMethods(FunctionMethods[ResultT]):
     def is_cuda(self) -> builtins.bool:
         """Whether it is in the memory of a GPU: never."""
         return False
+
+    @property
+    def is_cpu(self) -> builtins.bool:
+        """Whether it is in the memory of the CPU: always."""
+        return True
+
+    is_meta = is_mps = is_quantized = is_sparse_csr = is_nested = is_mkldnn = is_xpu = is_cuda
+
+    @property
+    def layout(self) -> str:
+        """How the elements lie in memory: "strided"."""
+        return "strided"
+
+    @property
+    def itemsize(self) -> builtins.int:
+        """The size of an element in bytes."""
+        return self.dtype.itemsize
+
+    def cfloat(self) -> ResultT:
+        return self.astype(dtypes.complex64)
+
+    def cdouble(self) -> ResultT:
+        return self.astype(dtypes.complex128)
 
     def float(self) -> ResultT:
         return self.astype(dtypes.float32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,16 +55,45 @@ def cross(input: Array, other: Array, dim: int | None = None) -> Array:
 
 
 @offered("torch")
+def repeat_interleave(
+    input: Array, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Array:
+    """Each element of ``input`` along ``dim`` ``repeats`` times in a row; of numbers of repetitions alone, the position
+    of each, so many times."""
+    if repeats is None:
+        return joining.repeat(ops.iota(input, input.shape, 0), input, 0)
+    return joining.repeat(input, repeats, dim)
+
+
+@offered("torch")
+def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None) -> Array:
+    """The p-norms of the differences of each row of ``x1`` and each row of ``x2``, by the differences themselves,
+    whatever ``compute_mode`` says."""
+    return products.cdist(x1, x2, p)
+
+
+@offered("torch")
 def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
-    """Write state dicts and nested containers of tensors and plain values to the path ``f``: no code and no objects, so
-    save ``model.state_dict()`` and not the module."""
-    saving.save(obj, f)
+    """Write state dicts and nested containers of tensors and plain values to the path ``f``, or to a file that is open
+    for writing: no code and no objects, so save ``model.state_dict()`` and not the module."""
+    if not hasattr(f, "write"):
+        saving.save(obj, f)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "saved"
+        saving.save(obj, path)
+        f.write(path.read_bytes())
 
 
 @offered("torch")
 def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool = True, mmap: bool | None = None) -> Any:
-    """What :func:`save` wrote to the path ``f``."""
-    return saving.load(f)
+    """What :func:`save` wrote to the path ``f``, or to a file that is open for reading."""
+    if not hasattr(f, "read"):
+        return saving.load(f)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "saved"
+        path.write_bytes(f.read())
+        return saving.load(path)
 
 
 @offered("torch")

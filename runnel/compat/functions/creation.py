@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from runnel.core import dtypes
 from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
@@ -114,6 +116,34 @@ def _of_kind(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
     if dtype is None or not as_dtype(dtype).is_integer:
         return numbers
     return tuple(None if number is None else int(number) for number in numbers)
+
+
+@offered("torch")
+def range(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, **options: Any) -> Tensor:
+    """Evenly spaced numbers from ``start`` (0, if one number is given) up to and including ``end``; float32 by
+    default."""
+    first, last = (0, start) if end is None else (start, end)
+    count = math.floor((last - first) / step) + 1
+    return arange(count, dtype=dtypes.float64).mul(step).add(first).astype(dtype or float32)
+
+
+@offered("torch")
+def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
+    """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
+    return empty(size, **options)
+
+
+@offered("torch")
+def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
+    """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout`` says."""
+    return empty(size, **options)
+
+
+@offered("torch")
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """The ``count`` elements (-1: all) of a buffer's bytes from ``offset`` on, as a tensor of their own."""
+    values = np.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset)
+    return finished(creation.asarray(values), None, None, requires_grad)
 
 
 @offered("torch")

@@ -16,9 +16,14 @@ from runnel.tensor.variable import Variable
 Size: type[tuple[Any, ...]] = tuple  # shapes are tuples of ints
 dtype = DType
 strided = "strided"  # the one layout
-contiguous_format = channels_last = preserve_format = None  # memory formats: tensors are in row-major order
+layout = str  # of layouts
+memory_format = type(None)  # of memory formats
+contiguous_format = channels_last = channels_last_3d = preserve_format = legacy_contiguous_format = (
+    None  # memory formats: tensors are in row-major order
+)
 
 offered_names("torch", "Size", "dtype", "strided", "contiguous_format", "channels_last", "preserve_format")
+offered_names("torch", "channels_last_3d", "legacy_contiguous_format", "layout", "memory_format")
 
 
 class _TensorKind(type):
@@ -85,6 +90,34 @@ class ByteTensor(Tensor):
     """A uint8 tensor, of sizes or of data."""
 
     kind = dtypes.uint8
+
+
+@offered("torch")
+class HalfTensor(Tensor):
+    """A float16 tensor, of sizes or of data."""
+
+    kind = dtypes.float16
+
+
+@offered("torch")
+class BFloat16Tensor(Tensor):
+    """A bfloat16 tensor, of sizes or of data."""
+
+    kind = dtypes.bfloat16
+
+
+@offered("torch")
+class ShortTensor(Tensor):
+    """An int16 tensor, of sizes or of data."""
+
+    kind = dtypes.int16
+
+
+@offered("torch")
+class CharTensor(Tensor):
+    """An int8 tensor, of sizes or of data."""
+
+    kind = dtypes.int8
 
 
 class _DeviceKind(type):

@@ -94,7 +94,7 @@ def autocast(
     return casting(enabled=enabled) if dtype is None else casting(dtype, enabled)
 
 
-@offered("torch.amp", "torch.cuda.amp")
+@offered("torch", "torch.amp", "torch.cuda.amp")
 class GradScaler:
     """Loss scaling that scales by 1: gradients of Parameters are float32 and need no scale. Loops that are written with
     ``scale``, ``unscale_``, ``step`` and ``update`` run."""

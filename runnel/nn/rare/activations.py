@@ -21,11 +21,11 @@ def celu(x: Array, alpha: float = 1.0) -> Tensor:
     return result
 
 
-@offered("functional")
-def hardshrink(x: Array, lambd: float = 0.5) -> Tensor:
+@offered("functional", "Tensor")
+def hardshrink(x: Array, lambd: float = 0.5) -> Array:
     """0 within [-lambd, lambd], else x."""
     is_small = ops.logical_and(ops.greater_equal(x, -lambd), ops.less_equal(x, lambd))
-    result: Tensor = ops.where(is_small, 0, x)
+    result: Array = ops.where(is_small, 0, x)
     return result
 
 
@@ -60,8 +60,8 @@ def threshold(x: Array, threshold: float, value: float) -> Tensor:
     return result
 
 
-@offered("functional")
-def prelu(x: Array, weight: Array) -> Tensor:
+@offered("functional", "Tensor")
+def prelu(x: Array, weight: Array) -> Array:
     """x where positive, else weight · x. ``weight`` has one element, or one for each channel of ``x`` (N, C, …)
     (K. He et al., 2015)."""
     if weight.size != 1:
@@ -70,7 +70,7 @@ def prelu(x: Array, weight: Array) -> Tensor:
         weight = ops.reshape(weight, shape)
     else:
         weight = ops.reshape(weight, (1,) * x.ndim)
-    result: Tensor = ops.where(ops.greater(x, 0), x, x * weight)
+    result: Array = ops.where(ops.greater(x, 0), x, x * weight)
     return result
 
 

@@ -89,25 +89,25 @@ def tan(x: Operand) -> Array:
     return unary_float(tan_p, x)
 
 
-@offered("rn: asin arcsin", "Tensor: asin arcsin", "Tensor_")
+@offered("rn: asin arcsin", "Tensor: asin arcsin", "Tensor_: asin arcsin")
 def asin(x: Operand) -> Array:
     """The arc sine, in [-π/2, π/2]."""
     return unary_float(asin_p, x)
 
 
-@offered("rn: acos arccos", "Tensor: acos arccos", "Tensor_")
+@offered("rn: acos arccos", "Tensor: acos arccos", "Tensor_: acos arccos")
 def acos(x: Operand) -> Array:
     """The arc cosine, in [0, π]."""
     return unary_float(acos_p, x)
 
 
-@offered("rn: atan arctan", "Tensor: atan arctan", "Tensor_")
+@offered("rn: atan arctan", "Tensor: atan arctan", "Tensor_: atan arctan")
 def atan(x: Operand) -> Array:
     """The arc tangent, in [-π/2, π/2]."""
     return unary_float(atan_p, x)
 
 
-@offered("rn: atan2 arctan2", "Tensor: atan2 arctan2")
+@offered("rn: atan2 arctan2", "Tensor: atan2 arctan2", "Tensor_: arctan2 atan2")
 def atan2(y: Operand, x: Operand) -> Array:
     """The angle of the point (x, y), in [-π, π]."""
     return binary_float(atan2_p, y, x)
@@ -125,31 +125,31 @@ def cosh(x: Operand) -> Array:
     return unary_float(cosh_p, x)
 
 
-@offered("rn: asinh arcsinh", "Tensor: asinh arcsinh", "Tensor_")
+@offered("rn: asinh arcsinh", "Tensor: asinh arcsinh", "Tensor_: asinh arcsinh")
 def asinh(x: Operand) -> Array:
     """The inverse hyperbolic sine."""
     return unary_float(asinh_p, x)
 
 
-@offered("rn: acosh arccosh", "Tensor: acosh arccosh")
+@offered("rn: acosh arccosh", "Tensor: acosh arccosh", "Tensor_: acosh arccosh")
 def acosh(x: Operand) -> Array:
     """The inverse hyperbolic cosine; NaN below 1."""
     return unary_float(acosh_p, x)
 
 
-@offered("rn: atanh arctanh", "Tensor: atanh arctanh", "Tensor_")
+@offered("rn: atanh arctanh", "Tensor: atanh arctanh", "Tensor_: atanh arctanh")
 def atanh(x: Operand) -> Array:
     """The inverse hyperbolic tangent."""
     return unary_float(atanh_p, x)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def hypot(x: Operand, y: Operand) -> Array:
     """√(x² + y²), without overflow."""
     return binary_float(hypot_p, x, y)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def copysign(x: Operand, y: Operand) -> Array:
     """|x| with the sign of y, of zeros, too. The derivative by x at 0 is 0."""
     return binary_float(copysign_p, x, y)
@@ -161,7 +161,7 @@ def signbit(x: Array) -> Array:
     return full_like(x, False) if x.dtype is bool_ else unary(signbit_p, x)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def nextafter(x: Operand, y: Operand) -> Array:
     """The number of the dtype next to x on the way to y."""
     return binary_float(nextafter_p, x, y)

@@ -69,13 +69,13 @@ def fmod(x: Operand, y: Operand) -> Array:
     return where(less(a, 0), negative(size), size)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def frac(x: Array) -> Array:
     """x - trunc(x): the fraction, with the sign of x."""
     return subtract(x, trunc(x))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def sgn(x: Array) -> Array:
     """-1, 0 or 1 by the sign of x."""
     return sign(x)
@@ -87,7 +87,7 @@ def positive(x: Array) -> Array:
     return x.handle()
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def heaviside(x: Operand, values: Operand) -> Array:
     """0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays."""
     a, b = meet(add_p, x, values)
@@ -112,35 +112,35 @@ def fmin(x: Operand, y: Operand) -> Array:
 # --- angles and powers --------------------------------------------------------------------------------------------
 
 
-@offered("rn: deg2rad radians", "Tensor")
+@offered("rn: deg2rad radians", "Tensor", "Tensor_")
 def deg2rad(x: Array) -> Array:
     """Degrees in radians."""
     wide, dtype = in_float64(x)
     return cast(multiply(wide, math.pi / 180), dtype)
 
 
-@offered("rn: rad2deg degrees", "Tensor")
+@offered("rn: rad2deg degrees", "Tensor", "Tensor_")
 def rad2deg(x: Array) -> Array:
     """Radians in degrees."""
     wide, dtype = in_float64(x)
     return cast(multiply(wide, 180 / math.pi), dtype)
 
 
-@offered("rn", "special", "Tensor")
+@offered("rn", "special", "Tensor", "Tensor_")
 def exp2(x: Array) -> Array:
     """2 to the power x."""
     (own,) = _floats(x)
     return pow(2.0, own)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def float_power(x: Operand, y: Operand) -> Array:
     """x to the power y, in float64."""
     a, b = meet(add_p, x, y, dtype=float64)
     return pow(a, b)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def ldexp(x: Array, exponent: Operand) -> Array:
     """x · 2^exponent."""
     a, b = _floats(x, exponent)
@@ -184,7 +184,7 @@ def logaddexp2(x: Operand, y: Operand) -> Array:
     return add(maximum(a, b), divide(log1p(pow(2.0, negative(gap))), math.log(2)))
 
 
-@offered("rn", "special", "Tensor")
+@offered("rn", "special", "Tensor", "Tensor_")
 def logit(x: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)), of x kept within [eps, 1 - eps]."""
     (p,) = _floats(x)
@@ -203,7 +203,7 @@ def entr(x: Array) -> Array:
     )
 
 
-@offered("rn", "special", "Tensor")
+@offered("rn", "special", "Tensor", "Tensor_")
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), 1 at 0."""
     wide, dtype = in_float64(x)
@@ -216,7 +216,7 @@ def sinc(x: Array) -> Array:
 # --- what is not finite, and what is near -------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
     """``x`` with ``nan`` (0) for NaN, and ``posinf`` and ``neginf`` for the infinities: by default the greatest and the
     smallest number of the dtype. No gradient passes where something is replaced."""
@@ -275,7 +275,7 @@ def isreal(x: Array) -> Array:
     return equal(imag(x), 0) if x.dtype.is_complex else full_like(x, True, dtype=bool_)
 
 
-@offered("rn", "Tensor", views=True)
+@offered("rn", "Tensor", "Tensor_", views=True)
 def conj_physical(x: Array) -> Array:
     """The complex conjugate."""
     return conj(x)

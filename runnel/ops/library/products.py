@@ -202,7 +202,7 @@ def inner(x: Array, y: Array) -> Array:
     return multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, ([x.ndim - 1], [y.ndim - 1]))
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def vdot(x: Array, y: Array) -> Array:
     """The product of two vectors, of complex numbers with the conjugates of ``x``."""
     if x.ndim != 1 or y.ndim != 1:
@@ -227,31 +227,31 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
     return einsum(f"{','.join(terms)}->{''.join(ends)}", *arrays)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def addmm(x: Operand, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · mat1 · mat2, of matrices."""
     return _plus(x, matmul(mat1, mat2), beta, alpha)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def addmv(x: Operand, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · mat · vec, of a matrix and a vector."""
     return _plus(x, matmul(mat, vec), beta, alpha)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def addr(x: Operand, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · the outer product of two vectors."""
     return _plus(x, outer(vec1, vec2), beta, alpha)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def baddbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · batch1 · batch2, of stacks of matrices."""
     return _plus(x, matmul(batch1, batch2), beta, alpha)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 def addbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · the sum of the products of stacks of matrices."""
     return _plus(x, sum(matmul(batch1, batch2), 0), beta, alpha)
@@ -268,7 +268,7 @@ def _plus(x: Operand, product: Array, beta: float, alpha: float) -> Array:
     return add(x if beta == 1 else multiply(x, beta), scaled)
 
 
-@offered("rn", "linalg")
+@offered("rn", "linalg", "Tensor")
 def cross(x: Array, y: Array, axis: int = -1) -> Array:
     """The vector product along ``axis``, of size 3; other axes broadcast."""
     shape = broadcast_shapes("cross", x.shape, y.shape)
@@ -312,7 +312,8 @@ def std_mean(x: Array, axis: Axis = None, correction: float = 1, keepdims: bool 
 
 @offered("rn", "Tensor")
 def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Array:
-    """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how much."""
+    """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how much; a
+    number for one row."""
     rows = reshape(x, (1, x.size)) if x.ndim < 2 else x
     if rows.ndim != 2:
         raise ShapeError(f"[cov] takes a vector or a matrix of rows; got shape {x.shape}.")
@@ -334,7 +335,7 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
 
 @offered("rn", "Tensor")
 def corrcoef(x: Array) -> Array:
-    """The correlations of the rows of ``x``."""
+    """The correlations of the rows of ``x``; a number for one row."""
     c = cov(x)
     if c.ndim == 0:
         return divide(c, c)

@@ -166,7 +166,7 @@ def _flat_places(x: Array, axis: int, index: Array) -> Array:
     return reshape(broadcast_to(total, index.shape), (index.size,))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", "Tensor_")
 @of_axisless
 def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
     """``x`` with the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all rows i of ``source`` with index[i] = k

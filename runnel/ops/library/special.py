@@ -162,7 +162,13 @@ def polygamma(n: int, x: Array) -> Array:
     return apply(polygamma_p, x if x.dtype.is_float else cast(x, float32), n=order)
 
 
-@offered("rn: mvlgamma", "special: multigammaln")
+@offered("Tensor: polygamma", "Tensor_: polygamma")
+def polygamma_of(x: Array, n: int) -> Array:
+    """The derivative ``n`` of digamma."""
+    return polygamma(n, x)
+
+
+@offered("rn: mvlgamma", "special: multigammaln", "Tensor: mvlgamma", "Tensor_: mvlgamma")
 def mvlgamma(x: Array, p: int) -> Array:
     """The logarithm of the multivariate Γ of dimension ``p``: p·(p - 1)/4·log π + Σ log Γ(x - j/2) over j < p."""
     count = operator.index(p)
@@ -172,7 +178,7 @@ def mvlgamma(x: Array, p: int) -> Array:
     return add(sum(lgamma(subtract(expand_dims(x, x.ndim), halves)), -1), count * (count - 1) / 4 * math.log(math.pi))
 
 
-@offered("rn", "special", "Tensor")
+@offered("rn", "special", "Tensor", "Tensor_")
 def i0(x: Operand) -> Array:
     """The modified Bessel function I₀."""
     return unary_float(i0_p, x)

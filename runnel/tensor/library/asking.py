@@ -15,6 +15,7 @@ from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
+from runnel.ops.parts import conj
 from runnel.ops.views import permute, reshape, transpose
 
 
@@ -66,6 +67,36 @@ def is_complex(x: Array) -> bool:
     return bool(x.dtype.is_complex)
 
 
+@offered("torch", "Tensor")
+def is_signed(x: Array) -> bool:
+    """Whether the dtype has negative numbers."""
+    return x.dtype.kind not in ("bool", "uint")
+
+
+@offered("torch", "Tensor")
+def is_same_size(x: Array, other: Array) -> bool:
+    """Whether two arrays have one shape."""
+    return bool(x.shape == other.shape)
+
+
+@offered("torch: is_conj is_neg is_inference", "Tensor: is_conj is_neg is_inference is_pinned")
+def is_marked(x: Array) -> bool:
+    """Whether the memory of ``x`` is marked as something else than its values: never."""
+    return False
+
+
+@offered("Tensor")
+def get_device(x: Array) -> int:
+    """The number of the GPU, or -1: arrays are in the memory of the CPU."""
+    return -1
+
+
+@offered("Tensor")
+def storage_offset(x: Array) -> int:
+    """How many elements stand in the array's memory before its own: 0, since views of a value are values."""
+    return 0
+
+
 @offered("rn", "Tensor")
 def is_nonzero(x: Array) -> bool:
     """Whether the one element of ``x`` is not 0."""
@@ -104,10 +135,16 @@ def t(x: Array) -> Array:
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
 
 
-@offered("rn", "linalg", "Tensor: matrix_transpose adjoint")
+@offered("rn", "linalg", "Tensor")
 def matrix_transpose(x: Array) -> Array:
     """The last two axes exchanged."""
     return transpose(x, -2, -1)
+
+
+@offered("rn", "Tensor")
+def adjoint(x: Array) -> Array:
+    """The last two axes exchanged, of the complex conjugate."""
+    return transpose(conj(x), -2, -1)
 
 
 # --- threads ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,98 @@
+"""PyTorch's functions in ``runnel.compat.torch`` that are not Runnel's under the same name."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import runnel as rn
+import runnel.compat.torch as torch
+from runnel.core.errors import DTypeError, MissingNameError
+
+
+def test_open_files_are_saved_to_and_loaded_from() -> None:
+    model = torch.nn.Linear(3, 2)
+    buffer = io.BytesIO()
+    torch.save({"model": model.state_dict(), "epoch": 3}, buffer)
+    buffer.seek(0)
+    loaded = torch.load(buffer)
+    assert loaded["epoch"] == 3
+    np.testing.assert_array_equal(loaded["model"]["weight"].numpy(), model.weight.numpy())
+
+
+def test_sums_of_unsigned_integers_can_be_negative_later() -> None:
+    image = torch.tensor([[200, 100], [50, 3]], dtype=torch.uint8)
+    for total in (torch.sum(image), torch.prod(image), torch.cumsum(image, 0), torch.cumprod(image, dim=1)):
+        assert total.dtype is torch.int64
+    assert (torch.sum(image) - 1000).item() == -647 and torch.sum(image, dtype=torch.uint8).item() == 353 % 256
+    assert torch.sum(image, dim=(0, 1), keepdim=True).shape == (1, 1) and rn.sum(image).dtype is rn.uint64
+    assert torch.sum(torch.tensor([True, True])).item() == 2 and torch.sum(torch.ones(2)).dtype is torch.float32
+
+
+def test_copies_and_updates() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.permute_copy(x, (1, 0)).tolist() == torch.t_copy(x).tolist() == x.T.tolist()
+    assert torch.slice_copy(x, 1, 0, 3, 2).tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert torch.select_copy(x, 0, 1).tolist() == [3.0, 4.0, 5.0] and torch.alias_copy(x) is not x
+    assert [part.shape for part in torch.unsafe_split(x, 2, 1)] == [(2, 2), (2, 1)]
+    assert torch.sqrt_(x) is x and x[1, 1].item() == 2.0
+    assert torch.clamp_(x, min=0.5, max=1.5) is x and x.amax().item() == 1.5
+    assert torch.zero_(x) is x and x.sum().item() == 0.0
+    with pytest.raises(MissingNameError, match=r"x = x\.unsqueeze\(axis\): what is changed in place keeps its shape"):
+        x.unsqueeze_(0)
+
+
+@pytest.mark.parametrize("name", ["atan2", "hypot", "copysign", "heaviside", "float_power", "nextafter"])
+def test_methods_that_update_have_the_values_of_the_others(name: str) -> None:
+    x, y = torch.tensor([0.5, 2.0]), torch.tensor([1.5, -0.5])
+    expected = getattr(x, name)(y).tolist()
+    assert getattr(x, f"{name}_")(y) is x and x.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_what_tensors_say_of_themselves() -> None:
+    x = torch.ones(2, 3, dtype=torch.float64)
+    assert x.is_cpu and not (x.is_cuda or x.is_sparse or x.is_quantized or x.is_meta) and x.layout == torch.strided
+    assert x.itemsize == 8 and x.get_device() == -1 and x.storage_offset() == 0 and x.is_signed()
+    assert not torch.is_signed(torch.ones(1, dtype=torch.uint8)) and x.is_same_size(torch.zeros(2, 3))
+    assert x.cfloat().dtype is torch.complex64 and x.cdouble().dtype is torch.complex128
+    assert not (torch.is_conj(x) or torch.is_neg(x) or x.is_inference())
+    assert torch.typename(x) == "torch.DoubleTensor" and isinstance(x.half(), torch.HalfTensor)
+    assert torch.CharTensor([1]).dtype is torch.int8
+
+
+def test_conjugates() -> None:
+    z = torch.tensor([[1 + 2j, 3j]])
+    assert z.adjoint().tolist() == torch.adjoint(z).tolist() == [[1 - 2j], [-3j]]
+    assert torch.vdot(z[0], z[0]).item() == 14 and z[0].vdot(z[0]).item() == 14
+    assert rn.matrix_transpose(z).tolist() == [[1 + 2j], [3j]]
+
+
+def test_tensors_from_ranges_and_buffers() -> None:
+    assert torch.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0] and torch.range(2).dtype is torch.float32
+    assert torch.frombuffer(b"abcd", dtype=torch.uint8, count=2, offset=1).tolist() == [98, 99]
+    assert torch.empty_strided((2, 3), (1, 2)).shape == torch.empty_permuted((2, 3), (1, 0)).shape == (2, 3)
+    assert torch.repeat_interleave(torch.tensor([1, 0, 2])).tolist() == [0, 2, 2]
+    assert torch.repeat_interleave(torch.tensor([1, 2]), 2).tolist() == [1, 1, 2, 2]
+
+
+def test_settings_answer() -> None:
+    assert torch.get_default_device().type == "cpu" and torch.get_float32_matmul_precision() == "highest"
+    assert torch.set_flush_denormal(True) is False and torch.get_num_interop_threads() == 1
+    with pytest.raises(DTypeError, match="new tensors are float32"):
+        torch.set_default_tensor_type(torch.DoubleTensor)
+    before = np.get_printoptions()
+    try:
+        torch.set_printoptions(precision=2, sci_mode=False)
+        assert "0.33" in repr(torch.ones(1) / 3) and "0.333" not in repr(torch.ones(1) / 3)
+        torch.set_printoptions(profile="full")
+        assert "..." not in repr(torch.zeros(2000))
+    finally:
+        np.set_printoptions(**before)
+
+
+def test_one_row_has_one_covariance() -> None:
+    x = np.array([[1.0, 2.0, 4.0]])
+    assert rn.cov(rn.asarray(x)).shape == () and rn.cov(rn.asarray(x)).item() == pytest.approx(float(np.cov(x)))
+    assert rn.corrcoef(rn.asarray(x)).item() == 1.0
