@@ -115,7 +115,6 @@ _TORCH: Final = {
     "nested": "runnel.data.pack_collate and runnel.nn.functional.varlen_attn",
     "onnx": "runnel.save_file(model.state_dict(), path): there is no writer of ONNX",
     "profiler": "`runnel profile SCRIPT` in the shell, or print(runnel.compile(fn).program(x).measure())",
-    "set_printoptions": "numpy.set_printoptions(precision=4): tensors are printed by NumPy",
     "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
     "quantization": "nothing: tensors are floats, integers and bools",
     "sparse_coo_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",

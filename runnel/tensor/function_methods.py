@@ -2013,7 +2013,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def vdot(self, y: Array) -> ResultT:
-            """The product of two vectors, of the complex conjugate of the first."""
+            """The product of two vectors, of complex numbers with the conjugates of ``x``."""
             ...
 
         def view_as(self, other: Array) -> ResultT:

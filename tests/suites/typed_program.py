@@ -1,4 +1,4 @@
-"""A user's program with all its types, as strict as a type checker gets: ``scripts/lint`` runs mypy and pyright on it."""
+"""A user's program with all its types, as strict as a type checker gets: ``scripts/lint`` checks it."""
 # mypy: disallow-untyped-defs, disallow-untyped-calls, disallow-untyped-decorators, disallow-any-generics
 # mypy: disallow-subclassing-any, no-implicit-reexport, strict-equality, warn-unused-ignores, warn-redundant-casts
 

@@ -184,7 +184,6 @@ def get_rng_state_all() -> list[Any]:
 
 
 @offered(
-    "torch: set_num_interop_threads",
     "torch.accelerator: empty_cache synchronize",
     "torch.backends.cuda: enable_cudnn_sdp enable_flash_sdp enable_math_sdp enable_mem_efficient_sdp",
     "torch.cuda: manual_seed_all manual_seed empty_cache synchronize reset_peak_memory_stats set_rng_state_all",
