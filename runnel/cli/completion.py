@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 EXAMPLES = (
     ("runnel completion bash >> ~/.bashrc", "complete words in bash"),
-    ('runnel completion zsh > "${fpath[1]}/_runnel"', "for zsh, in a folder of $fpath"),
-    ("runnel completion fish > ~/.config/fish/completions/runnel.fish", "for fish"),
+    ('runnel completion zsh > "${fpath[1]}/_runnel"', "complete words in zsh, in a folder of $fpath"),
+    ("runnel completion fish > ~/.config/fish/completions/runnel.fish", "complete words in fish"),
 )
 
 
