@@ -69,7 +69,7 @@ SUMS: dict[str, Callable[..., Any]] = {
     "softmax": lambda x: ops.softmax(x),
     "layer_norm": lambda x: ops.layer_norm(x, x.shape[-1]),
     "norm": lambda x: ops.norm(x),
-    "mse_loss": lambda x: ops.mse_loss(x, x[:, :1]),
+    "mse_loss": lambda x: ops.mse_loss(x, ops.broadcast_to(x[:, :1], x.shape)),
     "cross_entropy": lambda x: nn.functional.cross_entropy(x, rn.asarray(np.zeros(x.shape[0], np.int64))),
 }
 
