@@ -140,7 +140,7 @@ def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any
     if type(key) is int and stays:
         rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
     else:
-        containers.content(rec, target)
+        containers.laid_out(rec, target)
     containers.content(rec, key)
     if type(key) is slice and type(value) not in PLAIN:
         value = list(iterable(rec, value))

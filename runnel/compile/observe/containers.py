@@ -80,7 +80,7 @@ def items(rec: Recorder, value: Any) -> Any:
     if id(value) in rec.effects.states:
         return followed.items(rec, value) or content(rec, value)
     if rec.effects.is_changed(value):
-        return content(rec, value)
+        return laid_out(rec, value)
     if not _varies(rec, source, kind.__len__(value)) or kind.__len__(value) > followed.MOST:
         reach_items(rec, value)
         return value
@@ -236,6 +236,27 @@ def reach_items(rec: Recorder, value: Any) -> None:
     source = rec.source_of(value)
     if source is not None:
         _watched(rec, value, source, container_of(type(value)))
+
+
+def laid_out(rec: Recorder, value: Any) -> Any:
+    """Which objects a container holds, and in which order, is read; gives the container."""
+    if container_of(type(value)) not in SEQUENCES:
+        return content(rec, value)
+    if id(value) not in rec.effects.replaced:
+        reach_items(rec, value)
+    return value
+
+
+def has_room(rec: Recorder, value: Any, source: Source, added: int) -> bool:
+    """Whether a deque that only grows loses no item by that. If so, later calls are asked the same."""
+    limit = deque.maxlen.__get__(value) if issubclass(type(value), deque) else 0
+    if limit is None:
+        return True
+    room = limit - rec.effects.appended.get(id(value), 0) - added
+    if len(rec.effects.before(value)) > room:
+        return False
+    rec.log.check(source, f"{{0}}.__len__({{v}}) > {room}", f"room in {source}", (deque,))
+    return True
 
 
 def _memo(rec: Recorder, value: Any, constant: Any) -> Any:
@@ -408,8 +429,7 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
     elif effects.is_changed(value):
         grown = effects.appended.get(id(value))
         if grown is None:
-            content(rec, value)
-            return base.__getitem__(value, key)
+            return base.__getitem__(laid_out(rec, value), key)
         if -grown <= key < 0:
             return base.__getitem__(value, key)
         if -size <= key + grown < 0:  # counted from the end, wherever that is

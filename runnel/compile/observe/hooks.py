@@ -236,10 +236,12 @@ class Hooks(AbstractHooks):
             if source is None or id(value) in rec.effects.replaced:
                 return value
             if rec.effects.is_changed(value) and id(value) not in rec.effects.states:
-                return containers.content(rec, value)
+                return containers.laid_out(rec, value)
             return containers.each(rec, value, source, kind)
-        if kind is deque and rec.followed(value) is not None and len(value) <= followed.MOST:
-            return followed.each(rec, value)
+        if kind is deque and rec.source_of(value) is not None:
+            if rec.followed(value) is not None and len(value) <= followed.MOST:
+                return followed.each(rec, value)
+            return containers.laid_out(rec, value)
         return answers.iterable(rec, value)
 
     def delegate(self, value: Any) -> Any:

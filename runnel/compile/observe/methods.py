@@ -15,9 +15,11 @@ from runnel.compile.observe.containers import (
     content,
     get_item,
     has_key,
+    has_room,
     is_member,
     is_simple,
     items,
+    laid_out,
     length,
     longest,
     own_method,
@@ -110,6 +112,9 @@ CHANGES: Final[dict[type, frozenset[str]]] = {
     ),
 }
 GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays where it is
+# What sequences hold is moved by these, and not looked at.
+_BY_POSITION: Final = GROWS | {"appendleft", "extendleft", "insert", "pop", "popleft", "reverse", "rotate"}
+_TAKES_INDEX: Final = ("insert", "pop", "rotate")
 TAKES_ITEMS: Final = frozenset(
     {"extend", "extendleft", "update", "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__"}
 )
@@ -459,7 +464,7 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         and not (base is set and name in ("add", "discard", "update") and all(map(is_plain, args)))
         and name != "clear"
     ):
-        content(rec, value)
+        laid_out(rec, value) if name in _BY_POSITION else content(rec, value)
     for x in (*args, *kwargs.values()):
         content(rec, x) if base in (set, dict) else None
     if name == "sort":  # what is in it decides on the order, which is done again without the key
@@ -470,9 +475,13 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         return result
     was_changed = effects.is_changed(value)
     effects.will_change(value, base)
-    if base is list and name in GROWS and (not was_changed or id(value) in effects.appended):
-        grown = len(args[0]) if name == "extend" else 1
-        effects.appended[id(value)] = effects.appended.get(id(value), 0) + grown
+    added = len(args[0]) if name == "extend" else 1
+    if (
+        name in GROWS
+        and (not was_changed or id(value) in effects.appended)
+        and (base is list or has_room(rec, value, source, added))
+    ):
+        effects.appended[id(value)] = effects.appended.get(id(value), 0) + added
     else:
         effects.appended.pop(id(value), None)
         if name == "clear" or base is dict:  # of a dict whose content was read: what is left in it is known
@@ -506,7 +515,7 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     method = _method(rec, value, base, name)
     if name == "sort" and kwargs.get("key") is not None:
         kwargs = {**kwargs, "key": rec.callback(kwargs["key"])}
-    if name in ("append", "appendleft", "extend", "insert") or not rec.classes_in((value, *args)):
+    if not rec.classes_in(args[: name in _TAKES_INDEX] if name in _BY_POSITION else (value, *args)):
         return method(value, *args, **kwargs)
     return rec.calls_c(method, (value, *args), kwargs)
 
