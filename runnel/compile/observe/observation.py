@@ -12,7 +12,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe import closures, lifetimes
+from runnel.compile.observe import closures, lifetimes, records
 from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
 from runnel.compile.observe.guard import Guard, NotGuarded
@@ -205,6 +205,7 @@ def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
 
 def _finished(rec: Recorder, result: Any) -> Observation:
     lifetimes.require_no_callbacks(rec)
+    records.require_unread(rec)
     rec.effects.open_keys.clear()  # nobody reads these containers any more
     recipes = Recipes(rec)
     effects = [

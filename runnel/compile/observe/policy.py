@@ -15,7 +15,6 @@ import heapq
 import io
 import itertools
 import json
-import logging
 import math
 import operator
 import os
@@ -42,6 +41,7 @@ from runnel.compile.observe import (
     lifetimes,
     operators,
     proxies,
+    records,
     symbols,
 )
 from runnel.compile.observe.changes import CallingMethod
@@ -139,10 +139,9 @@ class Policy(AbstractPolicy):
         self.answers[id(functools.cmp_to_key)] = lambda rec, mycmp: functools.cmp_to_key(rec.callback(mycmp))
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
-        self.answers |= logging_answers() | {id(filter): iteration.filtered}
-        self.answers |= {id(logging.getLogger): _logger, id(logging.Logger.isEnabledFor): _is_enabled}
+        self.answers |= records.table() | {id(filter): iteration.filtered}
         told = (print, __import__("_warnings").warn, isinstance, callable, hasattr, dict)
-        self.passing_on = frozenset(map(id, told)) | logging_answers().keys() | set(map(id, _CHANGE_FIRST))
+        self.passing_on = frozenset(map(id, told)) | records.deferred().keys() | set(map(id, _CHANGE_FIRST))
 
     # Kinds of values ------------------------------------------------------------------------------------------------
 
@@ -469,49 +468,6 @@ def _warn(
         message,
         "warnings.warn()",
     )
-
-
-def logging_answers() -> answers.Answers:
-    """Log records are made at each call."""
-
-    def deferred(function: Any, is_method: bool) -> Answer:
-        def answer(rec: Recorder, *args: Any, **kwargs: Any) -> None:
-            target, rest = (args[0], args[1:]) if is_method else (None, args)
-            values = [x if type(x) in PLAIN or type(x) in SYMBOLIC else operators.text(rec, str, x) for x in rest]
-            for x in kwargs.values():
-                if type(x) not in PLAIN and type(x) not in SYMBOLIC:
-                    rec.refuse("a log record is made with objects")
-            rec.effects.record(
-                lambda t, _, parts: function(*([t] if t is not None else []), *parts[0], **parts[1]),
-                target,
-                None,
-                (values, dict(kwargs)),
-                "logging",
-            )
-
-        return answer
-
-    names = ("debug", "info", "warning", "error", "critical", "log")
-    functions = [(getattr(owner, n), owner is logging.Logger) for owner in (logging.Logger, logging) for n in names]
-    return {id(f): deferred(f, is_method) for f, is_method in functions}
-
-
-def _logger(rec: Recorder, name: Any = None) -> Any:
-    """``logging.getLogger(name)`` gives the same object for the same name."""
-    name = rec.concrete_number(name)
-    logger = logging.getLogger(name)
-    label = f"logging.getLogger({name!r})"
-    return rec.reach(logger, rec.log.source(None, "{0}({1})", label, logger, (logging.getLogger, rec.constant(name))))
-
-
-def _is_enabled(rec: Recorder, logger: Any, level: Any) -> bool:
-    """``logger.isEnabledFor(level)``, which depends on all loggers above."""
-    level, at = rec.concrete_number(level), rec.source_of(logger)
-    is_enabled = logger.isEnabledFor(level)
-    if at is not None:
-        label = f"{at}.isEnabledFor({level!r})"
-        rec.reach(is_enabled, rec.log.source(at, "{p}.isEnabledFor({0})", label, is_enabled, (rec.constant(level),)))
-    return bool(is_enabled)
 
 
 def _of_own_buffer(rec: Recorder, buffer: Any, function: Any, args: Any, kwargs: Any) -> Any:

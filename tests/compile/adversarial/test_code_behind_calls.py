@@ -334,6 +334,61 @@ def step(x):
 #> sep = ''
 """)
 
+LOGS: Final = stories("""
+## handler_counts, eager: names is read by the function
+class H(logging.Handler):
+    n = 0
+    def emit(self, r): self.n += 1
+h = H(); log = logging.Logger('own2'); log.addHandler(h)
+def step(x):
+    log.warning('a')
+    return x * h.n
+#> h.n = 10
+#> log.setLevel(logging.ERROR)
+## handler_fills_a_list, eager: names is read by the function
+lines = []
+class H(logging.Handler):
+    def emit(self, r): lines.append(r.getMessage())
+log = logging.Logger('own2'); log.addHandler(H())
+def step(x):
+    log.warning('n %d', len(lines))
+    return x * len(lines)
+#> lines.clear()
+## filter_counts_in_its_class, eager: names is read by the function
+class F(logging.Filter):
+    n = 0
+    def filter(self, r):
+        F.n += 1
+        return True
+log = logging.Logger('own2'); log.addFilter(F())
+def step(x):
+    log.warning('a')
+    return x * F.n
+## handler_added_later, eager: names is read by the function
+lines = []
+class H(logging.Handler):
+    def emit(self, r): lines.append(r.getMessage())
+log = logging.Logger('own2'); log.addHandler(logging.NullHandler())
+def step(x):
+    log.warning('n')
+    return x * len(lines)
+#> log.addHandler(H())
+#> lines.clear()
+## handler_of_its_own_affairs
+class H(logging.Handler):
+    seen = 0
+    def emit(self, r): self.seen += len(r.getMessage())
+h = H(); log = logging.Logger('own2'); log.addHandler(h)
+n = 0
+def step(x):
+    global n
+    n += 1
+    log.warning('n %d', n)
+    return x * n
+#> h.seen = 0
+#> log.removeHandler(h)
+""")
+
 SETTINGS: Final = stories("""
 ## texts_of_arrays
 a, k = np.array([1.123456789, 2.0]), 2.0
@@ -363,7 +418,7 @@ def step(x): return x * len(np.geterr()['divide']), np.geterr()['over']
 """)
 
 
-@pytest.mark.parametrize("story", COMPARISONS + SHARED + LIFETIMES + PRINTED + SETTINGS)
+@pytest.mark.parametrize("story", COMPARISONS + SHARED + LIFETIMES + PRINTED + LOGS + SETTINGS)
 def test_code_behind_calls(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.run(monkeypatch)
 
