@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from runnel.compiler.passes.decompose import Decomposing
-from runnel.core.avals import aval
-from runnel.core.dtypes import from_numpy
-from runnel.core.errors import PassError
+from runnel.core.dispatch import apply
+from runnel.core.errors import PassError, TracedValueError
 from runnel.core.showing import short_repr
 from runnel.core.tables import Op
-from runnel.graph.node import Constant, Value
+from runnel.graph.node import Value
+from runnel.ops import stop_gradient
+from runnel.passes.tensors import frozen, present, writing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
@@ -32,6 +33,8 @@ class Written(Decomposing, ArrayMethods[Any]):
         return MappingProxyType(self.value.attrs)
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        if any(isinstance(x, Tensor) and x.is_traced for x in inputs):
+            return apply(op, *[x.read() for x in inputs], **attrs)
         own = [x if isinstance(x, Written) else self.lift(x.numpy(), x.dtype) for x in inputs]
         return super().apply_op(op, tuple(own), attrs)
 
@@ -46,8 +49,27 @@ class Written(Decomposing, ArrayMethods[Any]):
             f"[passes] {name} would change {self.value!r}, and values of a graph never change; write {name[:-1]}."
         )
 
-    def read(self) -> Written:
-        return self
+    def read(self) -> Any:
+        """The value as a tensor, for functions that need one; nodes are written behind it all the same."""
+        writing = present()
+        return self if writing is None else writing.tensor(self.value)
+
+    def detach(self) -> Any:
+        """The same value, through which no gradient flows."""
+        return stop_gradient(self)
+
+    def __bool__(self, *_: Any, **__: Any) -> bool:
+        raise TracedValueError(f"[passes] {self.value!r} has no value before a run; use rn.where or rn.cond.")
+
+    __float__ = __int__ = __index__ = __array__ = __bool__
+
+    @property
+    def is_traced(self) -> bool:
+        return True
+
+    @property
+    def requires_grad(self) -> bool:
+        return False
 
     def __repr__(self) -> str:
         return f"Written({self.value!r})"
@@ -62,12 +84,14 @@ def written(function: Callable[..., Any], *values: Value, where: str | None = No
     all_values = (*values, *named.values())
     if where is None:
         where = next((x.where for x in all_values if x.where), "")
-    stand_ins = [Written(x, where) for x in values]
-    result = function(*stand_ins, **{name: Written(x, where) for name, x in named.items()})
-    if isinstance(result, Written):
-        return result.value
-    if isinstance(result, (Tensor, np.ndarray)):
-        array = np.array(result)
-        array.flags.writeable = False
-        return Constant(aval(array.shape, from_numpy(array.dtype)), array, where)
+    with writing(where) as now:
+        stand_ins = [Written(x, where) for x in values]
+        result = function(*stand_ins, **{name: Written(x, where) for name, x in named.items()})
+        now.require_no_effects()
+        if isinstance(result, Written):
+            return result.value
+        if isinstance(result, Tensor) and result.is_traced:
+            return now.written(result)
+        if isinstance(result, (Tensor, np.ndarray)):
+            return frozen(result, where)
     raise PassError(f"[passes] what is written for a graph is one value or array; received {short_repr(result)}.")

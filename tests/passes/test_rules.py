@@ -11,7 +11,7 @@ import pytest
 
 import runnel as rn
 from runnel import passes
-from runnel.core.errors import PassError, VerifierError
+from runnel.core.errors import PassError, RunnelError, VerifierError
 from runnel.passes import Rule, anything, applied, number, rewriting, written
 
 x, y = anything("x"), anything("y")
@@ -101,6 +101,56 @@ def test_written_values_know_their_attributes() -> None:
     again = Rule(applied("sum", x, called="all"), lambda x, all: all.again(x * 2) if all.attrs["axes"] == (0,) else all)
     f = rn.compile(lambda a: a.sum(0), passes=pipeline(again))
     assert f(rn.ones((3, 2))).tolist() == [6.0, 6.0]
+
+
+WRITTEN: dict[str, tuple[Any, Any]] = {  # of x, and what it gives for [1, 2]
+    "a gradient": (lambda x: rn.grad(lambda z: (z * z * z).sum())(x), [3, 12]),
+    "a gradient of a gradient": (lambda x: rn.grad(lambda z: rn.grad(lambda y: (y**3).sum())(z).sum())(x), [6, 12]),
+    "a gradient, and the value": (lambda x: x * rn.grad(lambda z: (z * x).sum())(x), [1, 4]),
+    "a pullback": (lambda x: rn.vjp(lambda z: z * z, x)[1](x)[0], [2, 8]),
+    "a tangent": (lambda x: rn.jvp(lambda z: z * z, (x,), (x,))[1], [2, 8]),
+    "a map": (lambda x: rn.vmap(lambda z: z * 2)(x), [2, 4]),
+    "a Jacobian": (lambda x: rn.jacrev(lambda z: z * z)(x).sum(0), [2, 4]),
+    "a branch": (lambda x: rn.cond(x.sum() > 3, lambda: x, lambda: -x), [-1, -2]),
+    "a loop": (lambda x: rn.while_loop(lambda c: c.sum() < 10, lambda c: c * 2, x), [4, 8]),
+    "a scan": (lambda x: rn.scan(lambda c, r: (c + r, c * r), rn.asarray(1.0), x)[1], [1, 4]),
+    "no gradient": (lambda x: rn.grad(lambda z: (z.detach() * z).sum())(x) + x.detach(), [2, 4]),
+    "tensors and Variables from outside": (
+        lambda x: rn.grad(lambda z: (z * LIVE * rn.exp(rn.zeros(2)) * ARRAY).sum())(x),
+        [10, 10],
+    ),
+    "normalized values": (lambda x: rn.nn.functional.layer_norm(x, (2,)) * 0 + rn.softmax(x * 0), [0.5, 0.5]),
+}
+LIVE, ARRAY = rn.Variable(rn.asarray([5.0, 2.0])), np.asarray([2, 5], np.float32)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("place", ["fold", "common_subexpressions"])
+def test_functions_on_functions_can_be_written(name: str, place: str) -> None:
+    function, expected = WRITTEN[name]
+    late = passes.USUAL.insert(rewriting("late", "", Rule(applied("exp", x), function)), before=place)
+    a = rn.asarray([1.0, 2.0])
+    assert rn.compile(lambda a: rn.exp(a), passes=late)(a).tolist() == expected
+    gradient = rn.grad(lambda a: (rn.compile(lambda a: rn.exp(a), passes=late)(a) * 2).sum())(a)
+    assert gradient.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, r"has no value before a run; use rn\.where or rn\.cond"),
+        (lambda x: x * float(x[0]), "has no value before a run"),
+        (lambda x: np.asarray(x), "has no value before a run"),
+        (lambda x: (LIVE.assign(rn.exp(LIVE)), x)[1], "assigns a Variable .*, and is no value of it then"),
+        (lambda x: rn.nn.functional.dropout(x, 0.5, True), "assigns Variable 'random.state'"),
+        (lambda x: (rn.debug.print("{}", x), x)[1], "calls Python, and is no value of it then"),
+    ],
+)
+def test_what_is_no_value_of_a_graph_is_not_written(function: Any, told: str) -> None:
+    late = passes.USUAL.insert(rewriting("late", "", Rule(applied("exp", x), function)))
+    with pytest.raises(RunnelError, match=told):
+        rn.compile(lambda a: rn.exp(a), passes=late)(rn.ones(2))
+    assert LIVE.tolist() == [5, 2]
 
 
 @pytest.mark.parametrize(
