@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
-from runnel.core.errors import DTypeError
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.recent import Recent
 from runnel.core.surface import offered
 from runnel.core.tables import vjp
 from runnel.graph.body import Body
@@ -17,10 +18,13 @@ from runnel.ops.control import cond_p
 from runnel.tensor import tracing
 from runnel.tensor.bodies import trace_body
 from runnel.tensor.creation import asarray
+from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.joined import assigned, joined
 from runnel.transforms.linearized import linearize
 from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
+
+_COMPARED: Final[Recent[Any, bool]] = Recent(256)  # functions and types of which eager code has compared the results
 
 
 @offered("rn")
@@ -31,14 +35,19 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
         predicate: one bool, of shape (). Under vmap it may differ from element to element: then both run for all of
             them, and one result is taken.
         true_fn: gives a tree of tensors. In a compiled function both functions are traced, and one of them runs.
-        false_fn: gives a tree of the same structure, shapes and dtypes.
+        false_fn: gives a tree of the same structure, shapes and dtypes. Eagerly, too: the function that does not run is
+            traced once for operands and results of these types, as far as it can be.
         operands: trees of tensors.
     """
     decision = asarray(predicate)
     if decision.aval.unplaced is not aval((), bool_):
         raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
     if not decision.is_traced or (tracing.ACTIVE.trace is None and decision._level is None):
-        return (true_fn if bool(decision) else false_fn)(*operands)
+        taken, other = (true_fn, false_fn) if bool(decision) else (false_fn, true_fn)
+        result = taken(*operands)
+        if isinstance(predicate, ArrayMethods) and tracing.ACTIVE.trace is None and tracing.ACTIVE.level is None:
+            _require_equal_types(result, taken, other, operands)
+        return result
     tree = take_apart(operands)
     leaves = tensors_of(tree)
     results: list[Tree] = []
@@ -66,6 +75,35 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     for variable, value in zip(written, outs[n:], strict=True):
         variable.assign(value)
     return results[0].filled(outs[:n])
+
+
+def _require_equal_types(result: Any, taken: Callable[..., Any], other: Callable[..., Any], operands: Any) -> None:
+    """Raise if the function that did not run gives another type of tree than ``result``. It is traced for that, once
+    for each pair of types; one that cannot be traced is not compared."""
+    tree, ran = take_apart(operands), take_apart(result)
+    leaves, types = tensors_of(tree), [x.aval for x in tensors_of(ran)]
+    key = (getattr(taken, "__code__", taken), getattr(other, "__code__", other), *[x.aval for x in leaves], *types)
+    try:
+        if _COMPARED.get(key):
+            return
+        _COMPARED[key] = True  # first: a function may call itself
+    except TypeError:  # a function without a hash
+        return
+    results: list[Tree] = []
+
+    def traced(*values: Tensor) -> list[Tensor]:
+        results.append(take_apart(other(*tree.filled(values))))
+        return tensors_of(results[-1])
+
+    try:
+        others = [node.aval for node in trace_body("cond", traced, [x.aval for x in leaves]).outputs]
+    except Exception:  # its own, which it raises where it runs
+        return
+    try:
+        require_same("cond", "the result", ran, types, results[0], others)
+    except (ShapeError, DTypeError):
+        _COMPARED[key] = False  # at the next call again
+        raise
 
 
 @vjp.rule(cond_p)

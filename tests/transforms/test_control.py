@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.core.errors import CaptureWarning, DTypeError, GradientError, ShapeError, SideEffectError
+from runnel.core.errors import DTypeError, GradientError, ShapeError, SideEffectError
 from runnel.ops.control import cond_p, while_p
 from runnel.tensor.tensor import Tensor
 
@@ -154,6 +154,52 @@ def test_cond_in_a_scan_and_its_gradient() -> None:
 def test_cond_that_does_not_fit() -> None:
     with pytest.raises(DTypeError, match="one bool"):
         rn.cond(f32(1), lambda: 1, lambda: 2)
-    for other, error in ((lambda x: x[:1], "ShapeError"), (lambda x: x.astype("int32"), "DTypeError")):
-        with pytest.warns(CaptureWarning, match=f"{error}.*the result"):  # eagerly one branch is as good as another
-            rn.compile(lambda x, other=other: rn.cond(x.sum() > 0, lambda x: x, other, x))(rn.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("other", "error", "told"),
+    [
+        (lambda x: x[:1], ShapeError, "leaf itself, must keep its shape; float32.2. became float32.1."),
+        (lambda x: x.astype("int32"), DTypeError, "leaf itself, must keep its dtype; float32.2. became int32.2."),
+        (lambda x: (x, x), ShapeError, "must keep its structure"),
+        (lambda x: {"a": x}, ShapeError, "must keep its structure"),
+        (lambda x: None, ShapeError, "must keep its structure"),
+        (lambda x: 1, ShapeError, "must keep its shape"),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_cond_compares_its_functions_whichever_runs(
+    other: Any, error: type[Exception], told: str, compiled: bool
+) -> None:
+    def f(x: Tensor) -> Any:
+        return rn.cond(x.sum() > 0, lambda x: x, other, x)
+
+    for x in (rn.ones(2), rn.ones(2)):  # not the first time alone
+        with pytest.raises(error, match=f"the result.* {told}"):
+            (rn.compile(f) if compiled else f)(x)
+    with pytest.raises(error, match="the result"):
+        f(-rn.ones(2))
+
+
+def test_what_cond_does_not_run_has_no_effects_eagerly() -> None:
+    """It is traced once for its types. What cannot be traced is not compared, and functions may call themselves."""
+    w, calls = rn.Variable(rn.ones(2)), 0
+
+    def other() -> Tensor:
+        nonlocal calls
+        calls += 1
+        w.assign(w * 2)
+        return w.read()
+
+    for _ in range(3):
+        assert rn.cond(f32(1) > 0, lambda: f32([3, 4]), other).tolist() == [3, 4]
+    assert calls == 1 and w.tolist() == [1, 1]
+    assert rn.cond(f32(1) > 0, lambda: f32(5), lambda: f32(1 if w.sum() > 3 else 2)).item() == 5
+    assert rn.cond(f32(1) > 0, lambda: f32(5), lambda: f32(0) @ f32([1, 2])).item() == 5
+    assert rn.cond(True, lambda: f32(5), lambda: f32([1, 2])).item() == 5  # a choice of Python's: there is one function
+
+    def factorial(n: Tensor) -> Tensor:
+        result: Tensor = rn.cond(n > 1, lambda: n * factorial(n - 1), lambda: n * 1)
+        return result
+
+    assert factorial(f32(5)).item() == 120
