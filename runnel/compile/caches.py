@@ -5,6 +5,7 @@ from __future__ import annotations
 from runnel.backends import base
 from runnel.backends.host import memory
 from runnel.compile import cache
+from runnel.core import generated
 from runnel.core.surface import offered
 from runnel.tensor import composing, eager, tensor
 from runnel.transforms import scan_gradient
@@ -22,6 +23,7 @@ def clear_caches() -> None:
     composing.clear()
     eager.clear()
     scan_gradient.clear()
+    generated.bytecode.cache_clear()
     for backend in base.BACKENDS.values():
         backend.clear()
     for constants in tensor.CONSTANT_CACHES:

@@ -16,6 +16,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.backends.host import memory
 from runnel.compile import cache
+from runnel.core import generated
 from runnel.core.errors import RunnelError
 from runnel.nn import functional as F
 from runnel.tensor import composing
@@ -370,3 +371,79 @@ def test_a_closure_made_anew_runs_the_program_of_its_twin() -> None:
     model.eval().requires_grad_(False)
     traces = [(f := rn.compile(lambda x: model(x)), f(x), f.statistics["traces"])[2] for _ in range(3)]
     assert traces == [1, 0, 0]
+
+
+class Keyed(nn.Module):
+    """Reads a dict under a key that is an object, and the members of a set."""
+
+    def __init__(self) -> None:
+        self.key = Key()
+        self.rows = {self.key: nn.Linear(16, 4)}
+        self.members = {Key()}
+
+    def forward(self, x: rn.Tensor) -> rn.Tensor:
+        key = next(iter(self.rows))
+        return self.rows[key](x) * len([m.factor for m in self.members])
+
+
+class Key:
+    """An object with an attribute, compared by identity."""
+
+    factor = 2
+
+
+def forward_of_a_layer() -> Any:
+    layer, (x, _) = nn.Linear(16, 4), data()
+    fn = rn.compile(layer)
+    for _ in range(3):
+        fn(x)
+    return layer
+
+
+def step_of_a_model() -> Any:
+    model, (x, labels) = network(), data()
+    optimizer = optim.Adam(model.parameters(), lr=0.01)
+
+    @rn.compile
+    def step(x: rn.Tensor, labels: rn.Tensor) -> rn.Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(3):
+        step(x, labels)
+    return model
+
+
+def forward_by_keys() -> Any:
+    model, (x, _) = Keyed(), data()
+    fn = rn.compile(model)
+    for _ in range(3):
+        fn(x)
+    return model
+
+
+def membership_of_objects() -> Any:
+    key, (x, _) = Key(), data()
+    table = {key: 1}
+    fn = rn.compile(lambda x: x * 2 if key in table else x)
+    for _ in range(3):
+        fn(x)
+    return key
+
+
+@pytest.mark.parametrize("use", [forward_of_a_layer, step_of_a_model, forward_by_keys, membership_of_objects])
+def test_equal_models_share_the_code_that_python_compiles(use: Callable[[], Any]) -> None:
+    """Each is alive, and so at another address, while the next one is there."""
+    alive = [use() for _ in range(2)]
+    before = generated.bytecode.cache_info().misses
+    alive += [use() for _ in range(3)]
+    assert generated.bytecode.cache_info().misses == before
+
+
+def test_clear_caches_lets_go_of_generated_code() -> None:
+    forward_of_a_layer()
+    rn.clear_caches()
+    assert generated.bytecode.cache_info().currsize == 0

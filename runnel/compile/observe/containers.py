@@ -222,7 +222,8 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
             for item in items:
                 rec.keep(item)
                 if rec.source_of(item) is None and type(item) not in PLAIN:
-                    rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, (id(item),)))
+                    constants = (log.address(item),)
+                    rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, constants))
 
 
 def longest(rec: Recorder, value: Any, source: Source) -> None:
@@ -312,7 +313,8 @@ def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
     if is_simple(key):
         return rec.log.source(source, "{1}.__getitem__({p}, {0})", f"{source}[{described(key)}]", item, (key, dict))
     if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):
-        return rec.log.source(source, f"by_key({{p}}, {id(key)})", f"{source}[{described(key)}]", item)
+        constants = (rec.log.address(key),)
+        return rec.log.source(source, "by_key({p}, {0})", f"{source}[{described(key)}]", item, constants)
     rec.refuse(f"'{source}' has {described(key)} as a key")
 
 
@@ -356,7 +358,8 @@ def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | Non
     if source is not None and not is_simple(key) and rec.policy.is_pinned_key(rec, key):
         if id(value) not in rec.effects.replaced and (id(value), id(key)) not in rec.effects.written:
             there = "not " if dict.__contains__(rec.effects.before(value), key) else ""
-            rec.log.check(source, f"{id(key)} {there}in ids(keys_of({{v}}))", f"{described(key)} in {source}")
+            constants = (rec.log.address(key),)
+            rec.log.check(source, f"{{0}} {there}in ids(keys_of({{v}}))", f"{described(key)} in {source}", constants)
         return dict.__contains__(value, key)
     if not is_simple(key):
         rec.hashed(key)

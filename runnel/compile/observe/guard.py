@@ -252,7 +252,8 @@ class Guard:
         return Line(-1, code, entry.label, tuple(needs), by_version, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
-        """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held."""
+        """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held. So
+        guards of equal models have equal texts, which Python compiles once."""
         for i, constant in enumerate(constants):
             place = f"{{{i}}}"
             if type(constant) is not Identity:
@@ -265,13 +266,13 @@ class Guard:
                     head, separator, rest = text.partition(f"{between}{place}")
                     before, space, value = head.rpartition(" ")
                     if separator:
-                        text = f"{before}{space}id({value}) {compared} {id(constant.value)}{rest}"
+                        text = f"{before}{space}id({value}) {compared} {self._constant(id(constant.value))}{rest}"
         return text
 
     def _constant(self, value: Any) -> str:
         if value is None or value is True or value is False:
             return repr(value)
-        key = id(value)
+        key = (int, value) if type(value) is int else id(value)
         if key not in self._names:
             self._names[key] = f"k{len(self._names)}"
             self.namespace[self._names[key]] = value

@@ -64,6 +64,12 @@ class Log:
         self._sources: dict[Any, Source] = {}
         self._checked: set[Any] = set()
         self._alive: list[Any] = []  # what ids in keys belong to
+        self._addresses: dict[int, int] = {}
+
+    def address(self, value: Any) -> int:
+        """``id(value)`` as a constant: the same int each time. As a part of the text it would make the guards of equal
+        models different texts, each of which Python compiles."""
+        return self._addresses.setdefault(id(value), id(value))
 
     def source(
         self, parent: Source | None, text: str, label: str, value: Any = MISSING, constants: tuple[Any, ...] = ()
