@@ -223,25 +223,25 @@ def _rounded(op: Op, x: Array) -> Array:
     return apply(op, x) if x.dtype.is_inexact else x
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_", views=True)
 def floor(x: Array) -> Array:
     """x rounded down."""
     return _rounded(floor_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_", views=True)
 def ceil(x: Array) -> Array:
     """x rounded up."""
     return _rounded(ceil_p, x)
 
 
-@offered("rn: trunc fix", "Tensor: trunc fix", "Tensor_: trunc fix")
+@offered("rn: trunc fix", "Tensor: trunc fix", "Tensor_: trunc fix", views=True)
 def trunc(x: Array) -> Array:
     """x rounded toward zero."""
     return _rounded(trunc_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_", views=True)
 def round(x: Array, decimals: int = 0) -> Array:
     """x rounded to the nearest integer, ties to even; or to ``decimals`` digits behind the point, as x·10^decimals
     rounded and divided by it."""

@@ -75,13 +75,13 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
     return apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """``size`` elements along ``axis``, from ``start`` on."""
     return _sliced(x, normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size), 1)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def flip(x: Array, axis: Axis = None) -> Array:
     """``x`` in reverse order along ``axis`` (None: along all)."""
     for a in normalize_axes("flip", axis, x.ndim):
@@ -167,7 +167,7 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([expand_dims(x, place) for x in arrays], place)
 
 
-@offered("rn", "Tensor: split split_with_sizes", "torch: split_with_sizes")
+@offered("rn", "Tensor: split split_with_sizes", "torch: split_with_sizes", views=True)
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
     place = normalize_axis("split", axis, x.ndim)
@@ -185,7 +185,7 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
     return tuple(narrow(x, place, sum(cuts[:i]), size) for i, size in enumerate(cuts))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other. Several axes have a shift
     each, or all the same; for None, ``x`` is moved as if it were flat."""

@@ -207,7 +207,7 @@ reference.register(pow_p, in_numpy(_pow_reference), replace=True)
 partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 
-@offered("rn: pow power", "Tensor", "Tensor_")
+@offered("rn: pow power", "Tensor", "Tensor_", views=True)
 def pow(x: Operand, y: Operand) -> Array:
     """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer to
     a negative power of an array is its reciprocal rounded toward 0."""

@@ -99,7 +99,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
-@offered("rn: expand_dims unsqueeze", "Tensor: unsqueeze expand_dims")
+@offered("rn: expand_dims unsqueeze", "Tensor: unsqueeze expand_dims", views=True)
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
     added = len(as_tuple(axis))
@@ -180,7 +180,7 @@ def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     return permute(x, order) if x.ndim else x
 
 
-@offered("rn: moveaxis movedim", "Tensor: moveaxis movedim")
+@offered("rn: moveaxis movedim", "Tensor: moveaxis movedim", views=True)
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several axes,
     each to its place."""

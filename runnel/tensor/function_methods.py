@@ -29,7 +29,7 @@ from runnel.ops import (
 from runnel.ops.arguments import Array, Axis, Operand, gathered
 from runnel.ops.sorting import TopK
 from runnel.tensor.grad_hooks import GradientHook
-from runnel.tensor.late_methods import LateMethod, another, spread, updating
+from runnel.tensor.late_methods import LateMethod, another, updating
 
 if TYPE_CHECKING:
     from runnel.ops.library.binary_parts import Frexp
@@ -186,7 +186,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def ceil(self) -> ResultT:
         """x rounded up."""
-        return arithmetic.ceil(self)
+        return self._other(arithmetic.ceil(self))
 
     def ceil_(self) -> Self:
         """Give this array the value of ``ceil`` of it and the arguments; returns the array itself."""
@@ -286,7 +286,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def expand_dims(self, axis: int | Sequence[int]) -> ResultT:
         """``x`` with new axes of size 1 at the places ``axis`` of the result."""
-        return views.expand_dims(self, axis)
+        return self._other(views.expand_dims(self, axis))
 
     def expm1(self) -> ResultT:
         """exp(x) - 1, accurate near 0."""
@@ -302,7 +302,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def fix(self) -> ResultT:
         """x rounded toward zero."""
-        return arithmetic.trunc(self)
+        return self._other(arithmetic.trunc(self))
 
     def fix_(self) -> Self:
         """Give this array the value of ``fix`` of it and the arguments; returns the array itself."""
@@ -314,11 +314,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def flip(self, axis: Axis = None) -> ResultT:
         """``x`` in reverse order along ``axis`` (None: along all)."""
-        return pieces.flip(self, axis)
+        return self._other(pieces.flip(self, axis))
 
     def floor(self) -> ResultT:
         """x rounded down."""
-        return arithmetic.floor(self)
+        return self._other(arithmetic.floor(self))
 
     def floor_(self) -> Self:
         """Give this array the value of ``floor`` of it and the arguments; returns the array itself."""
@@ -566,12 +566,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> ResultT:
         """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several
         axes, each to its place."""
-        return views.moveaxis(self, source, destination)
+        return self._other(views.moveaxis(self, source, destination))
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> ResultT:
         """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several
         axes, each to its place."""
-        return views.moveaxis(self, source, destination)
+        return self._other(views.moveaxis(self, source, destination))
 
     def mul(self, y: Operand) -> ResultT:
         """x · y, elementwise; of bools, x and y."""
@@ -596,7 +596,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def narrow(self, axis: int, start: int, size: int) -> ResultT:
         """``size`` elements along ``axis``, from ``start`` on."""
-        return pieces.narrow(self, axis, start, size)
+        return self._other(pieces.narrow(self, axis, start, size))
 
     def ne(self, y: Operand) -> ResultT:
         """x != y, elementwise."""
@@ -644,7 +644,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def pow(self, y: Operand) -> ResultT:
         """x to the power y."""
-        return transcendental.pow(self, y)
+        return self._other(transcendental.pow(self, y))
 
     def pow_(self, y: Operand) -> Self:
         """Give this array the value of ``pow`` of it and the arguments; returns the array itself."""
@@ -688,12 +688,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def roll(self, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ResultT:
         """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
-        return pieces.roll(self, shift, axis)
+        return self._other(pieces.roll(self, shift, axis))
 
     def round(self, decimals: int = 0) -> ResultT:
         """x rounded to the nearest integer, ties to even; or to ``decimals`` digits behind the point, as x·10^decimals
         rounded and divided by it."""
-        return arithmetic.round(self, decimals)
+        return self._other(arithmetic.round(self, decimals))
 
     def round_(self, decimals: int = 0) -> Self:
         """Give this array the value of ``round`` of it and the arguments; returns the array itself."""
@@ -737,11 +737,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
         """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
-        return pieces.split(self, sizes, axis)
+        return self._other(pieces.split(self, sizes, axis))
 
     def split_with_sizes(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
         """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
-        return pieces.split(self, sizes, axis)
+        return self._other(pieces.split(self, sizes, axis))
 
     def sqrt(self) -> ResultT:
         """The square root; its derivative at 0 is infinite."""
@@ -823,7 +823,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def trunc(self) -> ResultT:
         """x rounded toward zero."""
-        return arithmetic.trunc(self)
+        return self._other(arithmetic.trunc(self))
 
     def trunc_(self) -> Self:
         """Give this array the value of ``trunc`` of it and the arguments; returns the array itself."""
@@ -831,7 +831,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def unsqueeze(self, axis: int | Sequence[int]) -> ResultT:
         """``x`` with new axes of size 1 at the places ``axis`` of the result."""
-        return views.expand_dims(self, axis)
+        return self._other(views.expand_dims(self, axis))
 
     def vecdot(self, y: Array, axis: int = -1) -> ResultT:
         """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
@@ -2089,7 +2089,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         cholesky = LateMethod("runnel.ops.library.matrices:cholesky")
         cholesky_inverse = LateMethod("runnel.ops.library.matrices:cholesky_inverse")
         cholesky_solve = LateMethod("runnel.ops.library.matrices:cholesky_solve")
-        chunk = LateMethod("runnel.ops.library.joining:chunk")
+        chunk = LateMethod("runnel.ops.library.joining:chunk", another)
         conj_physical = LateMethod("runnel.ops.library.numbers:conj_physical", another)
         conj_physical_ = LateMethod("runnel.ops.library.numbers:conj_physical", updating)
         copysign = LateMethod("runnel.ops.library.circular:copysign")
@@ -2114,13 +2114,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         diagflat = LateMethod("runnel.ops.library.triangles:diagflat")
         diagonal = LateMethod("runnel.ops.library.triangles:diagonal")
         diagonal_scatter = LateMethod("runnel.ops.library.diagonals:diagonal_scatter")
-        diff = LateMethod("runnel.ops.library.cumulative:diff")
+        diff = LateMethod("runnel.ops.library.cumulative:diff", another)
         digamma = LateMethod("runnel.ops.library.special:digamma")
         digamma_ = LateMethod("runnel.ops.library.special:digamma", updating)
         dim = LateMethod("runnel.tensor.library.asking:dim")
         dist = LateMethod("runnel.ops.library.products:dist")
         dot = LateMethod("runnel.ops.library.products:dot")
-        dsplit = LateMethod("runnel.ops.library.joining:dsplit")
+        dsplit = LateMethod("runnel.ops.library.joining:dsplit", another)
         element_size = LateMethod("runnel.tensor.library.asking:element_size")
         equal = LateMethod("runnel.tensor.library.likeness:equal")
         erfc = LateMethod("runnel.ops.library.special:erfc")
@@ -2129,11 +2129,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         erfinv_ = LateMethod("runnel.ops.library.special:erfinv", updating)
         exp2 = LateMethod("runnel.ops.library.numbers:exp2")
         exp2_ = LateMethod("runnel.ops.library.numbers:exp2", updating)
-        expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
+        expand_as = LateMethod("runnel.tensor.library.asking:expand_as", another)
         exponential_ = LateMethod("runnel.random.filling:exponential_of", updating)
         fill_diagonal_ = LateMethod("runnel.ops.library.diagonals:fill_diagonal", updating)
-        fliplr = LateMethod("runnel.ops.library.joining:fliplr")
-        flipud = LateMethod("runnel.ops.library.joining:flipud")
+        fliplr = LateMethod("runnel.ops.library.joining:fliplr", another)
+        flipud = LateMethod("runnel.ops.library.joining:flipud", another)
         float_power = LateMethod("runnel.ops.library.numbers:float_power")
         float_power_ = LateMethod("runnel.ops.library.numbers:float_power", updating)
         fmax = LateMethod("runnel.ops.library.numbers:fmax")
@@ -2153,7 +2153,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         heaviside_ = LateMethod("runnel.ops.library.numbers:heaviside", updating)
         histc = LateMethod("runnel.ops.library.sets:histc")
         histogram = LateMethod("runnel.ops.library.sets:histogram")
-        hsplit = LateMethod("runnel.ops.library.joining:hsplit")
+        hsplit = LateMethod("runnel.ops.library.joining:hsplit", another)
         hypot = LateMethod("runnel.ops.library.circular:hypot")
         hypot_ = LateMethod("runnel.ops.library.circular:hypot", updating)
         i0 = LateMethod("runnel.ops.library.special:i0")
@@ -2201,7 +2201,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         masked_scatter_ = LateMethod("runnel.ops.library.scattering:masked_scatter", updating)
         masked_select = LateMethod("runnel.ops.library.sets:masked_select")
         matrix_exp = LateMethod("runnel.ops.library.matrices:matrix_exp")
-        matrix_power = LateMethod("runnel.ops.library.matrices:matrix_power")
+        matrix_power = LateMethod("runnel.ops.library.matrices:matrix_power", another)
         matrix_transpose = LateMethod("runnel.tensor.library.asking:matrix_transpose")
         max = LateMethod("runnel.tensor.library.extremes:max")
         median = LateMethod("runnel.ops.library.order:median")
@@ -2245,13 +2245,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         register_post_accumulate_grad_hook = LateMethod("runnel.tensor.library.hooks:register_post_hook")
         renorm = LateMethod("runnel.ops.library.rescaling:renorm")
         renorm_ = LateMethod("runnel.ops.library.rescaling:renorm", updating)
-        repeat = LateMethod("runnel.ops.library.joining:tile", spread)
-        repeat_interleave = LateMethod("runnel.ops.library.joining:repeat")
-        reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as")
+        repeat = LateMethod("runnel.ops.library.joining:tile", another)
+        repeat_interleave = LateMethod("runnel.ops.library.joining:repeat", another)
+        reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as", another)
         resolve_conj = LateMethod("runnel.ops.library.numbers:resolved", another)
         resolve_neg = LateMethod("runnel.ops.library.numbers:resolved", another)
         retain_grad = LateMethod("runnel.tensor.library.hooks:retain_grad")
-        rot90 = LateMethod("runnel.ops.library.joining:rot90")
+        rot90 = LateMethod("runnel.ops.library.joining:rot90", another)
         scatter = LateMethod("runnel.ops.library.scattering:scatter")
         scatter_ = LateMethod("runnel.ops.library.scattering:scatter", updating)
         scatter_add = LateMethod("runnel.ops.library.scattering:scatter_add")
@@ -2267,7 +2267,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         sinc_ = LateMethod("runnel.ops.library.numbers:sinc", updating)
         sinh = LateMethod("runnel.ops.library.circular:sinh")
         sinh_ = LateMethod("runnel.ops.library.circular:sinh", updating)
-        slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter")
+        slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter", another)
         slogdet = LateMethod("runnel.ops.library.matrices:slogdet")
         sort = LateMethod("runnel.tensor.library.extremes:sort")
         squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
@@ -2275,13 +2275,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         stft = LateMethod("runnel.ops.library.short_time:stft")
         storage_offset = LateMethod("runnel.tensor.library.asking:storage_offset")
         stride = LateMethod("runnel.tensor.library.asking:stride")
-        sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size")
-        t = LateMethod("runnel.tensor.library.asking:t")
+        sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size", another)
+        t = LateMethod("runnel.tensor.library.asking:t", another)
         take_along_dim = LateMethod("runnel.ops.library.along:take_along_dim")
         tan = LateMethod("runnel.ops.library.circular:tan")
         tan_ = LateMethod("runnel.ops.library.circular:tan", updating)
-        tensor_split = LateMethod("runnel.ops.library.joining:tensor_split")
-        tile = LateMethod("runnel.ops.library.joining:tile", spread)
+        tensor_split = LateMethod("runnel.ops.library.joining:tensor_split", another)
+        tile = LateMethod("runnel.ops.library.joining:tile", another)
         trace = LateMethod("runnel.ops.library.triangles:trace")
         tril = LateMethod("runnel.ops.library.triangles:tril")
         tril_ = LateMethod("runnel.ops.library.triangles:tril", updating)
@@ -2298,8 +2298,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         unstack = LateMethod("runnel.ops.library.joining:unstack")
         var = LateMethod("runnel.tensor.library.moments:var")
         vdot = LateMethod("runnel.ops.library.products:vdot")
-        view_as = LateMethod("runnel.tensor.library.asking:reshape_as")
-        vsplit = LateMethod("runnel.ops.library.joining:vsplit")
+        view_as = LateMethod("runnel.tensor.library.asking:reshape_as", another)
+        vsplit = LateMethod("runnel.ops.library.joining:vsplit", another)
         where = LateMethod("runnel.tensor.library.likeness:where")
         xlogy = LateMethod("runnel.ops.library.numbers:xlogy")
         xlogy_ = LateMethod("runnel.ops.library.numbers:xlogy", updating)

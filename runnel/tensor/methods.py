@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -116,9 +116,13 @@ class ArrayMethods(FunctionMethods[ResultT]):
         raise NotImplementedError
 
     def _other(self, view: ResultT) -> ResultT:
-        """``view`` as a handle that is not this one, so that writing to it leaves this one."""
-        own: ResultT = self.handle() if view is self else view
-        return own
+        """``view`` as a handle that is not this one, so that writing to it leaves this one; of several arrays each."""
+        own: Any = view
+        if view is self:
+            own = self.handle()
+        elif isinstance(view, tuple):
+            own = tuple([self.handle() if each is self else each for each in view])
+        return cast(ResultT, own)
 
     if not TYPE_CHECKING:  # a checker shall find what is not there by itself
 

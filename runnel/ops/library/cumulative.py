@@ -173,7 +173,7 @@ def _extremes(name: str, x: Array, axis: int, beats: Any) -> Extremes:
     return Extremes(take_along_axis(x, positions, place), positions)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before and
     behind. Of bools, whether neighbours differ."""

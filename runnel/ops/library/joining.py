@@ -105,7 +105,7 @@ def block_diag(*arrays: Array) -> Array:
     return concat(rows, 0)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into at most ``chunks`` pieces of one size, but perhaps the last (as PyTorch cuts)."""
     as_sizes("chunk", (max(operator.index(chunks), 0), 1 << 20))  # so many pieces that no list holds them are refused
@@ -115,7 +115,7 @@ def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     return split(x, max(-(-n // chunks), 1), axis) if n else (x,) * chunks
 
 
-@offered("rn: tensor_split array_split", "Tensor")
+@offered("rn: tensor_split array_split", "Tensor", views=True)
 def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` before the given positions, or into so many pieces whose sizes differ by one at most,
     the larger ones first."""
@@ -133,19 +133,19 @@ def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int =
     return tuple(narrow(x, place, min(a, b), max(b - a, 0)) for a, b in edges)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
     """:func:`tensor_split` along axis 1, of vectors along axis 0, into pieces of one size."""
     return _even_pieces("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def vsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
     """:func:`tensor_split` along axis 0, into pieces of one size."""
     return _even_pieces("vsplit", x, indices_or_sections, 0, 2)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def dsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
     """:func:`tensor_split` along axis 2, into pieces of one size."""
     return _even_pieces("dsplit", x, indices_or_sections, 2, 3)
@@ -166,19 +166,19 @@ def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
     return tuple(squeeze(narrow(x, place, i, 1), place) for i in range(x.shape[place]))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def fliplr(x: Array) -> Array:
     """The elements in reverse order along axis 1."""
     return flip(x, 1)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def flipud(x: Array) -> Array:
     """The elements in reverse order along axis 0."""
     return flip(x, 0)
 
 
-@offered("rn", "Tensor: tile repeat", spread=True)
+@offered("rn", "Tensor: tile repeat", spread=True, views=True)
 def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than axes."""
     times = as_sizes("tile", repetitions)
@@ -189,7 +189,7 @@ def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     return reshape(wide, tuple(t * n for t, n in zip(times, shape, strict=True)))
 
 
-@offered("rn: repeat repeat_interleave", "Tensor: repeat_interleave")
+@offered("rn: repeat repeat_interleave", "Tensor: repeat_interleave", views=True)
 def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = None) -> Array:
     """Each element of ``x`` along ``axis`` (None: of ``x`` flattened) ``repeats`` times in a row: one number, or one
     for each element, which must be known: a compiled function takes those that it does not compute."""
@@ -273,7 +273,7 @@ def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
     return reshape(x, (*x.shape[:place], *target, *x.shape[place + 1 :]))
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """``x`` turned ``k`` times by 90° in the plane of two axes, from the first towards the second."""
     plane = normalize_axes("rot90", axes, x.ndim)

@@ -331,7 +331,7 @@ def cond(x: Array, p: float | str | None = None) -> Array:
 # --- powers and exponential ---------------------------------------------------------------------------------------
 
 
-@offered("linalg", "rn", "Tensor")
+@offered("linalg", "rn", "Tensor", views=True)
 def matrix_power(x: Array, n: int) -> Array:
     """The product of ``n`` times the matrix; of the inverse for negative ``n``."""
     times = operator.index(n)

@@ -29,7 +29,7 @@ def renorm(x: Array, p: float, axis: int, maxnorm: float) -> Array:
     return cast(multiply(wide, scale), x.dtype)
 
 
-@offered("Tensor")
+@offered("Tensor", views=True)
 def sum_to_size(x: Array, *size: Any) -> Array:
     """The sum of ``x`` over the axes along which ``size`` has 1 or no axis: what broadcasting from ``size`` repeats."""
     shape = as_sizes("sum_to_size", size[0] if len(size) == 1 else size)

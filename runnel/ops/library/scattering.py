@@ -226,7 +226,7 @@ def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
     return put(x, (*[slice(None)] * axis, operator.index(index)), src)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def slice_scatter(
     x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:

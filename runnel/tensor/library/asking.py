@@ -111,13 +111,13 @@ def astype(x: Array, dtype: Any, copy: bool = True, device: Any = None) -> Array
     return result.handle() if result is x and copy else result
 
 
-@offered("Tensor")
+@offered("Tensor", views=True)
 def expand_as(x: Array, other: Array) -> Array:
     """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
     return broadcast_to(x, other.shape)
 
 
-@offered("Tensor: view_as reshape_as")
+@offered("Tensor: view_as reshape_as", views=True)
 def reshape_as(x: Array, other: Array) -> Array:
     """``x`` under the shape of ``other``."""
     return reshape(x, other.shape)
@@ -129,7 +129,7 @@ def type_as(x: Array, other: Array) -> Array:
     return cast(x, other.dtype)
 
 
-@offered("rn", "Tensor")
+@offered("rn", "Tensor", views=True)
 def t(x: Array) -> Array:
     """The transpose of a matrix; a vector or number itself."""
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
