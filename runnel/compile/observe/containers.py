@@ -313,8 +313,8 @@ def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
     if is_simple(key):
         return rec.log.source(source, "{1}.__getitem__({p}, {0})", f"{source}[{described(key)}]", item, (key, dict))
     if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):
-        constants = (rec.log.address(key),)
-        return rec.log.source(source, "by_key({p}, {0})", f"{source}[{described(key)}]", item, constants)
+        label = f"{source}[{described(key)}]"
+        return rec.log.source(source, "by_key({p}, {0})", label, item, (rec.log.address(key),))
     rec.refuse(f"'{source}' has {described(key)} as a key")
 
 
