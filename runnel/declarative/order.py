@@ -10,13 +10,15 @@ from runnel.declarative.operation import Declared, Operation, needed
 
 
 def ancestors(fetched: Iterable[Operation], fed: Collection[Declared] = ()) -> set[Operation]:
-    """``fetched`` and all that they need, where the tensors ``fed`` need nothing."""
-    reached = set(fetched)
+    """``fetched`` and all that they need, where the tensors ``fed`` need nothing. Placeholders that are fed do not run:
+    what runs after them does so at once."""
+    there = {x.operation for x in fed if x.operation.kind == "placeholder"}
+    reached = set(fetched) - there
     rest = list(reached)
     while rest:
         operation = rest.pop()
         for x in (*(x.operation for x in operation.inputs if x not in fed), *operation.control_inputs):
-            if x not in reached:
+            if x not in reached and x not in there:
                 reached.add(x)
                 rest.append(x)
     return reached
