@@ -271,6 +271,7 @@ class Compiled(FunctionLike, Wrapper):
             self._warn(f"'{self.name}' runs eagerly: {sentence}")
 
     def _warn(self, sentence: str) -> None:
+        sentence = sentence.removesuffix(".")  # of an error that it tells
         warnings.warn(f"[compile] {sentence}.", CaptureWarning, stacklevel=4)
 
 

@@ -112,3 +112,9 @@ def test_a_layer_is_looked_into_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walked.count(layer) == 1
     rn.compile(function)(rn.zeros((1, 2)), True)
     assert walked.count(layer) == 3 and layer.note(3) == 6
+
+
+def test_sentences_of_errors_end_once() -> None:
+    f = compile(lambda x: x.to("interpreter") + 1)
+    with pytest.warns(CaptureWarning, match=r"it raised DeviceError: .*move it before the call\.$"):
+        assert f(tensor(1)).tolist() == [2]
