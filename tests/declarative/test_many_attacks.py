@@ -86,7 +86,7 @@ def test_what_runs_after_a_placeholder_runs_where_it_is_fed(fused: bool) -> None
     session.run(dg.initializer())
     for fetches in (step, dg.group(x, step), [x.operation, step]):
         session.run(fetches, {x: 3.0})
-        with pytest.raises(GraphError, match="'x', declared at .* is needed and not fed"):
+        with pytest.raises(GraphError, match=r"'x', declared at .* is needed and not fed"):
             session.run(fetches)
     assert session.run(total).item() == 3
 
