@@ -432,7 +432,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value that ``change`` makes of its present one. ``name`` is for messages."""
         raise NotImplementedError
 
-    def _other(self, view: ResultT) -> ResultT:
+    def _other(self, view: Any) -> Any:
         """``view`` as a handle that is not this one, so that writing to it leaves this one."""
         raise NotImplementedError
 '''

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -115,14 +115,11 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """The values as a read-only NumPy array."""
         raise NotImplementedError
 
-    def _other(self, view: ResultT) -> ResultT:
+    def _other(self, view: Any) -> Any:
         """``view`` as a handle that is not this one, so that writing to it leaves this one; of several arrays each."""
-        own: Any = view
         if view is self:
-            own = self.handle()
-        elif isinstance(view, tuple):
-            own = tuple([self.handle() if each is self else each for each in view])
-        return cast(ResultT, own)
+            return self.handle()
+        return tuple([self.handle() if each is self else each for each in view]) if isinstance(view, tuple) else view
 
     if not TYPE_CHECKING:  # a checker shall find what is not there by itself
 
