@@ -108,7 +108,7 @@ STATEMENTS = (
     "table['x'] = {e}", "table.pop('new', None)", "some.add({e} % 9)", "some.discard({e} % 9)", "order.move_to_end('p')", "order['q'] = {e} % 50",
     "order.update(r={e} % 50)", "up({e} % 7)", "setattr({o}, 'extra', {e} % 50)", "vars({o})['n'] = {e} % 50", "{o}.__dict__.update(n={e} % 50)",
     "Other.kind = {e} % 5", "Last.grade = {e} % 5", "names.update(b={o})", "names['a'], names['b'] = names['b'], names['a']",
-    "table.update(x={e} % 9)", "{o}.items[:] = {o}.items[-3:]", "world.insert(0, world.pop())", "log[-2:] = [{e} % 9]", "{o}.items = {o}.items + [{e} % 9]",
+    "table.update(x={e} % 9)", "{o}.items[:] = {o}.items[-3:]", "world.insert(0, world.pop())", "{o}.items = {o}.items + [{e} % 9]",
 )  # fmt: skip
 BLOCKS = (
     "if {e} % 2:\n{s}\nelse:\n{t}", "for i in range({e} % 3):\n{s}", "for x in list({o}.items):\n{s}", "while len(log) < 4:\n    log.append(1)\n{s}",
