@@ -194,6 +194,46 @@ def test_the_part_that_depends_on_parameters_alone_runs_once(monkeypatch: pytest
     assert len(runs) == 2
 
 
+RESHAPES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], tuple[int, ...]]] = {  # NNVM's codes: here, shapes
+    "(4, 0, 2)": (lambda x: x.reshape((4, x.shape[1], 2)), (2, 3, 4), (4, 3, 2)),
+    "(2, 0, 0)": (lambda x: x.reshape((2, *x.shape[1:])), (2, 3, 4), (2, 3, 4)),
+    "(6, 1, -1)": (lambda x: x.reshape((6, 1, -1)), (2, 3, 4), (6, 1, 4)),
+    "(3, -1, 8)": (lambda x: x.reshape((3, -1, 8)), (2, 3, 4), (3, 1, 8)),
+    "(-2, 1, 1)": (lambda x: x.reshape((*x.shape, 1, 1)), (2, 3, 4), (2, 3, 4, 1, 1)),
+    "(-3, 4)": (lambda x: x.flatten(0, 1), (2, 3, 4), (6, 4)),
+    "(-3, -3)": (lambda x: x.flatten(2, 3).flatten(0, 1), (2, 3, 4, 5), (6, 20)),
+    "(0, -3)": (lambda x: x.flatten(1, 2), (2, 3, 4), (2, 12)),
+    "(-4, 1, 2, -2)": (lambda x: x.unflatten(0, (1, 2)), (2, 3, 4), (1, 2, 3, 4)),
+    "(2, -4, -1, 3, -2)": (lambda x: x.unflatten(1, (-1, 3)), (2, 3, 4), (2, 1, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("codes", RESHAPES)
+def test_what_reshape_codes_say_is_a_view(codes: str) -> None:
+    """NNVM's 0 copies a size, -1 infers one, -2 copies the rest, -3 merges two and -4 splits one."""
+    function, before, after = RESHAPES[codes]
+    x = normal(*before)
+    compiled = rn.compile(lambda x: function(x) * 2)
+    assert compiled(x).numpy().tobytes() == (x.numpy().reshape(after) * 2).tobytes() and compiled(x).shape == after
+    assert len(compiled.program(x).plan.calls) == 1
+
+
+def test_a_loss_whose_gradient_is_blocked_adds_nothing() -> None:
+    """NNVM's gradient of several losses, one of them behind block_grad."""
+    x, w = normal(8, 4), normal(4, 4)
+
+    def loss(w: Any, blocked: bool) -> Any:
+        y = rn.tanh(x @ w)
+        second = (y * y).sum()
+        return y.sum() + (second.detach() if blocked else second)
+
+    alone = rn.compile(rn.grad(lambda w: rn.tanh(x @ w).sum()))
+    blocked = rn.compile(rn.grad(lambda w: loss(w, True)))
+    assert blocked(w).numpy().tobytes() == alone(w).numpy().tobytes()
+    assert blocked(w).numpy().tobytes() != rn.grad(lambda w: loss(w, False))(w).numpy().tobytes()
+    assert len(blocked.program(w).plan.calls) == len(alone.program(w).plan.calls)
+
+
 def test_dropout_is_gone_at_inference() -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).eval()
     graph = rn.compile(lambda x: net(x)).program(normal(3, 4)).graph
