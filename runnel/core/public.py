@@ -202,7 +202,7 @@ def explained(
     """What is raised for ``error``, which a call ended with: itself, if it was raised on purpose or by the user."""
     if tracebacks.is_users(error):
         return error
-    if isinstance(error, RunnelError) or str(error.args[0] if error.args else "").startswith("["):
+    if tracebacks.is_sentence(error):
         tracebacks.shorten(error)
         return error
     if isinstance(error, (OSError, MemoryError, ImportError)):

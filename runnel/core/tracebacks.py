@@ -72,6 +72,30 @@ def shorten(error: BaseException) -> None:
     error.__traceback__ = outer
 
 
+def is_sentence(error: BaseException) -> bool:
+    """Whether ``error``, raised by this package, is meant for the user: ``[op] what is wrong``."""
+    return isinstance(error, RunnelError) or str(error.args[0] if error.args else "").startswith("[")
+
+
+class ShortHook:
+    """``sys.excepthook`` for errors that end a program: what this package says of a mistake ends at the user's line,
+    unless ``RUNNEL_DEBUG`` is set. Others go to the hook that was there as they are."""
+
+    def __init__(self, former: Any) -> None:
+        self.former = former
+
+    def __call__(self, kind: type[BaseException], error: BaseException, tb: TracebackType | None) -> None:
+        entries = [*_entries(error)]
+        if entries and is_own_frame(entries[-1].tb_frame) and raised_at(error) and is_sentence(error):
+            shorten(error)
+            tb = error.__traceback__
+        self.former(kind, error, tb)
+
+
+if not isinstance(sys.excepthook, ShortHook):
+    sys.excepthook = ShortHook(sys.excepthook)
+
+
 def skip_own(error: BaseException) -> None:
     """Drop the frames of this package in front of the first one of the user's."""
     if switches.debug.value >= 1:

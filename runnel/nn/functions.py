@@ -347,6 +347,6 @@ def one_hot(x: Array, num_classes: int = -1) -> Tensor:
         known = x.known()
         if known is None:
             raise ValueError("[one_hot] num_classes must be given in a compiled function, where labels are not known.")
-        num_classes = int(known.max(initial=-1)) + 1
+        num_classes = int(known.astype(int).max(initial=-1)) + 1
     result: Tensor = ops.one_hot(labels_below(ops.cast(x, int64), num_classes), num_classes, int64)
     return result

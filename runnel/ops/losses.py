@@ -143,8 +143,8 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
     if log_target:
         losses = multiply(exp(target), subtract(target, x))
     else:
-        positive = greater(target, 0)
-        losses = where(positive, multiply(target, subtract(log(where(positive, target, 1)), x)), 0)
+        is_zero = equal(target, 0)
+        losses = where(is_zero, 0, multiply(target, subtract(log(where(is_zero, 1, target)), x)))
     if reduction == "batchmean":
         return divide(sum(losses), x.shape[0])
     return reduced("kl_div", losses, reduction)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.composed import composed
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, float32, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
@@ -17,7 +18,7 @@ from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal
 from runnel.ops.conversion import cast, stop_gradient
-from runnel.ops.logic import isfinite, where
+from runnel.ops.logic import isfinite, logical_or, where
 from runnel.ops.parts import conj, real
 from runnel.ops.reductions import finished, max, min, sum
 from runnel.ops.transcendental import exp, log, pow, rsqrt, sqrt, square
@@ -99,7 +100,12 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
     if ord == 2:
         total = sum(square(wide), axis, keepdims)
         return rounded_as(where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total))), x)
-    total = sum(pow(wide, float(ord)), axis, keepdims)
+    if ord < 1:  # the derivative at 0 is 0, and not infinite
+        is_zero = equal(wide, 0)
+        terms = where(is_zero, 0.0 if ord > 0 else math.inf, pow(where(is_zero, 1, wide), float(ord)))
+    else:
+        terms = pow(wide, float(ord))
+    total = sum(terms, axis, keepdims)
     return rounded_as(where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord)), x)
 
 
@@ -138,9 +144,17 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
 
 @offered("rn: clip clamp", "Tensor: clip clamp", "Tensor_: clip clamp")
 def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
-    """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays; min > max gives max."""
+    """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays, and so does that of an
+    array of bounds; min > max gives max."""
     if min is not None:
-        x = where(less(x, min), min, x)
+        x = where(_or_nan(less(x, min), min), min, x)
     if max is not None:
-        x = where(greater(x, max), max, x)
+        x = where(_or_nan(greater(x, max), max), max, x)
     return x
+
+
+def _or_nan(beyond: Array, bound: Operand) -> Array:
+    """``beyond``, and where an array of bounds is NaN."""
+    if not isinstance(bound, TensorLike) or not bound.dtype.is_float:
+        return beyond
+    return logical_or(beyond, not_equal(bound, bound))

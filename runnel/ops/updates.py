@@ -10,10 +10,11 @@ from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
-from runnel.ops.arithmetic import add, divide, floor_divide, multiply, subtract, trunc
+from runnel.ops.arithmetic import abs, add, divide, floor_divide, multiply, subtract, trunc
 from runnel.ops.assignment import add_at, put
 from runnel.ops.axisless import of_axisless
 from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.comparison import less
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
 from runnel.ops.indexing import from_the_front, require_in_range, scatter_add
@@ -90,8 +91,13 @@ def filled(x: Array, value: float | Array) -> Array:
 
 @offered("rn", "Tensor", "Tensor_")
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
-    """x + weight · (end - x)."""
-    return add(x, multiply(weight, subtract(end, x)))
+    """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
+    way = subtract(end, x)
+    if isinstance(weight, (int, float)):
+        is_near: Any = -0.5 < weight < 0.5
+        return add(x, multiply(way, weight)) if is_near else subtract(end, multiply(way, 1 - weight))
+    is_near = less(abs(weight), 0.5)
+    return where(is_near, add(x, multiply(way, weight)), subtract(end, multiply(way, subtract(1, weight))))
 
 
 @offered("rn", "Tensor", "Tensor_")

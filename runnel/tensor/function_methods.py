@@ -422,7 +422,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("le_", lambda x: comparison.less_equal(x, y))
 
     def lerp(self, end: Operand, weight: Operand) -> ResultT:
-        """x + weight · (end - x)."""
+        """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
         return updates.lerp(self, end, weight)
 
     def lerp_(self, end: Operand, weight: Operand) -> Self:

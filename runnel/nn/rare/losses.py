@@ -29,7 +29,7 @@ def margin_ranking_loss(
     shapes = input1.shape, input2.shape, target.shape
     if len({len(shape) for shape in shapes}) > 1:
         raise ShapeError(f"[margin_ranking_loss] inputs and target have as many axes; received shapes {shapes}.")
-    result: Tensor = reduced("margin_ranking_loss", ops.relu(margin - target * (input1 - input2)), reduction)
+    result: Tensor = reduced("margin_ranking_loss", ops.clip(margin - target * (input1 - input2), 0), reduction)
     return result
 
 
@@ -64,7 +64,7 @@ def cosine_embedding_loss(
     squares = (ops.sum(x * x, -1) + 1e-12 for x in (input1, input2))
     cosine = ops.sum(input1 * input2, -1) / ops.sqrt(functools.reduce(ops.multiply, squares))
     near = ops.where(ops.equal(target, 1), 1 - cosine, 0)
-    far = ops.where(ops.equal(target, -1), ops.relu(cosine - margin), 0)
+    far = ops.where(ops.equal(target, -1), ops.clip(cosine - margin, 0), 0)
     result: Tensor = reduced("cosine_embedding_loss", near + far, reduction)
     return result
 
@@ -109,7 +109,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    result: Tensor = reduced("triplet_margin_loss", ops.relu(near - far + margin), reduction)
+    result: Tensor = reduced("triplet_margin_loss", ops.clip(near - far + margin, 0), reduction)
     return result
 
 

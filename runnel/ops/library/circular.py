@@ -65,7 +65,7 @@ reference.register(nextafter_p, _NEXTAFTER.numpy)
 lower.register(nextafter_p, Elementwise(lambda avals, *xs: Apply(_NEXTAFTER, xs, avals[-1].dtype)))
 cost.register(nextafter_p, per_element)
 axes.register(nextafter_p, ELEMENTWISE)
-partials(nextafter_p, None, None)
+partials(nextafter_p, lambda g, out, x, y: where(equal(x, y), 0, g), None)
 
 
 @abstract_eval.rule(nextafter_p)
@@ -163,7 +163,7 @@ def signbit(x: Array) -> Array:
 
 @offered("rn", "Tensor", "Tensor_")
 def nextafter(x: Operand, y: Operand) -> Array:
-    """The number of the dtype next to x on the way to y."""
+    """The number of the dtype next to x on the way to y. Its derivative is that of x, and 0 where they are equal."""
     return binary_float(nextafter_p, x, y)
 
 

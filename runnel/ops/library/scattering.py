@@ -289,7 +289,11 @@ def _segments(name: str, reduce: str, data: Array, segment_ids: Array, num_segme
             f"[{name}] segment ids of shape {segment_ids.shape} do not fit data of shape {data.shape}: there is one "
             "for each row."
         )
-    rows = int(known(name, segment_ids).max(initial=-1)) + 1 if num_segments is None else operator.index(num_segments)
+    rows = (
+        1 + int(known(name, segment_ids).astype(np.int64).max(initial=-1))
+        if num_segments is None
+        else operator.index(num_segments)
+    )
     require_in_range(name, segment_ids, 0, (rows,))
     return combined(reduce, data, segment_ids, rows)
 

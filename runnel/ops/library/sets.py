@@ -186,7 +186,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     unless these are floats; at least ``minlength`` of them. AxisError for a negative label."""
     if x.ndim != 1 or not x.dtype.is_integer:
         raise ShapeError(f"[bincount] takes a vector of integers; received shape {x.shape} of {x.dtype.name}.")
-    greatest = int(known("bincount", x).max(initial=-1)) + 1
+    greatest = int(known("bincount", x).astype(np.int64).max(initial=-1)) + 1
     rows = max(greatest, operator.index(minlength))
     if weights is None:
         return scatter_add(x, full_like(x, 1, dtype=int64), rows) if rows else full_like(x, 0, (0,), int64)

@@ -28,11 +28,34 @@ GRADIENTS: dict[str, tuple[Callable[[rn.Tensor], Any], list[float], list[float]]
     "fmin": (lambda x: rn.fmin(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 1, 1]),
     "atan2 at the origin": (lambda x: rn.atan2(x, rn.asarray([0.0, 1.0])), [0, 0], [0, 1]),
     "power 0": (lambda x: x**0, [0, 2], [0, 0]),
+    "a norm of order ½ at 0": (lambda x: rn.linalg.vector_norm(x, 0.5), [0, 0], [0, 0]),
+    "beside others": (lambda x: rn.linalg.vector_norm(x, 0.5), [0, 4, 0], [0, 1, 0]),
+    "a norm of order -1 at 0": (lambda x: rn.linalg.vector_norm(x, -1), [0, 2], [0, 0]),
+    "the number beside": (lambda x: rn.nextafter(x, rn.asarray([2.0, 1.0])), [1, 1], [1, 0]),
+    "a ranking at its margin": (
+        lambda x: functional.margin_ranking_loss(x, rn.zeros(2), rn.ones(2), 1.0, "sum"), [1, 2], [-1, 0],
+    ),
+    "a triplet at its margin": (
+        lambda x: functional.triplet_margin_loss(x[None], x[None] - 5, rn.asarray([[3.0]]), 6.0, eps=0.0), [4], [-1],
+    ),
     "everything dropped": (lambda x: functional.dropout(x, 1.0), [1, 2], [0, 0]),
     "the hinge at its margin": (
         lambda x: functional.hinge_embedding_loss(x, rn.asarray([-1.0, -1.0]), reduction="sum"), [1, 2], [-1, 0],
     ),
 }  # fmt: skip
+
+
+def test_values_at_ends() -> None:
+    far, near = rn.asarray([1e8]), rn.asarray([1.0])
+    for weight in (1.0, rn.asarray([1.0])):
+        assert rn.lerp(far, near, weight).item() == 1.0 and rn.lerp(near, far, 1 - weight).item() == 1.0
+    bounded = rn.clip(rn.asarray([1.0, NAN]), rn.asarray([NAN, 0.0]), rn.asarray([2.0, 1.0]))
+    assert np.isnan(bounded.numpy()).all()
+    losses = functional.kl_div(rn.asarray([-1.0, -1.0]), rn.asarray([0.0, -1.0]), reduction="none").numpy()
+    assert losses[0] == 0 and np.isnan(losses[1])
+    labels = rn.asarray(np.array([1, 3], np.uint8))
+    assert rn.bincount(labels).tolist() == [0, 1, 0, 1]
+    assert rn.segment_sum(rn.ones(2), labels).tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
