@@ -45,9 +45,9 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs and parameters is not None and not kwargs.keys() <= parameters:
-            kwargs = spelled(name, kwargs, parameters)
         try:
+            if kwargs and parameters is not None and not kwargs.keys() <= parameters:
+                kwargs = spelled(name, kwargs, parameters)
             return function(*args, **kwargs)
         except PendingError as pending:
             record = pending.recorded
@@ -58,7 +58,11 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             answer = explained(name, plain, args, kwargs, error)
             if answer is error:
                 raise
-            raise answer from answer.__cause__
+            try:
+                raise answer from answer.__cause__
+            except Exception:
+                tracebacks.shorten(answer)
+                raise
 
     _PUBLIC[function] = _PUBLIC[call] = call
     return cast(Callable[P, R], call)
@@ -110,8 +114,12 @@ def offer(
 
     def getattr_of_module(name: str) -> Any:  # it holds a string alone, so that capture has nothing to watch
         here = _LOADED[owner]
-        if name not in here:
-            here[name] = _looked_up(owner, name)
+        try:
+            if name not in here:
+                here[name] = _looked_up(owner, name)
+        except Exception as error:
+            tracebacks.end_at_user(error)
+            raise
         return here[name]
 
     def dir_of_module() -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from runnel.core.errors import MissingRuleError
+from runnel.core.tracebacks import shorten
 
 Rule = TypeVar("Rule")
 
@@ -118,10 +119,15 @@ class Table(Generic[Rule]):
         try:
             return self._rules[op]
         except KeyError:
-            raise MissingRuleError(
+            missing = MissingRuleError(
                 f"[{op.name}] no rule in table '{self.name}'; register one with "
                 f"`{self.name}.register(op, rule)` (docs/internals/tables.md, section '{self.name}')."
-            ) from None
+            )
+        try:
+            raise missing
+        except MissingRuleError:
+            shorten(missing)
+            raise
 
 
 abstract_eval: Table[Callable[..., Any]] = Table(

@@ -7,13 +7,14 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from runnel.core import switches
 from runnel.core.errors import RunnelError
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES: Final = ("numpy", "ml_dtypes", "llvmlite")  # what this package calls besides Python's own library
@@ -77,23 +78,25 @@ def is_sentence(error: BaseException) -> bool:
     return isinstance(error, RunnelError) or str(error.args[0] if error.args else "").startswith("[")
 
 
-class ShortHook:
-    """``sys.excepthook`` for errors that end a program: what this package says of a mistake ends at the user's line,
-    unless ``RUNNEL_DEBUG`` is set. Others go to the hook that was there as they are."""
-
-    def __init__(self, former: Any) -> None:
-        self.former = former
-
-    def __call__(self, kind: type[BaseException], error: BaseException, tb: TracebackType | None) -> None:
-        entries = [*_entries(error)]
-        if entries and is_own_frame(entries[-1].tb_frame) and raised_at(error) and is_sentence(error):
-            shorten(error)
-            tb = error.__traceback__
-        self.former(kind, error, tb)
+def end_at_user(error: BaseException) -> None:
+    """Let the traceback of what this package says of a mistake end at the user's line. For an ``except`` block that
+    goes on with a bare ``raise``, which does not add its own line again."""
+    if is_sentence(error) and not is_users(error):
+        shorten(error)
 
 
-if not isinstance(sys.excepthook, ShortHook):
-    sys.excepthook = ShortHook(sys.excepthook)
+def ending_at_user(function: Function) -> Function:
+    """A decorator: what the function says of a mistake ends at the user's line. Its arguments are not looked at."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            end_at_user(error)
+            raise
+
+    return cast(Function, call)
 
 
 def skip_own(error: BaseException) -> None:

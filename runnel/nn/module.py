@@ -19,6 +19,7 @@ from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, floa
 from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.showing import short_repr
 from runnel.core.surface import offered
+from runnel.core.tracebacks import ending_at_user
 from runnel.nn.conversion import destination
 from runnel.nn.hooks import Hooks
 from runnel.nn.parameter import Buffer, Parameter, named_in
@@ -328,6 +329,7 @@ class Module(Hooks, StatefulTree):
         fn(self)
         return self
 
+    @ending_at_user
     def to(self, *where: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
         """Put every Parameter and buffer, with its gradient, on another device, or those of floats into another float
         dtype; returns the module. ``where`` is a device, a dtype, both, or an array that has them; ``non_blocking``
@@ -347,10 +349,12 @@ class Module(Hooks, StatefulTree):
             variable.move_to(device)
         return self
 
+    @ending_at_user
     def cpu(self) -> Self:
         """All on the CPU."""
         return self.to(CPU)
 
+    @ending_at_user
     def cuda(self, device: Any = None) -> Self:
         """DeviceError: there are no GPUs here."""
         return self.to("cuda")
@@ -413,6 +417,7 @@ class Module(Hooks, StatefulTree):
         """
         return saved(self, {} if destination is None else destination, prefix, keep_vars)
 
+    @ending_at_user
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> LoadReport:
         """Take over values by dotted path. Everything is checked first: on an error nothing has changed.
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from runnel.core.avals import Shape
-from runnel.core.dtypes import bool_, int64
+from runnel.core.dispatch import RunTimeNumber, TensorLike
+from runnel.core.dtypes import bool_, float64, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
@@ -20,7 +23,7 @@ from runnel.ops.creation_like import zeros_like
 from runnel.ops.indexing import from_the_front, require_in_range, scatter_add
 from runnel.ops.keys import is_mask
 from runnel.ops.logic import where
-from runnel.ops.promotion import lifted
+from runnel.ops.promotion import constant, lifted
 from runnel.ops.statistics import clip
 from runnel.ops.views import moveaxis, reshape
 
@@ -93,11 +96,17 @@ def filled(x: Array, value: float | Array) -> Array:
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
     way = subtract(end, x)
-    if isinstance(weight, (int, float)):
-        is_near: Any = -0.5 < weight < 0.5
-        return add(x, multiply(way, weight)) if is_near else subtract(end, multiply(way, 1 - weight))
-    is_near = less(abs(weight), 0.5)
-    return where(is_near, add(x, multiply(way, weight)), subtract(end, multiply(way, subtract(1, weight))))
+    number: Any = weight.item() if isinstance(weight, np.generic) else weight
+    if isinstance(number, RunTimeNumber):
+        share, rest = constant(x, number, float64), 1 - number
+    elif isinstance(number, (int, float)):
+        is_near: Any = -0.5 < number < 0.5
+        return add(x, multiply(way, number)) if is_near else subtract(end, multiply(way, 1 - number))
+    else:
+        share = number if isinstance(number, TensorLike) else lifted(x, number, x.dtype, 0)
+        rest = subtract(1, share)
+    is_near = less(abs(share), 0.5)
+    return where(is_near, add(x, multiply(way, number)), subtract(end, multiply(way, rest)))
 
 
 @offered("rn", "Tensor", "Tensor_")

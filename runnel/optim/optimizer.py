@@ -18,6 +18,7 @@ from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
 from runnel.core.surface import offered
+from runnel.core.tracebacks import ending_at_user
 from runnel.optim import hyperparameters, leaves
 from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup, filled
@@ -264,6 +265,7 @@ class Optimizer(Stateful):
         as of one point in time."""
         return snapshot(lambda: state_of(self))
 
+    @ending_at_user
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, for Parameters of the same shapes.
 

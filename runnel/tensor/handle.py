@@ -20,6 +20,7 @@ from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import DType
 from runnel.core.errors import GradientError
 from runnel.core.tables import Op
+from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import Value
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
@@ -153,6 +154,7 @@ class Handle(ArrayMethods[T]):
             return array.astype(dtype)
         return array.copy() if copy else array
 
+    @ending_at_user
     def item(self) -> bool | int | float | complex:
         """The one value of a tensor of size 1, as a Python number."""
         if self._is_unknown:
@@ -164,22 +166,28 @@ class Handle(ArrayMethods[T]):
         )
         return value
 
+    @ending_at_user
     def tolist(self) -> Any:
         """Its values as (nested) Python lists."""
         return self.numpy().tolist()
 
+    @ending_at_user
     def __float__(self) -> float:
         return float(self._scalar("float"))
 
+    @ending_at_user
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
 
+    @ending_at_user
     def __int__(self) -> int:
         return int(self._scalar("int"))
 
+    @ending_at_user
     def __bool__(self) -> bool:
         return bool(self._scalar("bool"))
 
+    @ending_at_user
     def __index__(self) -> int:
         if not self.dtype.is_integer:
             raise TypeError(f"[index] only an integer tensor can be an index; received {self.dtype.name}.")

@@ -19,6 +19,7 @@ from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError, PendingError
 from runnel.core.missing import missing
+from runnel.core.tracebacks import end_at_user
 from runnel.ops.promotion import is_operand
 from runnel.tensor.extent import Extent
 from runnel.tensor.function_methods import FunctionMethods, ResultT
@@ -63,6 +64,9 @@ def _left(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], An
             result: _T = function(self, other)
         except PendingError:
             return NotImplemented
+        except Exception as error:
+            end_at_user(error)
+            raise
         return result
 
     return operator
@@ -77,10 +81,11 @@ def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_
             result: _T = function(self, other)
         except PendingError:
             return NotImplemented
-        except TypeError:
-            if is_operand(other):
-                raise
-            return NotImplemented
+        except Exception as error:
+            if isinstance(error, TypeError) and not is_operand(other):
+                return NotImplemented
+            end_at_user(error)
+            raise
         return result
 
     return operator
@@ -90,7 +95,11 @@ def _right(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], A
     """The operator with self on the right."""
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
-        result: _T = function(other, self)
+        try:
+            result: _T = function(other, self)
+        except Exception as error:
+            end_at_user(error)
+            raise
         return result
 
     return operator
@@ -182,7 +191,11 @@ class ArrayMethods(FunctionMethods[ResultT]):
     # Indexing ---------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> ResultT:
-        return ops.getitem(self, key)
+        try:
+            return ops.getitem(self, key)
+        except Exception as error:
+            end_at_user(error)
+            raise
 
     def __iter__(self) -> Any:
         if not self.shape:

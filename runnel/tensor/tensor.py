@@ -29,6 +29,7 @@ from runnel.core.rounding import rounded
 from runnel.core.surface import offered
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
+from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.contiguity import contiguous
 from runnel.ops.conversion import stop_gradient_p
@@ -147,6 +148,7 @@ class Tensor(Handle["Tensor"]):
         dense: Tensor = ops.reshape(flat, self.shape)
         return dense
 
+    @ending_at_user
     def __setitem__(self, key: Any, value: Any) -> None:
         """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
         self.update("setitem", lambda x: ops.put(x, key, value))
@@ -294,6 +296,7 @@ class Tensor(Handle["Tensor"]):
         self.requires_grad = flag
         return self
 
+    @ending_at_user
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add d(self)/d(leaf) to ``.grad`` of each leaf (Parameter, or tensor with ``requires_grad``) it was made from.
 

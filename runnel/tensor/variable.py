@@ -24,6 +24,7 @@ from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.core.surface import offered
+from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
 from runnel.tensor.active import ACTIVE, Readings
@@ -273,6 +274,7 @@ class Variable(StandIn[Tensor]):
             traced.values[self] = current
         return current
 
+    @ending_at_user
     def assign(self, value: Any) -> None:
         """Replace the value by ``value``, of the same shape and dtype. What others do to an array afterwards is no
         matter: memory that they can reach is copied."""

@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from runnel.core.errors import (
     TracedValueError,
 )
 from runnel.core.tables import Op
-from runnel.core.tracebacks import ShortHook
 from runnel.tensor.variable import Variable
 
 X = rn.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
@@ -200,22 +198,14 @@ def test_a_mistake_is_told(name: str) -> None:
     with pytest.raises(error, match=f"(?s){pattern}") as caught:
         call()
     assert str(caught.value).rstrip().endswith((".", ")")), "a sentence"
-    assert shown_at(caught.value).startswith(f"{__file__}:"), "the last line that is shown is the user's"
+    if not isinstance(caught.value, Warning):  # their lines are told without a traceback
+        assert shown_at(caught.value).startswith(f"{__file__}:"), "the last line that is shown is the user's"
 
 
 def shown_at(error: BaseException) -> str:
     """The last line that Python shows of an error that ends a program."""
-    shown: list[TracebackType | None] = []
-    ShortHook(lambda kind, error, tb: shown.append(tb))(type(error), error, error.__traceback__)
-    *_, last = traceback.extract_tb(shown[0])
+    *_, last = traceback.extract_tb(error.__traceback__)
     return f"{last.filename}:{last.lineno}"
-
-
-def test_other_errors_are_shown_whole() -> None:
-    with pytest.raises(ZeroDivisionError) as caught:
-        rn.vmap(lambda x: 1 / 0)(X)
-    assert len(traceback.extract_tb(caught.value.__traceback__)) > 1
-    assert shown_at(caught.value).startswith(__file__)
 
 
 @pytest.mark.suite
