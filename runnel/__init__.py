@@ -319,6 +319,7 @@ if TYPE_CHECKING:
     )
     from runnel.ops.library.diagonals import diagonal_scatter, fill_diagonal
     from runnel.ops.library.divisors import gcd, lcm
+    from runnel.ops.library.elimination import lu_unpack
     from runnel.ops.library.flat import unravel_index
     from runnel.ops.library.joining import (
         atleast_1d,
@@ -431,6 +432,7 @@ if TYPE_CHECKING:
         var_mean,
         vdot,
     )
+    from runnel.ops.library.reflections import ormqr
     from runnel.ops.library.rescaling import renorm
     from runnel.ops.library.scattering import (
         gather,
@@ -815,6 +817,7 @@ __all__ = [
     "logsumexp",
     "long",
     "lt",
+    "lu_unpack",
     "manual_seed",
     "masked_fill",
     "masked_scatter",
@@ -869,6 +872,7 @@ __all__ = [
     "ones_like",
     "ops",
     "optim",
+    "ormqr",
     "outer",
     "packed_attention",
     "pad",
@@ -1193,6 +1197,7 @@ _LATE = {
     "logdet": "runnel.ops.library.matrices:logdet",
     "logit": "runnel.ops.library.numbers:logit",
     "long": "runnel.core.library.dtype_info:long",
+    "lu_unpack": "runnel.ops.library.elimination:lu_unpack",
     "masked_scatter": "runnel.ops.library.scattering:masked_scatter",
     "masked_select": "runnel.ops.library.sets:masked_select",
     "matrix_exp": "runnel.ops.library.matrices:matrix_exp",
@@ -1216,6 +1221,7 @@ _LATE = {
     "nonzero": "runnel.ops.library.sets:nonzero",
     "normal": "runnel.random.continuous:normal",
     "numel": "runnel.tensor.library.asking:numel",
+    "ormqr": "runnel.ops.library.reflections:ormqr",
     "passes": "runnel:passes",
     "pi": "runnel.core.library.dtype_info:pi",
     "pinverse": "runnel.ops.library.matrices:pinv",

@@ -34,6 +34,7 @@ from runnel.tensor.late_methods import LateMethod, another, updating
 if TYPE_CHECKING:
     from runnel.ops.library.binary_parts import Frexp
     from runnel.ops.library.cumulative import Extremes
+    from runnel.ops.library.elimination import FactorLU
     from runnel.ops.library.matrices import Slogdet
     from runnel.ops.library.order import Bounds, Ranked
     from runnel.ops.library.sets import Histogram
@@ -1535,6 +1536,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``logit`` of it and the arguments; returns the array itself."""
             ...
 
+        def lu(self, pivot: bool = True) -> FactorLU:
+            """The factors of :func:`lu` in one matrix, and the pivots as int32: for :func:`lu_solve` and
+            ``rn.lu_unpack``."""
+            ...
+
+        def lu_solve(self, LU_data: Array, LU_pivots: Array) -> ResultT:
+            """x with a·x = ``b``, for the matrix a of which the others are the :func:`lu_factor`."""
+            ...
+
         def masked_scatter(self, mask: Array, source: Array) -> ResultT:
             """``x`` with the elements of ``source``, in order, where ``mask`` holds; both broadcast to one shape."""
             ...
@@ -1688,6 +1698,16 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def numel(self) -> int:
             """The number of elements."""
+            ...
+
+        def orgqr(self, tau: Array) -> ResultT:
+            """The first n columns of H₁·H₂·…·H_k for matrices ``x`` (…, m, n), where Hᵢ = 1 - τᵢ·v·vᴴ: v is column i
+            of ``x`` below the diagonal, 1 on it and 0 above, and τᵢ is ``tau[..., i]``."""
+            ...
+
+        def ormqr(self, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> ResultT:
+            """Q·``other``, or ``other``·Q unless ``left``, with all m columns of the Q of
+            :func:`rn.linalg.householder_product`; with ``transpose``, of its adjoint."""
             ...
 
         def pinverse(self, rtol: float | Array | None = None) -> ResultT:
@@ -2197,6 +2217,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         logdet = LateMethod("runnel.ops.library.matrices:logdet")
         logit = LateMethod("runnel.ops.library.numbers:logit")
         logit_ = LateMethod("runnel.ops.library.numbers:logit", updating)
+        lu = LateMethod("runnel.ops.library.elimination:lu_factor")
+        lu_solve = LateMethod("runnel.ops.library.elimination:lu_solution")
         masked_scatter = LateMethod("runnel.ops.library.scattering:masked_scatter")
         masked_scatter_ = LateMethod("runnel.ops.library.scattering:masked_scatter", updating)
         masked_select = LateMethod("runnel.ops.library.sets:masked_select")
@@ -2230,6 +2252,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         norm = LateMethod("runnel.tensor.library.moments:norm")
         normal_ = LateMethod("runnel.random.filling:normal_of", updating)
         numel = LateMethod("runnel.tensor.library.asking:numel")
+        orgqr = LateMethod("runnel.ops.library.reflections:householder_product")
+        ormqr = LateMethod("runnel.ops.library.reflections:ormqr")
         pinverse = LateMethod("runnel.ops.library.matrices:pinv")
         polygamma = LateMethod("runnel.ops.library.special:polygamma_of")
         polygamma_ = LateMethod("runnel.ops.library.special:polygamma_of", updating)

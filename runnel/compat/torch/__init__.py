@@ -142,6 +142,7 @@ if TYPE_CHECKING:
         randn_like,
         randperm,
     )
+    from runnel.compat.functions.factoring import chain_matmul, lu, qr, svd
     from runnel.compat.functions.kinds import (
         BFloat16Tensor,
         BoolTensor,
@@ -220,7 +221,9 @@ if TYPE_CHECKING:
         utils,
         xpu,
     )
+    from runnel.ops.library.elimination import lu_solution as lu_solve
     from runnel.ops.library.flat import put_flat as put
+    from runnel.ops.library.reflections import householder_product as orgqr
     from runnel.ops.library.scattering import segment_reduce
     from runnel.ops.library.strides import as_strided, as_strided as as_strided_copy
     from runnel.ops.pieces import split as split_with_sizes
@@ -288,6 +291,7 @@ __all__ = [
     "cat",
     "cdist",
     "ceil_",
+    "chain_matmul",
     "channels_last",
     "channels_last_3d",
     "clamp_",
@@ -371,6 +375,8 @@ __all__ = [
     "log_",
     "logit_",
     "logspace",
+    "lu",
+    "lu_solve",
     "manual_seed",
     "max",
     "memory_format",
@@ -389,10 +395,12 @@ __all__ = [
     "ones",
     "ones_like",
     "optim",
+    "orgqr",
     "permute_copy",
     "preserve_format",
     "prod",
     "put",
+    "qr",
     "rad2deg_",
     "rand",
     "rand_like",
@@ -440,6 +448,7 @@ __all__ = [
     "sub",
     "subtract",
     "sum",
+    "svd",
     "t_copy",
     "tan_",
     "tanh_",
@@ -517,6 +526,7 @@ _LATE = {
     "cat": "runnel.compat.functions.choosing:cat",
     "cdist": "runnel.compat.functions.choosing:cdist",
     "ceil_": "runnel.compat.functions.copies:ceil_",
+    "chain_matmul": "runnel.compat.functions.factoring:chain_matmul",
     "channels_last": "runnel.compat.functions.kinds:channels_last",
     "channels_last_3d": "runnel.compat.functions.kinds:channels_last_3d",
     "clamp_": "runnel.compat.functions.copies:clamp_",
@@ -600,6 +610,8 @@ _LATE = {
     "log_": "runnel.compat.functions.copies:log_",
     "logit_": "runnel.compat.functions.copies:logit_",
     "logspace": "runnel.compat.functions.creation:logspace",
+    "lu": "runnel.compat.functions.factoring:lu",
+    "lu_solve": "runnel.ops.library.elimination:lu_solution",
     "manual_seed": "runnel.compat.functions.drawing:manual_seed",
     "max": "runnel.tensor.library.extremes:max",
     "memory_format": "runnel.compat.functions.kinds:memory_format",
@@ -618,10 +630,12 @@ _LATE = {
     "ones": "runnel.compat.functions.creation:ones",
     "ones_like": "runnel.compat.functions.creation:ones_like",
     "optim": "runnel.compat.torch:optim",
+    "orgqr": "runnel.ops.library.reflections:householder_product",
     "permute_copy": "runnel.compat.functions.copies:permute_copy",
     "preserve_format": "runnel.compat.functions.kinds:preserve_format",
     "prod": "runnel.compat.functions.reducing:prod",
     "put": "runnel.ops.library.flat:put_flat",
+    "qr": "runnel.compat.functions.factoring:qr",
     "rad2deg_": "runnel.compat.functions.copies:rad2deg_",
     "rand": "runnel.compat.functions.drawing:rand",
     "rand_like": "runnel.compat.functions.drawing:rand_like",
@@ -669,6 +683,7 @@ _LATE = {
     "sub": "runnel.ops.updates:subtract_scaled",
     "subtract": "runnel.ops.updates:subtract_scaled",
     "sum": "runnel.compat.functions.reducing:sum",
+    "svd": "runnel.compat.functions.factoring:svd",
     "t_copy": "runnel.compat.functions.copies:t_copy",
     "tan_": "runnel.compat.functions.copies:tan_",
     "tanh_": "runnel.compat.functions.copies:tanh_",

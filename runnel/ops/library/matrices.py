@@ -318,16 +318,6 @@ def matrix_rank(x: Array, rtol: float | Array | None = None) -> Array:
     return sum(greater(values, limit), -1)
 
 
-@offered("linalg")
-def cond(x: Array, p: float | str | None = None) -> Array:
-    """The condition number in a norm of :func:`matrix_norm` (None: 2): |x|·|x⁻¹|."""
-    if p in (None, 2, -2):
-        values = svdvals(x)
-        low, high = min(values, -1), max(values, -1)
-        return divide(low, high) if p == -2 else divide(high, low)
-    return multiply(matrix_norm(x, ord=p), matrix_norm(inv(x), ord=p))
-
-
 # --- powers and exponential ---------------------------------------------------------------------------------------
 
 

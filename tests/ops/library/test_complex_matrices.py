@@ -53,6 +53,11 @@ CASES: dict[str, tuple[Callable[..., Any], Any]] = {
     "vectors of eig": (of_eig, drawn(3, 3)),
     "eig of reals": (lambda a: rn.sum(L.eig(a).eigenvalues ** 3 * 1j), reals(3, 3)),
     "vectors of reals": (of_eig, reals(3, 3)),
+    "lower factor": (lambda a: L.lu(a).L, drawn(3, 3)),
+    "upper factor": (lambda a: L.lu(a).U, drawn(3, 3)),
+    "factors of tall matrices": (lambda a: L.lu_factor(a).LU, drawn(4, 2)),
+    "factors of wide matrices": (lambda a: L.lu_factor(a).LU, drawn(2, 4)),
+    "reflections": (lambda a: L.householder_product(a, a[0] * 0.3), drawn(4, 2)),
 }
 
 
@@ -63,6 +68,8 @@ def test_derivatives(name: str) -> None:
 
 def test_derivatives_of_solve() -> None:
     check(L.solve, drawn(3, 3), drawn(3, 2, seed=1))
+    for adjoint in (False, True):
+        check(lambda a, b, adjoint=adjoint: L.lu_solve(*L.lu_factor(a), b, adjoint=adjoint), drawn(3, 3), drawn(3, 2))
 
 
 @pytest.mark.parametrize("name", ["inv", "det", "pinv", "cholesky", "eigvalsh", "svdvals", "matrix_rank", "cond"])

@@ -40,7 +40,7 @@ def tensors(arrays: dict[str, str], case: str) -> dict[str, torch.Tensor]:
 
 def leaves(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
-        return [torch.view_as_real(value).resolve_neg() if value.is_complex() else value]
+        return [torch.view_as_real(value.resolve_conj()).resolve_neg() if value.is_complex() else value]
     if isinstance(value, bool | int | float):
         return [torch.tensor(value)]
     if isinstance(value, nn.utils.rnn.PackedSequence):
