@@ -29,7 +29,7 @@ from runnel.ops import (
 from runnel.ops.arguments import Array, Axis, Operand, gathered
 from runnel.ops.sorting import TopK
 from runnel.tensor.grad_hooks import GradientHook
-from runnel.tensor.late_methods import LateMethod, another, updating
+from runnel.tensor.late_methods import LateMethod, another, spread, updating
 
 if TYPE_CHECKING:
     from runnel.ops.library.binary_parts import Frexp
@@ -2269,7 +2269,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         register_post_accumulate_grad_hook = LateMethod("runnel.tensor.library.hooks:register_post_hook")
         renorm = LateMethod("runnel.ops.library.rescaling:renorm")
         renorm_ = LateMethod("runnel.ops.library.rescaling:renorm", updating)
-        repeat = LateMethod("runnel.ops.library.joining:tile", another)
+        repeat = LateMethod("runnel.ops.library.joining:tile", spread, another)
         repeat_interleave = LateMethod("runnel.ops.library.joining:repeat", another)
         reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as", another)
         resolve_conj = LateMethod("runnel.ops.library.numbers:resolved", another)
@@ -2305,7 +2305,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         tan = LateMethod("runnel.ops.library.circular:tan")
         tan_ = LateMethod("runnel.ops.library.circular:tan", updating)
         tensor_split = LateMethod("runnel.ops.library.joining:tensor_split", another)
-        tile = LateMethod("runnel.ops.library.joining:tile", another)
+        tile = LateMethod("runnel.ops.library.joining:tile", spread, another)
         trace = LateMethod("runnel.ops.library.triangles:trace")
         tril = LateMethod("runnel.ops.library.triangles:tril")
         tril_ = LateMethod("runnel.ops.library.triangles:tril", updating)

@@ -14,14 +14,14 @@ Function = Callable[..., Any]
 
 
 class LateMethod:
-    """The function at ``place``, "module:name", as a method. ``wrap`` says what kind of method, if it is more than the
-    function with the array as its first argument."""
+    """The function at ``place``, "module:name", as a method. ``wraps`` say what kind of method, one around the other,
+    if it is more than the function with the array as its first argument."""
 
-    __slots__ = ("_function", "_name", "_place", "_wrap")
+    __slots__ = ("_function", "_name", "_place", "_wraps")
 
-    def __init__(self, place: str, wrap: Callable[[str, Function], Function] | None = None) -> None:
+    def __init__(self, place: str, *wraps: Callable[[str, Function], Function]) -> None:
         self._place = place
-        self._wrap = wrap
+        self._wraps = wraps
         self._function: Function | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -31,8 +31,8 @@ class LateMethod:
         function = self._function
         if function is None:
             function = loaded(self._place)
-            if self._wrap is not None:
-                function = public(self._wrap(self._name, function))
+            for wrap in self._wraps:
+                function = public(wrap(self._name, function))
             self._function = function
         return function if instance is None else MethodType(function, instance)
 

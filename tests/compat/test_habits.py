@@ -116,6 +116,7 @@ def test_what_pytorch_accepts_and_what_has_no_effect() -> None:
     assert F.celu(x, inplace=True).shape == F.threshold(x, 0.1, 20, inplace=True).shape == (2, 3)
     assert x.byte(memory_format=torch.contiguous_format).dtype is torch.uint8
     assert F.softmax(x, 1, _stacklevel=3).shape == F.normalize(x, out=None).shape == (2, 3)
+    assert x.repeat(2, 1).shape == x.repeat((2, 1)).shape == x.tile(2, 1).shape == (4, 3)
     assert torch.repeat_interleave(torch.tensor([1, 2]), 2, output_size=4).tolist() == [1, 1, 2, 2]
     assert x.to(torch.float64, False, True).dtype is x.to("cpu", torch.float64, True).dtype is torch.float64
     assert x.to(torch.float32, False, True) is not x
