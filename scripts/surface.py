@@ -497,10 +497,10 @@ def methods_text(every: list[Declaration]) -> str:
         width = WIDTH - 4 * is_late(d.module, d.name)
         called = f"{d.module.rpartition('.')[2]}.{d.name}"
         if is_late(d.module, d.name):
-            wraps = [maker for option, maker in MAKERS.items() if d.options.get(option)]
-            makers |= {*wraps, *(["updating"] if in_place else [])}
+            kinds = [maker for option, maker in MAKERS.items() if d.options.get(option)]
+            makers |= {*kinds, *(["updating"] if in_place else [])}
             at = quoted(f"{d.module}:{d.name}")
-            late |= {name: f"LateMethod({', '.join((at, *wraps))})" for name in plain}
+            late |= {name: f"LateMethod({', '.join((at, *kinds))})" for name in plain}
             late |= {f"{name}_": f"LateMethod({at}, updating)" for name in in_place}
         else:
             imports.add((d.module.rpartition(".")[0], d.module.rpartition(".")[2]))
