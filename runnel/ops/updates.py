@@ -23,7 +23,7 @@ from runnel.ops.creation_like import zeros_like
 from runnel.ops.indexing import from_the_front, require_in_range, scatter_add
 from runnel.ops.keys import is_mask
 from runnel.ops.logic import where
-from runnel.ops.promotion import constant, lifted
+from runnel.ops.promotion import lifted
 from runnel.ops.statistics import clip
 from runnel.ops.views import moveaxis, reshape
 
@@ -97,8 +97,10 @@ def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
     way = subtract(end, x)
     number: Any = weight.item() if isinstance(weight, np.generic) else weight
+    rest: Any
     if isinstance(number, RunTimeNumber):
-        share, rest = constant(x, number, float64), 1 - number
+        share = number.as_array(float64, 0)
+        rest = 1 - number  # type: ignore[operator]  # it is a number of Python's, too
     elif isinstance(number, (int, float)):
         is_near: Any = -0.5 < number < 0.5
         return add(x, multiply(way, number)) if is_near else subtract(end, multiply(way, 1 - number))
