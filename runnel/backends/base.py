@@ -7,8 +7,8 @@ loop IR. A backend loads them (:class:`Loaded`), and binds the loaded program to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from runnel.backends.commands import CommandBuffer, Words
 from runnel.backends.host.memory import Storage
@@ -55,6 +55,14 @@ class Loaded(Protocol):
         """A launch with the table of base addresses at ``bases``; ``commands`` replace those of the buffer."""
 
 
+class ObjectFile(NamedTuple):
+    """Programs for a linker: for each a function of its name, in C ``int64_t name(void **bases, void *scratch)``.
+    ``bases`` are the addresses of the program's slots; the result is 0, or the status of a fault."""
+
+    content: bytes
+    scratch: int  # bytes that each function needs there, aligned to 128
+
+
 class Backend(Protocol):
     """Runs programs on a device: the compiler's queries, memory, and programs."""
 
@@ -82,6 +90,10 @@ class Backend(Protocol):
     def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> Loaded:
         """Load a program for the context in force. Without ``kernels`` from files only; LookupError if one is
         missing."""
+
+    def object_file(self, programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> ObjectFile:
+        """Programs of one thread and the kernels that they call, by name, as machine code for a linker, for the context
+        in force. DeviceError where the device has none."""
 
     def clear(self) -> None:
         """Free all code that no program refers to."""

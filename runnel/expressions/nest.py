@@ -13,7 +13,7 @@ from typing import Final
 
 from runnel.core.dtypes import DType, int64
 from runnel.core.records import record, replace
-from runnel.expressions.affine import Affine, combined, index, least, number
+from runnel.expressions.affine import Affine, combined, greatest, index, least, number
 from runnel.expressions.elements import constant, converted, value_expression
 from runnel.expressions.schedule import Digit, Loop, Schedule
 from runnel.expressions.state import State, first_state, interior, loops_of
@@ -506,16 +506,25 @@ class Nest:
         dense = next((d for d, stride in enumerate(array.strides) if stride == 1 and cache.extents[d] > 1), None)
         order = [d for d in range(len(names)) if d != dense] + ([] if dense is None else [dense])
         before: list[Stmt] = []
+        reached = self._reached(state)
         for d in reversed(order):
             extent, size = cache.extents[d], array.shape[d]
             limits = [index(names[d]) + bases[d], number(size - 1) - bases[d] - index(names[d])]
-            ranged = replace(state, ranges={**state.ranges, names[d]: (0, extent)})
-            limits = [c for c in limits if least(c, ranged.ranges) < 0]
+            limits = [c for c in limits if least(c, {**reached, names[d]: (0, extent)}) < 0]
             loop = Loop(names[d], extent, is_reduced=False, order=())
             stmts, low, high = self._bounds(loop, 0, extent, limits, state)
             before += stmts
             body = (For(Var(names[d]), low, high, "vec" if d == dense else "seq", body),)
         return [*before, *body]
+
+    def _reached(self, state: State) -> dict[str, tuple[int, int]]:
+        """The ranges of loops and digits where guards that stand further inside do not hold yet: quotients go on."""
+        ranges = dict(state.ranges)
+        for name, digit in reversed(self.schedule.digits.items()):  # of a digit of a digit the outer one comes later
+            if digit.is_quotient:
+                low, high = least(digit.form, ranges), greatest(digit.form, ranges)
+                ranges[name] = low // digit.divisor, high // digit.divisor + 1
+        return ranges
 
 
 def _other(digit: Digit, candidate: Digit) -> Digit:

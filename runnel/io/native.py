@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.backends import context as contexts
+from runnel.backends import base, context as contexts
 from runnel.backends.commands import CommandBuffer
-from runnel.backends.cpu import native
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.allocations import Call
@@ -140,7 +139,8 @@ class _Exported:
         start = pieces[0][8:]
         weights = Weights(len(start), native_c.fnv(start), sum(map(len, pieces[1:])))
         entries = header.parsed(start, weights.data).entries
-        layout = self._laid_out(entries)
+        object_file = self._object_file()
+        layout = self._laid_out(entries, object_file.scratch)
         places = [x for x in traced.graph.inputs if x.kind is not InputKind.VARIABLE]
         program = self._program
         slots = (
@@ -159,15 +159,15 @@ class _Exported:
             "main.c": native_c.main(name, inputs, outputs),
         }
         return {
-            f"{name}.o": self._object_file(),
+            f"{name}.o": object_file.content,
             f"{name}.safetensors": b"".join(pieces),
             **{file: text.encode() for file, text in texts.items()},
         }
 
-    def _object_file(self) -> bytes:
+    def _object_file(self) -> base.ObjectFile:
         buffers: dict[str, CommandBuffer] = {name: program.buffer for name, program in self._programs.items()}
         with contexts.entered(self._context):
-            return native.object_file(buffers, {call.kernel.name: call.kernel for call in self._calls})
+            return base.of(CPU).object_file(buffers, {call.kernel.name: call.kernel for call in self._calls})
 
     def _weights(self) -> dict[str, np.ndarray]:
         """What the file of weights holds: Variables, what the function read from outside, constants of programs."""
@@ -175,14 +175,14 @@ class _Exported:
         arrays |= {f"captured/{i}": array for i, array in enumerate(self._traced.captured.values())}
         return arrays | {f"constants/{name}": program.buffer.constants for name, program in self._programs.items()}
 
-    def _laid_out(self, entries: Mapping[str, header.Entry]) -> Layout:
+    def _laid_out(self, entries: Mapping[str, header.Entry], scratch_bytes: int) -> Layout:
         """The memory of a model."""
         memory, traced = _Memory(), self._traced
         place_of = {name: memory.take(entry.end - entry.start) for name, entry in entries.items()}
         parts = [Part(entry.start, entry.end - entry.start, place_of[name]) for name, entry in entries.items()]
         hoisted = [] if self._init is None else [memory.take(nbytes) for nbytes in self._init.outputs]
         arena = memory.take(max(program.arena_bytes for program in self._programs.values()))
-        scratch = memory.take(max(native.scratch_bytes(program.buffer) for program in self._programs.values()))
+        scratch = memory.take(scratch_bytes)
         captured = dict(
             zip(traced.captured, [place_of[f"captured/{i}"] for i in range(len(traced.captured))], strict=True)
         )

@@ -134,3 +134,15 @@ def test_the_automatic_schedule_has_the_same_bits() -> None:
     for text, shapes in CASES:
         expression: Solved = solved(resolved(text, shapes))
         assert computed(automatic(expression)) == computed(Schedule(expression)), text
+
+
+def test_caches_stay_inside_of_their_arrays_where_loops_go_on() -> None:
+    """Two fused loops of 5 × 5 elements, split by 2 and fused again, make 26 rounds: the last one is of row 5."""
+    schedule = Schedule(solved(resolved("O[i, i: 5] += A[i, j]", ((5, 3),))))
+    plain = computed(schedule)
+    schedule.fuse("i", "o1")
+    schedule.cache("A")
+    schedule.compute_at("A", "i_o1")
+    schedule.split("i_o1", 2)
+    schedule.fuse("i_o1_0", "i_o1_1")
+    assert computed(schedule) == plain == by_machine_code(schedule)

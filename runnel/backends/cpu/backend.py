@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from runnel.backends.base import ObjectFile
 from runnel.backends.commands import CommandBuffer
-from runnel.backends.cpu import functions, library, target as targets
+from runnel.backends.cpu import functions, library, native, target as targets
 from runnel.backends.cpu.codegen import products
 from runnel.backends.cpu.driver import lock_keeper
 from runnel.backends.cpu.loaded import LoadedProgram
@@ -34,6 +35,9 @@ class CpuBackend(CpuPlanning, HostMemory):
         if kernels is None:
             return LoadedProgram(buffer, library.filed_functions(buffer.kernels))
         return LoadedProgram(buffer, library.kernel_functions(kernels))
+
+    def object_file(self, programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> ObjectFile:
+        return native.object_file(programs, kernels)
 
     def clear(self) -> None:
         functions.clear()

@@ -178,6 +178,12 @@ class Compiler:
         try:
             for part_name, part in ((name, text), *more):
                 modules.append(self._module(part, part_name, context))
+        except VerifierError:  # after anything else the context stays: see below
+            for parsed in modules:
+                parsed.close()
+            del _CONTEXTS[id(context)]
+            raise
+        try:
             module = modules[0]
             while len(modules) > 1:
                 module.link_in(modules.pop())  # which is gone then

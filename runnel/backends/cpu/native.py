@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from runnel.backends.base import ObjectFile
 from runnel.backends.commands import BARRIER, COMMIT, JUMP, CommandBuffer, Words
 from runnel.backends.cpu import records, waiting
 from runnel.backends.cpu.codegen import build, nest
@@ -32,27 +33,19 @@ _CONTROL: Final = {BARRIER: "rn_barrier", COMMIT: "rn_commit", JUMP: "rn_jump"}
 _RECORD: Final = "{ ptr, ptr, i64, i64, i64, i64, i64, i64 }"
 
 
-def scratch_bytes(buffer: CommandBuffer) -> int:
-    """The bytes of scratch memory that a run needs, aligned to 128 bytes."""
-    return max(buffer.scratch_bytes, THREAD_SCRATCH)
-
-
-def object_file(programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> bytes:
-    """The object file of programs of one thread, for the target in force.
-
-    For each there is a function of its name, in C ``int64_t name(void **bases, void *scratch)``. ``bases`` are the
-    addresses of the program's slots. The result is 0, or the status of a fault.
-
-    Args:
-        programs: command buffers by name.
-        kernels: those that they call, by name.
-    """
+def object_file(programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> ObjectFile:
+    """The object file of programs of one thread, for the target in force."""
     target = in_force()
     texts = {"commands": "\n".join(_text(programs, target.triple))}
     texts |= {name: nest.emit_kernel(kernel, target) for name, kernel in kernels.items()}
     symbols = {symbol for buffer in programs.values() for _, called in buffer.kernels for symbol in called}
     texts |= {symbol: build.library_text(symbol, target) for symbol in sorted(symbols)}
-    return build.compiler(target).joined_object_code(texts, programs)
+    content = build.compiler(target).joined_object_code(texts, programs)
+    return ObjectFile(content, max(map(_scratch_bytes, programs.values())))
+
+
+def _scratch_bytes(buffer: CommandBuffer) -> int:
+    return max(buffer.scratch_bytes, THREAD_SCRATCH)
 
 
 def _text(programs: Mapping[str, CommandBuffer], triple: str) -> Iterator[str]:
@@ -68,7 +61,7 @@ def _text(programs: Mapping[str, CommandBuffer], triple: str) -> Iterator[str]:
         yield f"@{name}.words = internal constant [{len(buffer.words)} x i64] [{words}], align 64"
         listed = ",\n  ".join(_records(name, buffer, rows))
         yield f"@{name}.records = internal constant [{len(rows)} x {_RECORD}] [\n  {listed}\n], align 64"
-        yield _function(name, scratch_bytes(buffer))
+        yield _function(name, _scratch_bytes(buffer))
 
 
 def _records(name: str, buffer: CommandBuffer, rows: Words) -> Iterator[str]:

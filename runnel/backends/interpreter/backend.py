@@ -6,9 +6,10 @@ is checked against the place of its buffer, and results equal the CPU's to the b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runnel.backends import context
+from runnel.backends.base import ObjectFile
 from runnel.backends.commands import CommandBuffer
 from runnel.backends.cpu import target as targets
 from runnel.backends.cpu.planning import CpuPlanning
@@ -18,6 +19,7 @@ from runnel.backends.interpreter.launch import LoadedProgram
 from runnel.backends.interpreter.locking import KEEPER
 from runnel.backends.target import Target
 from runnel.core.devices import INTERPRETER
+from runnel.core.errors import DeviceError
 from runnel.loops.ir import Kernel
 
 
@@ -38,6 +40,9 @@ class InterpreterBackend(CpuPlanning, HostMemory):
         if kernels is None:
             raise LookupError("The interpreter keeps no kernels on disk.")
         return LoadedProgram(buffer, kernels, context.current().precision)
+
+    def object_file(self, programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> ObjectFile:
+        raise DeviceError("[interpreter] the device has no machine code; export programs for cpu.")
 
     def clear(self) -> None:
         """There is no code to free."""
