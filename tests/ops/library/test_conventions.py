@@ -116,3 +116,13 @@ def test_smaller_names() -> None:
     assert x.select(1, 0).tolist() == x[:, 0].tolist() and x.mean(0, dtype="float64").dtype is rn.float64
     assert rn.fliplr(x).tolist() == np.fliplr(x.numpy()).tolist() and x.flipud().tolist() == x.numpy()[::-1].tolist()
     assert rn.rsub(rn.ones(2), 3, alpha=2).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("order", [0.5, 1, 1.5, 2, 3, 4, math.inf])
+def test_norms_of_simple_vectors(order: float) -> None:
+    """One and no elements that are not 0, sums of powers that are 1 among them."""
+    for row in ([0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.25, 0.25], [3.0, -4.0]):
+        x = np.array([row])
+        expected = np.sum(np.abs(x) ** order) ** (1 / order) if order < math.inf else np.abs(x).max()
+        np.testing.assert_allclose(rn.norm(rn.asarray(x), order).item(), expected, rtol=1e-14)
+        np.testing.assert_allclose(rn.norm(rn.asarray(x), order, 1).numpy(), [expected], rtol=1e-14)
