@@ -70,9 +70,11 @@ def mutations(file: str) -> Iterator[Mutation]:
                 code.difference_update(range(node.lineno, node.end_lineno + 1))
     for number in sorted(code):
         line = lines[number - 1]
+        end = len(line.partition("  #")[0])
         for old, new in SWAPS.items():
             for found in re.finditer(rf"(?<![\w.]){re.escape(old)}" if old[0].isalpha() else re.escape(old), line):
-                yield Mutation(file, number, line[: found.start()] + new + line[found.end() :])
+                if found.start() < end:
+                    yield Mutation(file, number, line[: found.start()] + new + line[found.end() :])
 
 
 def survives(folder: Path, mutation: Mutation) -> bool:

@@ -126,3 +126,10 @@ def test_norms_of_simple_vectors(order: float) -> None:
         expected = np.sum(np.abs(x) ** order) ** (1 / order) if order < math.inf else np.abs(x).max()
         np.testing.assert_allclose(rn.norm(rn.asarray(x), order).item(), expected, rtol=1e-14)
         np.testing.assert_allclose(rn.norm(rn.asarray(x), order, 1).numpy(), [expected], rtol=1e-14)
+
+
+def test_distances_of_whole_arrays() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 3, 4))
+    for order in (1, 2, 3, math.inf):
+        expected = np.linalg.norm((x - y).ravel(), order)
+        np.testing.assert_allclose(rn.dist(rn.asarray(x), rn.asarray(y), order).item(), expected, rtol=1e-14)
