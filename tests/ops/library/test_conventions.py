@@ -133,3 +133,11 @@ def test_distances_of_whole_arrays() -> None:
     for order in (1, 2, 3, math.inf):
         expected = np.linalg.norm((x - y).ravel(), order)
         np.testing.assert_allclose(rn.dist(rn.asarray(x), rn.asarray(y), order).item(), expected, rtol=1e-14)
+
+
+def test_ranks_are_counted_along_the_axis() -> None:
+    x = rn.asarray(np.arange(10.0).reshape(2, 5))
+    assert rn.kthvalue(x, 5).values.tolist() == [4, 9] and rn.kthvalue(x, 2, 0).values.tolist() == [5, 6, 7, 8, 9]
+    for k, axis in ((6, 1), (3, 0), (0, 1)):
+        with pytest.raises(ShapeError, match=f"k={k} of the {x.shape[axis]} elements along axis {axis}"):
+            rn.kthvalue(x, k, axis)
