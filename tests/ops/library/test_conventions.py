@@ -141,3 +141,8 @@ def test_ranks_are_counted_along_the_axis() -> None:
     for k, axis in ((6, 1), (3, 0), (0, 1)):
         with pytest.raises(ShapeError, match=f"k={k} of the {x.shape[axis]} elements along axis {axis}"):
             rn.kthvalue(x, k, axis)
+
+
+def test_ranks_of_empty_matrices() -> None:
+    assert rn.linalg.matrix_rank(rn.zeros((3, 0, 2))).tolist() == [0, 0, 0]
+    assert rn.linalg.matrix_rank(rn.zeros((2, 3, 0, 2))).shape == (2, 3)
