@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe.tables import Handler, Position, read_handlers, write_handlers, write_positions
-from runnel.compile.observe.versions import cache_entries
+from runnel.compile.observe.versions import BACKWARD, cache_entries
 
 _NAMES: Final = opcode.opname
 _CODES: Final = opcode.opmap
@@ -39,7 +39,7 @@ class Listing(NamedTuple):
 
 def is_backward(name: str) -> bool:
     """Whether a jump goes back."""
-    return "BACKWARD" in name
+    return any(part in name for part in BACKWARD)
 
 
 def disassemble(code: CodeType) -> Listing:

@@ -10,7 +10,7 @@ from typing import Final
 
 from runnel.compile.observe.assembly import Listing, stack_effect
 from runnel.compile.observe.tables import Handler
-from runnel.compile.observe.versions import EMPTY_SELF_ABOVE, METHOD_FLAG_IN_LOAD_ATTR
+from runnel.compile.observe.versions import EMPTY_SELF_ABOVE, KEYWORDS_MAY_BE_NULL, METHOD_FLAG_IN_LOAD_ATTR
 
 ENDS: Final = frozenset(
     {
@@ -23,6 +23,8 @@ ENDS: Final = frozenset(
         "JUMP_BACKWARD_NO_INTERRUPT",
     }
 )  # what follows is not reached from here
+
+MARK: Final = "END_ASYNC_FOR"  # names an instruction as jumps do, but goes on
 
 
 def empty_selves(listing: Listing) -> dict[int, bool]:
@@ -46,7 +48,7 @@ def empty_selves(listing: Listing) -> dict[int, bool]:
             if name in ("CALL", "CALL_KW"):
                 below = arg + (name == "CALL_KW")
                 is_null[number] = stack[-below - 1] if EMPTY_SELF_ABOVE else stack[-below - 2]
-            if instruction.target >= 0:
+            if instruction.target >= 0 and name != MARK:
                 work.append((instruction.target, _after(stack[:], name, arg, stack_effect(instruction, True))))
             if name in ENDS:
                 break
@@ -68,10 +70,12 @@ def _after(stack: list[bool], name: str, arg: int, effect: int) -> list[bool]:
         stack[-1:] = _EMPTY_AND_FUNCTION
     elif name == "LOAD_SUPER_ATTR":
         stack[-3:] = _EMPTY_AND_FUNCTION if arg & 1 else [False]
+    elif name == "LOAD_SPECIAL":  # as it is rewritten
+        stack[-1:] = [False, True]
     elif name in ("CALL", "CALL_KW"):
         stack[-(arg + 2 + (name == "CALL_KW")) :] = [False]
     elif name == "CALL_FUNCTION_EX":
-        stack[-(3 + (arg & 1)) :] = [False]
+        stack[-(4 if KEYWORDS_MAY_BE_NULL else 3 + (arg & 1)) :] = [False]
     elif name == "SWAP":
         stack[-1], stack[-arg] = stack[-arg], stack[-1]
     elif name == "COPY":

@@ -280,6 +280,9 @@ class Hooks(AbstractHooks):
     def asynchronous(self, value: Any) -> Any:
         self.rec.refuse("asynchronous code cannot be observed")
 
+    def load_asynchronous(self, name: str, manager: Any) -> Any:
+        return self.asynchronous(manager)
+
     def matched(self, value: Any) -> None:
         kind = type(value)
         if is_python_class(kind):

@@ -186,6 +186,16 @@ class Plain:
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
+    def load_asynchronous(self, name: str, manager: Any) -> Any:
+        """A method of an ``async with`` block."""
+        method = special(manager, name)
+        if method is MISSING:
+            raise TypeError(
+                f"'{type(manager).__name__}' object does not support the asynchronous context manager protocol "
+                f"(missed {name} method)"
+            )
+        return method
+
     def enter(self, manager: Any) -> tuple[Any, Any]:
         """The value and the exit of a ``with`` block."""
         enter, leave = special(manager, "__enter__"), special(manager, "__exit__")

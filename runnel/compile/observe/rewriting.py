@@ -69,7 +69,7 @@ class _Writer:
         self.names: tuple[str, ...] | None = None  # of the keywords of the next call, up to 3.12
 
     def write(self) -> CodeType:
-        listing = disassemble(self.code)
+        listing = self.listing = disassemble(self.code)
         self.has_empty_self = empty_selves(listing)
         blocks: list[list[Instruction]] = []
         for number, instruction in enumerate(listing.instructions):
@@ -115,6 +115,11 @@ class _Writer:
         if not versions.EMPTY_SELF_ABOVE:
             self.emit("SWAP", 2)
 
+    def with_manager(self) -> None:
+        """A context manager becomes its exit and, above, what it gives on entry."""
+        self.hook(1, "enter")
+        self.emit("UNPACK_SEQUENCE", 2)
+
     def call(self, kind: str, has_empty_self: bool) -> None:
         """``function (arguments)``, with a NULL or without, becomes a call of what the hook gives, in this frame."""
         if not has_empty_self:
@@ -135,7 +140,16 @@ class _Writer:
             self.emit("PUSH_NULL")
             self.emit("SWAP", 2)
             self.emit("UNPACK_SEQUENCE", 3)
-        self.emit("CALL_FUNCTION_EX", 1)
+        self.emit("CALL_FUNCTION_EX", 0 if versions.KEYWORDS_MAY_BE_NULL else 1)
+
+    def beside(self, distance: int) -> tuple[str, int]:
+        """The name and argument of another instruction, so far from this one."""
+        number = self.number + distance
+        return self.listing.instructions[number][:2] if number >= 0 else ("", 0)
+
+    def before_unpacked_call(self) -> bool:
+        """Whether a NULL on top stands for the keywords of the unpacked call that follows: it is left out."""
+        return versions.KEYWORDS_MAY_BE_NULL and self.beside(1)[0] == "CALL_FUNCTION_EX"
 
     def cell(self, index: int) -> str | None:
         """The name of the variable in a cell; None for a cell that this frame made, which nobody outside has seen."""
@@ -173,7 +187,7 @@ def _load_global(w: _Writer, i: Instruction) -> None:
     if i.arg & 1 and not versions.EMPTY_SELF_ABOVE:
         w.emit("PUSH_NULL")
     w.hook(0, "load_global", w.code.co_names[i.arg >> 1])
-    if i.arg & 1 and versions.EMPTY_SELF_ABOVE:
+    if i.arg & 1 and versions.EMPTY_SELF_ABOVE and not w.before_unpacked_call():
         w.emit("PUSH_NULL")
 
 
@@ -276,8 +290,7 @@ def _beside(kind: str, count: int, replaces: bool) -> Any:
 
 
 def _with(w: _Writer, i: Instruction) -> None:
-    w.hook(1, "enter")
-    w.emit("UNPACK_SEQUENCE", 2)
+    w.with_manager()
 
 
 def _format(w: _Writer, i: Instruction) -> None:
@@ -309,7 +322,32 @@ def _precall(w: _Writer, i: Instruction) -> bool | None:
     return None if w.number + 1 in w.has_empty_self else False
 
 
+def _push_null(w: _Writer, i: Instruction) -> bool | None:
+    """The place of keywords that an unpacked call does not have goes with it."""
+    return None if w.before_unpacked_call() else False
+
+
+def _load_special(w: _Writer, i: Instruction) -> None:
+    """``with`` copies the manager, loads its exit, moves that below the manager, loads its entry and calls it.
+
+    The hook of the first load enters. What it gives takes the places of the manager and of its exit; nothing is left to
+    do for the second load and its call.
+    """
+    name = versions.SPECIAL_METHODS[i.arg]
+    if name == "__exit__":
+        w.with_manager()
+        w.emit("SWAP", 3)
+        w.emit("POP_TOP")
+        w.emit("PUSH_NULL")
+    elif name != "__enter__":
+        w.hook(1, "load_asynchronous", name)
+        w.emit("PUSH_NULL")
+
+
 def _call(w: _Writer, i: Instruction) -> bool | None:
+    before = w.beside(-1)
+    if before[0] == "LOAD_SPECIAL" and versions.SPECIAL_METHODS[before[1]] == "__enter__":
+        return None  # entered
     empty = w.has_empty_self.get(w.number)
     if empty is None:
         return False  # never reached
@@ -335,7 +373,11 @@ def _call_kw(w: _Writer, i: Instruction) -> bool | None:
 
 
 def _call_ex(w: _Writer, i: Instruction) -> None:
-    w.emit("BUILD_TUPLE", 1 + (i.arg & 1))
+    has_keywords = bool(i.arg & 1)
+    if versions.KEYWORDS_MAY_BE_NULL:
+        name, arg = w.beside(-1)
+        has_keywords = not (name == "PUSH_NULL" or (name == "LOAD_GLOBAL" and arg & 1))
+    w.emit("BUILD_TUPLE", 1 + has_keywords)
     w.call("call_unpacked", True)
 
 
@@ -377,7 +419,11 @@ def _raise(w: _Writer, i: Instruction) -> bool | None:
 
 
 def _binary(w: _Writer, i: Instruction) -> None:
-    w.hook(2, "binary", versions.BINARY_OPERATORS[i.arg])
+    symbol = versions.BINARY_OPERATORS[i.arg]
+    if symbol == "[]":
+        w.hook(2, "get_item")
+    else:
+        w.hook(2, "binary", symbol)
 
 
 _TESTED: Final = (
@@ -437,6 +483,7 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "MATCH_KEYS": _beside("match_keys", 2, replaces=True),
     "MATCH_CLASS": _replaced(3, "match_class", lambda w, arg: arg),
     "BEFORE_WITH": _with,
+    "LOAD_SPECIAL": _load_special,
     "FORMAT_VALUE": _format,
     "CONVERT_VALUE": _replaced(1, "convert", lambda w, arg: arg),
     "FORMAT_SIMPLE": _replaced(1, "format", lambda w, arg: 0),
@@ -445,6 +492,7 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "IMPORT_FROM": _import_from,
     "KW_NAMES": _kw_names,
     "PRECALL": _precall,
+    "PUSH_NULL": _push_null,
     "CALL": _call,
     "CALL_KW": _call_kw,
     "CALL_FUNCTION_EX": _call_ex,

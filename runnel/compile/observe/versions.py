@@ -13,7 +13,7 @@ from typing import Final
 
 VERSION: Final = sys.version_info[:2]
 OLDEST: Final = (3, 11)
-NEWEST: Final = (3, 13)
+NEWEST: Final = (3, 14)
 SUPPORTED: Final = platform.python_implementation() == "CPython" and OLDEST <= VERSION <= NEWEST
 
 CACHED: Final = getattr(opcode, "_inline_cache_entries", ())  # by opcode, from 3.13 on by name
@@ -38,6 +38,10 @@ LOAD_CELL: Final = "LOAD_CLOSURE" if VERSION < (3, 13) else "LOAD_FAST"
 UNARY_POSITIVE: Final = 5  # the intrinsic that replaces the instruction from 3.12 on
 IMPORT_STAR: Final = 2
 NEEDS_TO_BOOL: Final = VERSION >= (3, 13)  # truth is tested by an instruction of its own
+# An unpacked call always has a place for keywords, a NULL where there are none; before, a flag says whether it has one.
+KEYWORDS_MAY_BE_NULL: Final = VERSION >= (3, 14)
+BACKWARD: Final = ("BACKWARD", "END_ASYNC_FOR")  # parts of the names of instructions that count jumps backward
+SPECIAL_METHODS: Final = tuple(getattr(opcode, "_special_method_names", ()))  # what LOAD_SPECIAL loads, from 3.14 on
 SHORT_CIRCUIT: Final = {
     "JUMP_IF_TRUE_OR_POP": "POP_JUMP_FORWARD_IF_TRUE",
     "JUMP_IF_FALSE_OR_POP": "POP_JUMP_FORWARD_IF_FALSE",

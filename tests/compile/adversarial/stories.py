@@ -13,6 +13,7 @@ import inspect
 import re
 import sys
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -64,7 +65,9 @@ class Story(NamedTuple):
             exec(_NAMES, vars(world))
             vars(world).update(tensor=tensor)
             given = dict(vars(world))
-            exec(self.source, vars(world))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SyntaxWarning)  # of a return in a finally clause, from 3.14 on
+                exec(self.source, vars(world))
             step = run(vars(world)["step"])
 
             def called(*args: Any) -> Any:

@@ -424,6 +424,7 @@ def program(kind: Kind, change: str, read: str) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy from 2.5 on
 def test_a_change_is_noticed(name: str) -> None:
     kind, native = KINDS[name], 0
     for change, read in drawn(name):

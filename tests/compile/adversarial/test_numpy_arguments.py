@@ -138,6 +138,7 @@ def test_reads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITES)
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # of NumPy from 2.5 on
 @pytest.mark.filterwarnings("ignore::runnel.core.errors.CaptureWarning")
 def test_writes(name: str) -> None:
     eager, _ = _outcomes(WRITES[name], lambda function: function, np.float64)

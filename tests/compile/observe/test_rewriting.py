@@ -46,7 +46,8 @@ HARMLESS = {
     "BUILD_SLICE", "MAKE_CELL", "LOAD_CLOSURE", "EXTENDED_ARG", "LIST_APPEND", "COPY_FREE_VARS", "YIELD_VALUE",
     "BUILD_CONST_KEY_MAP", "BUILD_STRING", "CALL_INTRINSIC_2", "LIST_TO_TUPLE", "IMPORT_STAR", "PRINT_EXPR",
     "ASYNC_GEN_WRAP", "PREP_RERAISE_STAR", "GET_ANEXT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR",
-    "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP",
+    "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP", "NOT_TAKEN", "POP_ITER", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT",
+    "LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "BUILD_INTERPOLATION", "BUILD_TEMPLATE",
 }  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def test_checker_notices() -> None:
 
     check_stack(f.__code__)
     listing = disassemble(f.__code__)
-    blocks = [[x, x] if x.name == "LOAD_CONST" else [x] for x in listing.instructions]
+    blocks = [[x, x] if x.name in ("LOAD_CONST", "LOAD_SMALL_INT") else [x] for x in listing.instructions]
     broken = assemble(f.__code__, blocks, listing.handlers, f.__code__.co_consts, 0)
     with pytest.raises(AssertionError, match="of"):
         check_stack(broken)
