@@ -37,7 +37,7 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
         return _c_function(rec, function, kind, args, kwargs)
     if kind is functools.partial:
         reach_parts(rec, function, ("func", "args", "keywords"))
-        return prepared(rec, function.func, (*function.args, *args), {**function.keywords, **kwargs})
+        return prepared(rec, function.func, _filled(function.args, args), {**function.keywords, **kwargs})
     if kind is _LRU:
         return _cached(rec, function, args, kwargs)
     if kind in _GETTERS:
@@ -128,6 +128,18 @@ def _got(rec: Recorder, function: Any, value: Any) -> Any:
 
 
 # Classes --------------------------------------------------------------------------------------------------------------
+
+
+_PLACEHOLDER: Final = getattr(functools, "Placeholder", object())  # there is one from CPython 3.14 on
+
+
+def _filled(held: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The positional arguments of a partial's function."""
+    places = sum(value is _PLACEHOLDER for value in held)
+    if len(args) < places:
+        raise TypeError(f"missing positional arguments in 'partial' call; expected at least {places}, got {len(args)}")
+    given = iter(args)
+    return (*[next(given) if value is _PLACEHOLDER else value for value in held], *given)
 
 
 def constructed(

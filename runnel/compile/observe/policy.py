@@ -322,6 +322,7 @@ def check_constant(rec: Recorder, value: Any, source: Source) -> None:
 
 _OPAQUE_BUT_FIXED: Final = frozenset(
     {FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)}
+    | {type(getattr(functools, "Placeholder", MISSING))}  # from CPython 3.14 on
 )
 
 
