@@ -375,32 +375,22 @@ def function(program: Program) -> tuple[Callable[..., list[Any]], list[Any], Any
     moving = [i for i, a in enumerate(free.values()) if a.dtype == np.float32]
     arguments = [rn.asarray(a) for a in free.values()]
     plain = scope["f"]
-    if program.order == 0 or not moving:
+    if not moving:
         return plain, arguments, variable
 
-    def first(*xs: Any) -> list[Any]:
-        def of_floats(*floats: Any) -> Any:
-            full = list(xs)
-            for i, value in zip(moving, floats, strict=True):
-                full[i] = value
-            return tuple(plain(*full))
+    def with_gradients(f: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def g(*xs: Any) -> list[Any]:
+            def of_floats(*floats: Any) -> Any:
+                full = list(xs)
+                for i, value in zip(moving, floats, strict=True):
+                    full[i] = value
+                return tuple(f(*full))
 
-        results, pull = rn.vjp(of_floats, *[xs[i] for i in moving])
-        gradients = pull(tuple(rn.ones_like(r) for r in results))
-        return [*results, *gradients]
+            results, pull = rn.vjp(of_floats, *[xs[i] for i in moving])
+            return [*results, *pull(tuple(rn.ones_like(r) for r in results))]
 
-    if program.order == 1:
-        return first, arguments, variable
+        return g
 
-    def second(*xs: Any) -> list[Any]:
-        def of_floats(*floats: Any) -> Any:
-            full = list(xs)
-            for i, value in zip(moving, floats, strict=True):
-                full[i] = value
-            return tuple(first(*full))
-
-        results, pull = rn.vjp(of_floats, *[xs[i] for i in moving])
-        gradients = pull(tuple(rn.ones_like(r) for r in results))
-        return [*results, *gradients]
-
-    return second, arguments, variable
+    for _ in range(program.order):
+        plain = with_gradients(plain)
+    return plain, arguments, variable

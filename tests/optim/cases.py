@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -167,3 +168,17 @@ def gradient(p: np.ndarray, t: int) -> np.ndarray:
 def metric(epoch: int) -> float:
     """What a plateau is looked for in."""
     return float(np.round(2.0 ** (-epoch / 12) + 0.1 * np.cos(epoch), 3))
+
+
+def schedule(modules: tuple[ModuleType, ModuleType], optimizer: Any, kind: str, options: dict[str, Any]) -> Any:
+    """A schedule of a library, whose modules ``lr_scheduler`` and ``swa_utils`` are given."""
+    arguments = dict(options)
+    for name, value in options.items():
+        if name == "schedulers":
+            arguments[name] = [schedule(modules, optimizer, *one) for one in value]
+        elif isinstance(value, str) and value.startswith("="):
+            arguments[name] = FUNCTIONS[value[1:]]
+        elif isinstance(value, list) and isinstance(value[0], str):
+            arguments[name] = [FUNCTIONS[word[1:]] for word in value]
+    result = getattr(modules[kind == "SWALR"], kind)
+    return result(**arguments) if kind == "ChainedScheduler" else result(optimizer, **arguments)

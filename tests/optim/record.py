@@ -69,16 +69,7 @@ def search(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def schedule(optimizer: torch.optim.Optimizer, kind: str, options: dict[str, Any]) -> Any:
-    arguments = dict(options)
-    for name, value in options.items():
-        if name == "schedulers":
-            arguments[name] = [schedule(optimizer, *one) for one in value]
-        elif isinstance(value, str) and value.startswith("="):
-            arguments[name] = cases.FUNCTIONS[value[1:]]
-        elif isinstance(value, list) and isinstance(value[0], str):
-            arguments[name] = [cases.FUNCTIONS[word[1:]] for word in value]
-    result = getattr(swa_utils if kind == "SWALR" else lr_scheduler, kind)
-    return result(**arguments) if kind == "ChainedScheduler" else result(optimizer, **arguments)
+    return cases.schedule((lr_scheduler, swa_utils), optimizer, kind, options)
 
 
 def rates(kind: str, options: dict[str, Any]) -> dict[str, Any]:

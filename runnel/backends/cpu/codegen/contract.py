@@ -118,6 +118,17 @@ def emit_module(dtype: DType, target: InstructionSet, blocking: Blocking | None 
     return "\n\n".join([*declarations, tiles.table(target), *functions, METADATA])
 
 
+def finish(em: Flow, is_last: str, rows: tuple[str, str], columns: tuple[str, str]) -> None:
+    """Call the epilogue, where there is one, for a block of the result after its last terms; ``rows`` and ``columns``
+    are the first of each and their number."""
+    (i, height), (j, width) = rows, columns
+    with em.when(em.both(em.value("icmp ne ptr %epilogue, null"), is_last)):
+        em.effect(
+            f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
+            f"i64 {j}, i64 {em.add(j, width)})"
+        )
+
+
 class _Driver:
     """The exported function under construction."""
 
@@ -193,12 +204,7 @@ class _Driver:
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
                     self._block(i, height, j, block, p, depth, b, b_next)
-                    has_epilogue = em.value("icmp ne ptr %epilogue, null")
-                    with em.when(em.both(has_epilogue, em.test("sge", p, last_k))):
-                        em.effect(
-                            f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
-                            f"i64 {j}, i64 {em.add(j, block.columns)})"
-                        )
+                    finish(em, em.test("sge", p, last_k), (i, height), (j, block.columns))
         em.effect("ret void")
         return em
 

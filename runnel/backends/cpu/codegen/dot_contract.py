@@ -134,12 +134,7 @@ class _Driver:
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
                     self._block(i, height, j, block, p, depth, b, b_next)
-                    has_epilogue = em.value("icmp ne ptr %epilogue, null")
-                    with em.when(em.both(has_epilogue, em.test("sge", p, last_k))):
-                        em.effect(
-                            f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
-                            f"i64 {j}, i64 {em.add(j, block.columns)})"
-                        )
+                    contract.finish(em, em.test("sge", p, last_k), (i, height), (j, block.columns))
         em.effect("ret void")
         return em
 
