@@ -21,6 +21,7 @@ from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
 from runnel.compile.compiled_program import CompiledProgram, dense
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.launching import TAKE, WRITES, launch, names
+from runnel.compile.observe.changes import Direct
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
@@ -71,7 +72,9 @@ class CallWriter:
         self.captured: Capture = observation.program
         self.observation = observation
         self.guard = observation.guard
-        self.advances_version = sum(effect.advances_version for effect in observation.effects)
+        of_state = [isinstance(e.apply, Direct) and e.apply.is_of_state for e in observation.effects]
+        self.of_state = sum(of_state)
+        self.advances_version = sum(map(operator.or_, of_state, (e.advances_version for e in observation.effects)))
         self.namespace: dict[str, Any] = {
             **observation.guard.namespace, **names(native.program, native.binding.pool, native.binding),
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
@@ -225,7 +228,10 @@ class CallWriter:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
                 lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; STATE.grads += 1")
         if self.observation.effects:
-            lines += ["try: do(work)", "except Exception: raise", "except BaseException: do(work); raise"]
+            work = ["try: do(work)", "except Exception: raise", "except BaseException: do(work); raise"]
+            if self.of_state:  # behind the changes, where they broke off, too
+                work = ["try:", *[f"    {line}" for line in work], f"finally: STATE.now += {self.of_state}"]
+            lines += work
         return lines
 
     def _results(self) -> list[str]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import enum
 import weakref
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +20,11 @@ from runnel.compile.differentiable.derivative import Derivative, derivative
 from runnel.compile.differentiable.ends import NotDivisible
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
+from runnel.compile.observe.changes import Setting
+from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
 from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.recording import Recording
 from runnel.compile.observe.sources import Source
 from runnel.compile.rules import Rules
 from runnel.core import dtypes
@@ -35,6 +37,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import copying, grad_hooks, tape, tensor as tensors, tracing
+from runnel.tensor.apart import undisturbed
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL
@@ -190,6 +193,33 @@ class StandIns:
         return known[1]
 
 
+class _Running(tracing.activate):
+    """The block in which a function is traced; it leaves the gradient mode as it was."""
+
+    __slots__ = ("_function_name", "_mode")
+
+    def __init__(self, trace: tracing.Trace, over: Callable[[], None], function_name: str) -> None:
+        super().__init__(trace, over)
+        self._function_name = function_name
+        self._mode = RECORDING.get()
+
+    @undisturbed
+    def __exit__(self, *error: object) -> None:
+        is_left_changed = RECORDING.get() is not self._mode
+        if is_left_changed:
+            RECORDING.set(self._mode)
+        super().__exit__(*error)
+        if is_left_changed and error[0] is None:
+            raise SideEffectError(
+                f"[compile] '{self._function_name}' left the gradient mode changed; a program would not repeat that. "
+                "Use `with runnel.set_grad_enabled(flag):` inside."
+            )
+
+
+for _function in (Recording.take_back, Recording.close, Effects.undo):
+    undisturbed(_function)
+
+
 class TraceSession(Session):
     """The trace that an observed run records."""
 
@@ -228,6 +258,7 @@ class TraceSession(Session):
 
         self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
 
+    @undisturbed
     def end(self) -> None:
         self.trace.observer = self.trace.differentiating = self.trace.refuse = None
         for tensor, saved in self._outside.values.values():
@@ -238,17 +269,8 @@ class TraceSession(Session):
         self._stand_ins.by_handle.clear()
         self._output_tensors.clear()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        mode = RECORDING.get()
-        with tracing.activate(self.trace):
-            yield
-        if RECORDING.get() is not mode:
-            RECORDING.set(mode)
-            raise SideEffectError(
-                f"[compile] '{self._function_name}' left the gradient mode changed; a program would not repeat that. "
-                "Use `with runnel.set_grad_enabled(flag):` inside."
-            )
+    def running(self, over: Callable[[], None]) -> Any:
+        return _Running(self.trace, over, self._function_name)
 
     def returned(self, rec: Recorder) -> None:
         """Tensors from outside get other values, and ``.grad``, at each call."""
@@ -268,7 +290,7 @@ class TraceSession(Session):
             if source is None:
                 rec.refuse("the gradient of a tensor is set that was not found by a read")
             rec.reach(before, rec.log.source(source, "{p}._grad", f"{source}.grad", before))
-            rec.effects.record(_set_gradient, tensor, None, tensor._grad, f"{source}.grad = ...")
+            rec.effects.record(Setting(setattr), tensor, "_grad", tensor._grad, f"{source}.grad = ...")
 
     def has_left_gradient(self, tensor: Tensor) -> bool:
         """Whether the run has set the ``.grad`` of a tensor from outside."""
@@ -429,10 +451,6 @@ def _named(rec: Recorder, tensor: Tensor) -> str:
 
 def _set_value(tensor: Tensor, _: Any, value: Tensor) -> None:
     tensor._become("setitem", value, moved_out(tensor), None)
-
-
-def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:
-    tensor._grad = gradient
 
 
 def _tape_of(tensor: Tensor) -> Tape:

@@ -24,6 +24,7 @@ from runnel.compile import (
 )
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
+from runnel.compile.observe.changes import DeletingState, Setting, SettingState
 from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
@@ -374,7 +375,8 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
     before = len(rec.effects.done)
     attributes.write_plain(rec, module, name, value)
     if _is_last_change(rec, before, module, name):
-        rec.effects.replace_last(lambda target, key, new: function(target, key, new))
+        is_whole = name == "__dict__"  # which becomes one that advances the version
+        rec.effects.replace_last(Setting(function) if is_whole else SettingState())
 
 
 def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
@@ -385,13 +387,12 @@ def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
     before = len(rec.effects.done)
     attributes.delete_plain(rec, module, name)
     if _is_last_change(rec, before, module, name):
-        rec.effects.replace_last(lambda target, key, _: function(target, key))
+        rec.effects.replace_last(DeletingState())
 
 
 def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
     """Whether the attribute itself was changed since there were ``before`` changes, and not by code of its class, such
-    as a property's. Then our own method repeats it, which advances the state version; what a user's class does around
-    it has been observed already."""
+    as a property's; what a user's class does around it has been observed already."""
     done = rec.effects.done
     return len(done) == before + 1 and done[-1].target is module and done[-1].key == name
 

@@ -22,13 +22,15 @@ def method(owner: Any, name: str) -> Callable[..., Any]:
 class activate:
     """``with activate(trace):`` makes it the one that ops on this thread are recorded in. What breaks in is apart.
 
-    Inside of another one, None ends recording for the block. Levels belong to the trace in which they began.
+    Inside of another one, None ends recording for the block. Levels belong to the trace in which they began. ``over``
+    is called when recording has ended, and nothing breaks into it that is :func:`~runnel.tensor.apart.undisturbed`.
     """
 
-    __slots__ = ("_before", "_guarded", "_level", "_trace")
+    __slots__ = ("_before", "_guarded", "_level", "_over", "_trace")
 
-    def __init__(self, trace: Trace | None) -> None:
+    def __init__(self, trace: Trace | None, over: Callable[[], None] | None = None) -> None:
         self._trace = trace
+        self._over = over
         self._before, self._level = ACTIVE.trace, ACTIVE.level
         self._guarded = Guarded() if self._before is None else None
 
@@ -42,5 +44,9 @@ class activate:
     @undisturbed
     def __exit__(self, *error: object) -> None:
         ACTIVE.trace, ACTIVE.level = self._before, self._level
-        if self._guarded is not None:
-            self._guarded.end()
+        try:
+            if self._over is not None:
+                self._over()
+        finally:
+            if self._guarded is not None:
+                self._guarded.end()

@@ -290,3 +290,40 @@ print("fine" if alarm.rung > 100 else f"only {alarm.rung} alarms")
 
 def test_what_is_changed_outside_goes_with_the_run() -> None:
     assert script(_OUTSIDE) == "fine"
+
+
+_STATE = """
+model, w = rn.nn.Linear(2, 2), rn.ones(2, requires_grad=True)
+model.calls = model.flag = 0
+order = [0]
+def step(x):
+    model.calls += 1
+    del model.flag
+    model.flag = model.calls
+    order.append(-model.calls)
+    order.sort()
+    w.grad = x * model.calls
+    return x * model.calls
+x = rn.ones(2)
+f = compile(step)
+f(x)
+alarm = Alarm()
+for attempt in range(120):
+    if attempt % 2:
+        f = compile(step)  # so that it is traced, and what that did is taken back
+    try:
+        alarm.during(3e-3, lambda: f(x))
+    except KeyboardInterrupt:
+        pass
+    alarm.on = False
+    seen = model.calls, model.flag, len(order) - 1, -order[0], int(w.grad[0])
+    if len(set(seen)) != 1:
+        sys.exit(f"after attempt {attempt}: {seen}")
+    if int(f(x)[0]) != model.calls:
+        sys.exit("the guard missed a change")
+print("fine" if alarm.rung > 80 else f"only {alarm.rung} alarms")
+"""
+
+
+def test_attributes_of_modules_go_with_the_run() -> None:
+    assert script(_STATE) == "fine"

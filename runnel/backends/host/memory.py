@@ -220,7 +220,11 @@ class _Pooled(Storage):
         self.nbytes = nbytes
 
     def __del__(self) -> None:
-        self._block.pool.give(self._block, self.nbytes)
+        try:
+            block = self._block
+        except AttributeError:  # Ctrl-C came before there was one
+            return
+        block.pool.give(block, self.nbytes)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

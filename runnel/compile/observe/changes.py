@@ -9,13 +9,15 @@ import operator
 import types
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 Call = tuple[Any, ...]  # a function and its arguments
 
 
 class Direct:
     """A change that is one call."""
+
+    is_of_state: ClassVar[bool] = False  # whether it is one of state whose version the program advances when it is done
 
     def call(self, target: Any, key: Any, value: Any) -> Call:
         """The function and its arguments."""
@@ -58,6 +60,18 @@ class DeletingAttribute(Direct):
 
     def call(self, target: Any, key: Any, value: Any) -> Call:
         return _owner(target, "__delattr__", delattr), target, key
+
+
+class SettingState(SettingAttribute):
+    """The same of a stateful object, past its own ``__setattr__``: a signal handler could interrupt that."""
+
+    is_of_state = True
+
+
+class DeletingState(DeletingAttribute):
+    """The same of a stateful object."""
+
+    is_of_state = True
 
 
 class CallingMethod(Direct):

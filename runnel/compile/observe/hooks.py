@@ -322,7 +322,7 @@ class Hooks(AbstractHooks):
             return _SIMPLE.enter(manager)
         enter, leave = rec.class_attribute(kind, "__enter__"), rec.class_attribute(kind, "__exit__")
         if enter is MISSING or leave is MISSING:
-            raise no_context_manager(manager, enter is MISSING)
+            raise no_context_manager(manager)
         if not is_users_method(kind, "__enter__", enter) and not rec.policy.context_manager(kind):
             rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
         result = rec.invoke_special(enter, manager, ())

@@ -471,7 +471,8 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         effects.will_change(value, base)
         effects.appended.pop(id(value), None)
         result = _apply(rec, value, base, name, args, kwargs)
-        effects.record(_set_items, value, None, list(list.__iter__(value)), f"{source}.sort()")
+        items = list(list.__iter__(value))
+        effects.record(changes.Setting(list.__setitem__), value, slice(None), items, f"{source}.sort()")
         return result
     was_changed = effects.is_changed(value)
     effects.will_change(value, base)
@@ -501,10 +502,6 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     label = f"{source}.{name}(...)"
     effects.record(changes.CallingMethod(method), value, None, (list(args), dict(kwargs)), label)
     return result
-
-
-def _set_items(target: Any, _: Any, items: list[Any]) -> None:
-    list.__setitem__(target, slice(None), items)
 
 
 def _method(rec: Recorder, value: Any, base: Any, name: str) -> Any:

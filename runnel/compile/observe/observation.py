@@ -87,9 +87,9 @@ class Session:
     def end(self) -> None:
         """The run is over: let go of everything."""
 
-    def running(self) -> Any:
-        """The context in which the function runs."""
-        return nullcontext()
+    def running(self, over: Callable[[], None]) -> Any:
+        """The context in which the function runs; ``over`` takes back what it did, and is called at the end."""
+        return _Running(over)
 
     def returned(self, rec: Recorder) -> None:
         """The function has returned; changes may be added to those it made."""
@@ -101,6 +101,19 @@ class Session:
     def complete(self, recipes: Recipes) -> Any:
         """What else later calls need, and where its parts are found (``recipes.place``)."""
         return None
+
+
+class _Running:
+    """A block, and what is called at its end."""
+
+    def __init__(self, over: Callable[[], None]) -> None:
+        self._over = over
+
+    def __enter__(self) -> None:
+        """The run begins."""
+
+    def __exit__(self, *error: object) -> None:
+        self._over()
 
 
 class Observation:
@@ -156,24 +169,22 @@ def observe(
     else:
         log.check(None, "kwargs", "the names of arguments")
     try:
-        session.begin(rec)
-        with session.running():
-            values, named = _reached(rec, function, args, kwargs)
-            result = rec.passed(function, tuple(values), named)
-            session.returned(rec)
-            if rec.not_capturable is not None:  # though the function caught it
-                raise rec.not_capturable
-            return _finished(rec, result)
+        with session.running(rec.take_back):
+            try:
+                session.begin(rec)
+                values, named = _reached(rec, function, args, kwargs)
+                result = rec.passed(function, tuple(values), named)
+                session.returned(rec)
+                if rec.not_capturable is not None:  # though the function caught it
+                    raise rec.not_capturable
+                return _finished(rec, result)
+            except NotCapturable as refused:
+                if not refused.is_passing:
+                    with suppress(NotGuarded):
+                        refused.guard = Guard(log, [], rec.effects)
+                raise
     except NotGuarded as problem:
         raise NotCapturable(str(problem), "at the call") from None
-    except NotCapturable as refused:
-        if not refused.is_passing:
-            with suppress(NotGuarded):
-                refused.guard = Guard(log, [], rec.effects)
-        raise
-    finally:
-        rec.effects.undo()
-        rec.close()
 
 
 def _reached(

@@ -190,9 +190,12 @@ class Plain:
         """A method of an ``async with`` block."""
         method = special(manager, name)
         if method is MISSING:
+            other = ("__enter__", "__exit__")
+            has_other = all(special(manager, each) is not MISSING for each in other)
             raise TypeError(
                 f"'{type(manager).__name__}' object does not support the asynchronous context manager protocol "
                 f"(missed {name} method)"
+                + (" but it supports the context manager protocol. Did you mean to use 'with'?" if has_other else "")
             )
         return method
 
@@ -200,7 +203,7 @@ class Plain:
         """The value and the exit of a ``with`` block."""
         enter, leave = special(manager, "__enter__"), special(manager, "__exit__")
         if enter is MISSING or leave is MISSING:
-            raise no_context_manager(manager, enter is MISSING)
+            raise no_context_manager(manager)
         return enter(), leave
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
@@ -252,10 +255,13 @@ def unbound(name: str) -> NameError:
     )
 
 
-def no_context_manager(value: Any, enter: bool) -> TypeError:
-    """The error of a ``with`` block."""
-    rest = "" if enter else " (missed __exit__ method)"
-    return TypeError(f"'{type(value).__name__}' object does not support the context manager protocol{rest}")
+def no_context_manager(value: Any) -> TypeError:
+    """The error of a ``with`` block, whose text depends on the version of Python: it is asked."""
+    try:
+        with value:
+            return TypeError(f"'{type(value).__name__}' object does not support the context manager protocol")
+    except TypeError as problem:
+        return TypeError(*problem.args)
 
 
 def match_keys(actor: Any, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:

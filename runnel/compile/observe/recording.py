@@ -400,6 +400,13 @@ class Recording(Recorder):
 
     # Bookkeeping ----------------------------------------------------------------------------------------------------
 
+    def take_back(self) -> None:
+        """The run is over: everything outside is as it was before."""
+        try:
+            self.effects.undo()
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
         for collection in (

@@ -22,6 +22,7 @@ from runnel.compile.observe.tables import Position
 from runnel.core.errors import CaptureError
 
 ROOM: Final = 6
+ANNOTATIONS: Final = "__annotate__"  # code that is also run with other globals and cells, for annotations as text
 
 
 class Hook(NamedTuple):
@@ -184,6 +185,11 @@ def _name(w: _Writer, arg: int) -> str:
 
 
 def _load_global(w: _Writer, i: Instruction) -> None:
+    if w.code.co_name == ANNOTATIONS:
+        w.hook(0, "note_global", w.code.co_names[i.arg >> 1])
+        w.emit("POP_TOP")
+        w.out.append(i)
+        return
     if i.arg & 1 and not versions.EMPTY_SELF_ABOVE:
         w.emit("PUSH_NULL")
     w.hook(0, "load_global", w.code.co_names[i.arg >> 1])
@@ -220,6 +226,8 @@ def _of_cell(kind: str, count: int) -> Any:
         name = w.cell(i.arg)
         if name is None:
             return False
+        if w.code.co_name == ANNOTATIONS:
+            return _class_cell(w, i)
         w.emit(versions.LOAD_CELL, i.arg)
         w.hook(count, kind, name)
         if kind != "load_cell":

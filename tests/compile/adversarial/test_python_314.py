@@ -117,6 +117,16 @@ def step(x):
 kind, n = int, 2
 #> n = 3
 #> kind = float
+## annotations_of_names_that_are_not_there
+import annotationlib
+def step(x):
+    def f(a: missing, b: kind[k]) -> there: return a * 2
+    texts = annotationlib.get_annotations(f, format=annotationlib.Format.STRING)
+    refs = annotationlib.get_annotations(f, format=annotationlib.Format.FORWARDREF)
+    return f(x, 0), texts, refs['return'], type(refs['a']).__name__
+kind, k, there = list, int, float
+#> there = str
+#> kind = tuple
 ## dataclass_with_late_names
 @dataclasses.dataclass
 class A:
