@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final
+from urllib.error import HTTPError
 
 from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import RunnelError
@@ -39,6 +40,8 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
                 announced = int(answer.headers.get("Content-Length") or len(data))
         except (OSError, ValueError, HTTPException) as error:
             failures.append(f"{url}: {error}")
+            if isinstance(error, HTTPError):  # an answer, too, with a connection
+                error.close()
             continue
         if len(data) < min(announced, LARGEST):
             failures.append(f"{url}: the connection ended after {len(data)} of {announced} bytes")

@@ -42,7 +42,8 @@ class DataLoader:
             warns after a minute.
         worker_init_fn: called in each worker with its number before it begins.
         multiprocessing_context: how workers start: "fork", "spawn" or "forkserver", a context of ``multiprocessing``,
-            or "thread" for threads of this process. By default as ``multiprocessing`` does.
+            or "thread" for threads of this process. By default what ``multiprocessing.set_start_method`` was given,
+            else "fork".
         generator: where the random order and the samples' random numbers come from, by default the default generator
             (``rn.manual_seed``). Each epoch takes one key of it, and one for the order.
         prefetch_factor: how many batches each worker prepares ahead (2).

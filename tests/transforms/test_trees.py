@@ -25,7 +25,8 @@ def test_leaves_and_structures() -> None:
     assert tree.structure(TREE) == treedef and hash(tree.structure(TREE)) == hash(treedef)
     assert tree.structure((1, None)) != tree.structure((1, 2)) and tree.leaves(None) == []
     assert tree.leaves((1, None), is_leaf=lambda x: x is None) == [1, None]
-    assert repr(treedef) == "PyTreeDef({'b': *, 'a': (*, None, [*, Point(x=*, y=*)]), 'c': OrderedDict([('k', *)])})"
+    ordered = repr(OrderedDict(k=0)).replace("0", "*")  # which depends on the version of Python
+    assert repr(treedef) == f"PyTreeDef({{'b': *, 'a': (*, None, [*, Point(x=*, y=*)]), 'c': {ordered}}})"
     with pytest.raises(ArgumentError, match="6 leaves; received 2"):
         tree.unflatten(treedef, [1, 2])
 

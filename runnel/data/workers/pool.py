@@ -110,6 +110,13 @@ class Failed(NamedTuple):
     error: Exception
 
 
+def _default() -> str | None:
+    """How workers start where nobody has chosen: from CPython 3.14 on that would be 'forkserver', which can send neither
+    a lambda nor a data set of a notebook, and imports everything once more."""
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    return "fork" if chosen is None and "fork" in multiprocessing.get_all_start_methods() else chosen
+
+
 class Pool:
     """The workers of a loader. An epoch at a time uses it."""
 
@@ -129,7 +136,7 @@ class Pool:
         self._owner = os.getpid()
         self._selector = selectors.DefaultSelector()
         self.workers: list[Worker] = []
-        chosen = context if hasattr(context, "Process") else multiprocessing.get_context(context)
+        chosen = context if hasattr(context, "Process") else multiprocessing.get_context(context or _default())
         try:
             for number in range(count):
                 setup = Setup(number, count, seed, source, worker_init_fn, is_stream, self._owner)
