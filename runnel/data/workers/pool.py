@@ -111,8 +111,8 @@ class Failed(NamedTuple):
 
 
 def _default() -> str | None:
-    """How workers start where nobody has chosen: from CPython 3.14 on that would be 'forkserver', which can send neither
-    a lambda nor a data set of a notebook, and imports everything once more."""
+    """How workers start where nobody has chosen: by 'fork'. From CPython 3.14 on that would be 'forkserver', which can
+    send neither a lambda nor a data set of a notebook, and imports everything once more."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     return "fork" if chosen is None and "fork" in multiprocessing.get_all_start_methods() else chosen
 
