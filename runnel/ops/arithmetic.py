@@ -241,7 +241,7 @@ def trunc(x: Array) -> Array:
     return _rounded(trunc_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_", views=True)
+@offered("rn", "special", "Tensor", "Tensor_", views=True)
 def round(x: Array, decimals: int = 0) -> Array:
     """x rounded to the nearest integer, ties to even; or to ``decimals`` digits behind the point, as x·10^decimals
     rounded and divided by it."""

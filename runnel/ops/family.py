@@ -27,7 +27,7 @@ BITS = (bool_, *INTEGERS)
 ANY = REAL
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
-Partial = Callable[..., Array]  # (g, out, *inputs) -> cotangent, before the sum over broadcast axes
+Partial = Callable[..., Array]  # (g, out, *inputs, **attrs) -> cotangent, before the sum over broadcast axes
 
 
 def elementwise(
@@ -90,24 +90,24 @@ def in_numpy(function: Callable[..., Any], result: Any = None) -> Callable[..., 
 
 
 def partials(op: Op, *rules: Partial | None) -> None:
-    """Register the cotangent of each operand: ``rule(g, out, *inputs)``, or None for an operand without gradient. The
-    tangent follows from the same rules.
+    """Register the cotangent of each operand: ``rule(g, out, *inputs, **attrs)``, or None for an operand without
+    gradient. The tangent follows from the same rules.
 
     Cotangents of ops with several operands are given as functions, so that the tape makes only those it needs.
     """
     jvp.register(op, diagonal(rules))
     if len(rules) == 1:
         only = rules[0]
-        vjp.register(op, lambda g, out, *xs: (None if only is None else only(g, out, *xs),))
+        vjp.register(op, lambda g, out, *xs, **attrs: (None if only is None else only(g, out, *xs, **attrs),))
         return
 
     def later(
-        rule: Partial | None, g: Array, out: Array, xs: tuple[Array, ...], x: Array
+        rule: Partial | None, g: Array, out: Array, xs: tuple[Array, ...], x: Array, attrs: dict[str, Any]
     ) -> Callable[[], Array] | None:
-        return None if rule is None else lambda: unbroadcast(rule(g, out, *xs), x.shape)
+        return None if rule is None else lambda: unbroadcast(rule(g, out, *xs, **attrs), x.shape)
 
-    def vjp_rule(g: Array, out: Array, *xs: Array) -> tuple[Callable[[], Array] | None, ...]:
-        return tuple(later(rule, g, out, xs, x) for rule, x in zip(rules, xs, strict=True))
+    def vjp_rule(g: Array, out: Array, *xs: Array, **attrs: Any) -> tuple[Callable[[], Array] | None, ...]:
+        return tuple(later(rule, g, out, xs, x, attrs) for rule, x in zip(rules, xs, strict=True))
 
     vjp.register(op, vjp_rule)
 
@@ -118,6 +118,6 @@ def diagonal(rules: Sequence[Partial | None]) -> Rule:
 
     def jvp_rule(tangents: Tangents, out: Array, *inputs: Array, **attrs: Any) -> list[Array]:
         pairs = [(rule, t) for rule, t in zip(rules, tangents, strict=True) if rule is not None and t is not None]
-        return [rule(broadcast_to(t, out.shape), out, *inputs) for rule, t in pairs]
+        return [rule(broadcast_to(t, out.shape), out, *inputs, **attrs) for rule, t in pairs]
 
     return jvp_rule

@@ -125,11 +125,11 @@ def unary(op: Op, x: Operand) -> Array:
     return anchor(op, (x,))
 
 
-def unary_float(op: Op, x: Operand) -> Array:
+def unary_float(op: Op, x: Operand, **attrs: Any) -> Array:
     """Apply an op that has a meaning for floats only; integers are converted to float32."""
     if isinstance(x, TensorLike):
         operand = x if x.dtype.is_inexact else cast(x, float32)
-        return operand.apply_op(op, (operand,), {})
+        return operand.apply_op(op, (operand,), attrs)
     return anchor(op, (x,))
 
 
@@ -153,5 +153,11 @@ def binary_float(op: Op, x: Operand, y: Operand) -> Array:
         return x.apply_op(op, (x, y), {})
     if common_dtype(op, (x, y)).is_inexact:
         return binary(op, x, y)
-    a, b = meet(op, x, y, dtype=float32)
+    a, b = meet_as_floats(op, x, y)
     return a.apply_op(op, (a, b), {})
+
+
+def meet_as_floats(op: Op, *operands: Any) -> list[Array]:
+    """Like :func:`meet`, with integers converted to float32."""
+    common = common_dtype(op, operands)
+    return meet(op, *operands, dtype=common if common.is_inexact else float32)

@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+import runnel.ops.library.bessel
 import runnel.ops.library.circular
-import runnel.ops.library.special  # noqa: F401 - both fill the tables
+import runnel.ops.library.polynomials
+import runnel.ops.library.special  # noqa: F401 - all fill the tables
 from runnel.core import dtypes as dt
 from runnel.ops.family import NUMBERS
 
 WIDE = (dt.float32, dt.float64)
+
+
+def _legendre(x: Any, n: Any, *, kind: str, order: int) -> Any:
+    return sp.eval_legendre(np.trunc(n), x)
+
+
 INSIDE, ABOVE, POSITIVE = (-0.9, 0.9), (1.1, 4.0), (0.2, 6.0)
 
 LIBRARY: dict[str, tuple[Any, int, dict[str, Any], Any, dict[str, Any]]] = {
@@ -33,5 +41,16 @@ LIBRARY: dict[str, tuple[Any, int, dict[str, Any], Any, dict[str, Any]]] = {
     "digamma": (sp.digamma, 1, {}, WIDE, {"domain": POSITIVE}),
     "polygamma": (lambda x, *, n: sp.polygamma(n, x), 1, {"n": 2}, WIDE, {"domain": (0.6, 6.0)}),
     "i0": (sp.i0, 1, {}, None, {}), "i0e": (sp.i0e, 1, {}, None, {"domain": (0.3, 9.0)}),
+    "zeta": (lambda x, q, *, order: sp.zeta(x, q), 2, {"order": 0}, WIDE, {"domain": (1.3, 5.0)}),
+    "polynomial": (_legendre, 2, {"kind": "legendre_p", "order": 0}, WIDE, {"domain": (0.3, 5.0)}),
+    "bessel_j0": (sp.j0, 1, {}, None, {}), "bessel_j1": (sp.j1, 1, {}, None, {}),
+    "bessel_y0": (sp.y0, 1, {}, WIDE, {"domain": POSITIVE}), "bessel_y1": (sp.y1, 1, {}, WIDE, {"domain": POSITIVE}),
+    "bessel_k0": (sp.k0, 1, {}, WIDE, {"domain": POSITIVE}), "bessel_k1": (sp.k1, 1, {}, WIDE, {"domain": POSITIVE}),
+    "bessel_k0e": (sp.k0e, 1, {}, WIDE, {"domain": POSITIVE}),
+    "bessel_k1e": (sp.k1e, 1, {}, WIDE, {"domain": POSITIVE}),
+    "airy": (lambda x, *, order: sp.airy(x)[order], 1, {"order": 0}, WIDE, {"domain": (-9.0, 3.0)}),
+    "spherical_bessel": (
+        lambda x, *, n: sp.spherical_jn(n, np.abs(x)) / np.abs(x) ** n, 1, {"n": 1}, WIDE, {"domain": (0.3, 9.0)},
+    ),
     "i1": (sp.i1, 1, {}, None, {}), "i1e": (sp.i1e, 1, {}, None, {"domain": (0.3, 9.0)}),
 }  # fmt: skip

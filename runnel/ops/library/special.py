@@ -5,28 +5,20 @@ Errors in float64 are a few units in the last place; float32 and half precision 
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
-from typing import Any
 
-from runnel.core.avals import ShapedArray
-from runnel.core.axes import ELEMENTWISE
-from runnel.core.dispatch import apply
-from runnel.core.dtypes import FLOATS, float32
+from runnel.core.dtypes import float32, float64
 from runnel.core.surface import offered
-from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.loops.formulas.library import bessel, error, gamma
-from runnel.loops.ir import Apply, Expr
-from runnel.loops.rules import Elementwise
-from runnel.loops.scalar import ScalarOp
-from runnel.ops.arguments import Array, Operand, require_dtype
+from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
 from runnel.ops.comparison import equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
-from runnel.ops.family import in_numpy, partials
-from runnel.ops.library.scalars import function_of_floats, scalar_operation
+from runnel.ops.family import partials
+from runnel.ops.library.scalars import function_of_floats, functions_of_floats
+from runnel.ops.library.zeta import zeta
 from runnel.ops.logic import where
 from runnel.ops.promotion import unary_float
 from runnel.ops.reductions import sum
@@ -56,7 +48,7 @@ def _density(x: Array) -> Array:
     return multiply(exp(multiply(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
 
 
-def _over(out: Array, x: Array) -> Array:
+def over(out: Array, x: Array) -> Array:
     """I₁(x)/x, ½ at 0."""
     is_zero = equal(x, 0)
     return where(is_zero, 0.5, divide(out, where(is_zero, 1, x)))
@@ -64,40 +56,11 @@ def _over(out: Array, x: Array) -> Array:
 
 # --- polygamma ----------------------------------------------------------------------------------------------------
 
-_HIGHEST = 30
+_CLOSED = 30  # up to which there is a formula for arguments of both signs
+_HIGHEST = 170  # whose factorial float64 has
 
-polygamma_p = Op("polygamma", "x, *, n", "The derivative n ≥ 1 of digamma.", is_late=True)
-axes.register(polygamma_p, ELEMENTWISE)
-cost.register(polygamma_p, lambda x, *, n: x.size)
-
-
-@abstract_eval.rule(polygamma_p)
-def _abstract_eval(x: ShapedArray, *, n: int) -> ShapedArray:
-    require_dtype("polygamma", x.dtype, FLOATS)
-    return x
-
-
-@functools.cache
-def _of_order(n: int) -> ScalarOp:
-    return scalar_operation(f"polygamma_{n}", 1, gamma.polygamma(n), 300 + 30 * n)
-
-
-def _expr(avals: Any, x: Expr, *, n: int) -> Expr:
-    return Apply(_of_order(n), (x,), x.dtype)
-
-
-lower.register(polygamma_p, Elementwise(_expr))
-reference.register(polygamma_p, lambda x, *, n: in_numpy(_of_order(n).numpy)(x))
-
-
-@vjp.rule(polygamma_p)
-def _vjp(g: Array, out: Array, x: Array, *, n: int) -> tuple[Array]:
-    return (multiply(g, polygamma(n + 1, x)),)
-
-
-@jvp.rule(polygamma_p)
-def _jvp(tangents: Any, out: Array, x: Array, *, n: int) -> list[Array]:
-    return [multiply(tangents[0], polygamma(n + 1, x))]
+polygamma_p = functions_of_floats("polygamma", "x, *, n", "The derivative n ≥ 1 of digamma.", gamma.polygamma, 1000)
+partials(polygamma_p, lambda g, out, x, *, n: multiply(g, polygamma(n + 1, x)))
 
 
 # --- functions ----------------------------------------------------------------------------------------------------
@@ -153,13 +116,17 @@ def digamma(x: Operand) -> Array:
 
 @offered("rn", "special")
 def polygamma(n: int, x: Array) -> Array:
-    """The derivative ``n`` of digamma, from 0 to 30 (else ValueError)."""
+    """The derivative ``n`` of digamma, from 0 to 170 (else ValueError): (-1)ⁿ⁺¹·n!·ζ(n + 1, x)."""
     order = operator.index(n)
     if not 0 <= order <= _HIGHEST:
         raise ValueError(f"[polygamma] n lies from 0 to {_HIGHEST}; received {n}.")
     if order == 0:
         return digamma(x)
-    return apply(polygamma_p, x if x.dtype.is_float else cast(x, float32), n=order)
+    if order <= _CLOSED:
+        return unary_float(polygamma_p, x, n=order)
+    own = x if x.dtype.is_float else cast(x, float32)
+    factor = float(math.factorial(order)) * (1 if order % 2 else -1)
+    return cast(multiply(zeta(order + 1.0, cast(own, float64)), factor), own.dtype)
 
 
 @offered("Tensor: polygamma", "Tensor_: polygamma")
@@ -178,7 +145,7 @@ def mvlgamma(x: Array, p: int) -> Array:
     return add(sum(lgamma(subtract(expand_dims(x, x.ndim), halves)), -1), count * (count - 1) / 4 * math.log(math.pi))
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
+@offered("rn", "special: i0 modified_bessel_i0", "Tensor", "Tensor_")
 def i0(x: Operand) -> Array:
     """The modified Bessel function I₀."""
     return unary_float(i0_p, x)
@@ -190,7 +157,7 @@ def i0e(x: Operand) -> Array:
     return unary_float(i0e_p, x)
 
 
-@offered("special")
+@offered("special: i1 modified_bessel_i1")
 def i1(x: Operand) -> Array:
     """The modified Bessel function I₁."""
     return unary_float(i1_p, x)
@@ -214,5 +181,5 @@ partials(lgamma_p, lambda g, out, x: multiply(g, digamma(x)))
 partials(digamma_p, lambda g, out, x: multiply(g, polygamma(1, x)))
 partials(i0_p, lambda g, out, x: multiply(g, i1(x)))
 partials(i0e_p, lambda g, out, x: multiply(g, subtract(i1e(x), multiply(sign(x), out))))
-partials(i1_p, lambda g, out, x: multiply(g, subtract(i0(x), _over(out, x))))
-partials(i1e_p, lambda g, out, x: multiply(g, subtract(i0e(x), add(_over(out, x), multiply(sign(x), out)))))
+partials(i1_p, lambda g, out, x: multiply(g, subtract(i0(x), over(out, x))))
+partials(i1e_p, lambda g, out, x: multiply(g, subtract(i0e(x), add(over(out, x), multiply(sign(x), out)))))

@@ -171,7 +171,34 @@ COPIES = {
     "x.broadcast_to((2, 3, 4))": X,
 }
 
+SPECIAL = {
+    **{
+        f"torch.special.{name}(x * 6)": X
+        for name in ("airy_ai", "bessel_j0", "bessel_j1", "modified_bessel_i0", "modified_bessel_i1",
+                     "spherical_bessel_j0")
+    },
+    **{
+        f"torch.special.{name}(c * 9)": {"c": "c 3 4"}
+        for name in ("bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
+                     "scaled_modified_bessel_k0", "scaled_modified_bessel_k1")
+    },
+    **{
+        f"torch.special.{name}(x, {n})": {"x": "3 4", "i": "i9 4"} if n == "i" else X
+        for name in ("chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+                     "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he",
+                     "laguerre_polynomial_l", "legendre_polynomial_p", "shifted_chebyshev_polynomial_t",
+                     "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
+                     "shifted_chebyshev_polynomial_w")
+        for n in ("0", "3", "i")
+    },
+    "torch.special.zeta(1 + 9 * c, p * 5)": {"c": "c 3 4", "p": "p 3 4"},
+    "torch.special.zeta(3, x * 9)": X,
+    "torch.special.polygamma(33, p)": {"p": "p 3"},
+    "torch.special.round(x, decimals=2)": X,
+}  # fmt: skip
+
 OPERATIONS: dict[str, dict[str, str]] = {
+    **SPECIAL,
     **SIGNALS,
     **SLOPES,
     **STRIDES,

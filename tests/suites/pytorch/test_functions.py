@@ -17,6 +17,8 @@ from tests.suites.pytorch.recorded import assert_gradient, assert_like, backward
 
 EVERY = {**FUNCTIONS, **OPERATIONS}
 LOOSE = {"F.celu(x, alpha=0.7)": 1e-7, "F.hardsigmoid(x * 3)": 1e-7}  # PyTorch's constants are of single precision
+# PyTorch's have single precision in float64, too; those of SciPy agree with ours (tests/ops/library/test_special.py).
+ROUGH = ("airy_ai", "bessel_j0(", "bessel_j1(", "bessel_y")
 
 
 def evaluated(call: str, inputs: dict[str, rn.Tensor]) -> Any:
@@ -29,7 +31,8 @@ def test_values_and_gradients(call: str) -> None:
     inputs = tensors(EVERY[call], call)
     outputs = leaves(evaluated(call, inputs))
     for actual, expected, dtype in zip(outputs, reference["values"], reference["dtypes"], strict=True):
-        assert_like(actual, expected, 1e-6 if dtype == "float32" else 1e-10, call)
+        is_rough = dtype == "float32" or call.startswith(tuple(f"torch.special.{name}" for name in ROUGH))
+        assert_like(actual, expected, 1e-6 if is_rough else 1e-10, call)
         assert call in FUNCTIONS or actual.dtype.name == dtype, call
     backward(outputs)
     for name, expected in reference["gradients"].items():

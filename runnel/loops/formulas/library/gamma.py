@@ -45,7 +45,7 @@ def _bernoulli(count: int) -> list[Fraction]:
     return every[2::2]
 
 
-_B: Final = _bernoulli(12)
+BERNOULLI: Final = _bernoulli(12)
 
 
 def _sine(x: Value) -> tuple[Value, Value]:
@@ -57,7 +57,7 @@ def _sine(x: Value) -> tuple[Value, Value]:
 def _stirling(x: Value) -> Value:
     """log Γ(x) for x from 8 on."""
     y = 1.0 / x
-    series = (y * y).polynomial([float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(_B[:9], 1)])
+    series = (y * y).polynomial([float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(BERNOULLI[:9], 1)])
     return ((x - 0.5) * (log(x) - 1.0) + (0.5 * math.log(2 * math.pi) - 0.5)) + y * series
 
 
@@ -98,7 +98,7 @@ def digamma(x: Value) -> Value:
     near = ((y - _ROOT[0]) - _ROOT[1]) * chebyshev(y * 2.0 - 3.0, _DIGAMMA) + shift
     b = a.at_least(8.0)
     z = 1.0 / b
-    far = log(b) - 0.5 * z - z * z * (z * z).polynomial([float(c / (2 * k)) for k, c in enumerate(_B[:9], 1)])
+    far = log(b) - 0.5 * z - z * z * (z * z).polynomial([float(c / (2 * k)) for k, c in enumerate(BERNOULLI[:9], 1)])
     positive = choose(a < 8.0, near, far)
     sine, cosine = _sine(choose(negative, x, 0.5))
     whole = negative & x.intrinsic("floor").eq(x)
@@ -113,7 +113,9 @@ def polygamma(n: int) -> Callable[[Value], Value]:
     0 by the derivatives of cot, which are polynomials of it."""
     terms = 10 + n
     whole, half = float(math.factorial(n)), math.factorial(n) / 2
-    weights = [float(b * Fraction(math.factorial(n + 2 * k - 1), math.factorial(2 * k))) for k, b in enumerate(_B, 1)]
+    weights = [
+        float(b * Fraction(math.factorial(n + 2 * k - 1), math.factorial(2 * k))) for k, b in enumerate(BERNOULLI, 1)
+    ]
 
     def power(y: Value, k: int) -> Value:
         result = y
