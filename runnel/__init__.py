@@ -321,6 +321,7 @@ if TYPE_CHECKING:
     from runnel.ops.library.divisors import gcd, lcm
     from runnel.ops.library.elimination import lu_unpack
     from runnel.ops.library.flat import unravel_index
+    from runnel.ops.library.histograms import histc, histogram, histogram2d, histogramdd
     from runnel.ops.library.joining import (
         atleast_1d,
         atleast_2d,
@@ -432,7 +433,7 @@ if TYPE_CHECKING:
         var_mean,
         vdot,
     )
-    from runnel.ops.library.reflections import ormqr
+    from runnel.ops.library.reflections import geqrf, ormqr
     from runnel.ops.library.rescaling import renorm
     from runnel.ops.library.scattering import (
         gather,
@@ -457,10 +458,9 @@ if TYPE_CHECKING:
         bincount,
         count_nonzero,
         flatnonzero,
-        histc,
-        histogram,
         masked_select,
         nonzero,
+        nonzero_static,
         unique,
         unique_all,
         unique_consecutive,
@@ -712,6 +712,7 @@ __all__ = [
     "gcd",
     "ge",
     "gelu",
+    "geqrf",
     "ger",
     "get_num_threads",
     "get_rng_state",
@@ -733,6 +734,8 @@ __all__ = [
     "hessian",
     "histc",
     "histogram",
+    "histogram2d",
+    "histogramdd",
     "hsplit",
     "hstack",
     "huber_loss",
@@ -863,6 +866,7 @@ __all__ = [
     "nn",
     "no_grad",
     "nonzero",
+    "nonzero_static",
     "norm",
     "normal",
     "not_equal",
@@ -1153,14 +1157,17 @@ _LATE = {
     "functional_call": "runnel.nn.rare.functional_calls:functional_call",
     "gather": "runnel.ops.library.scattering:gather",
     "gcd": "runnel.ops.library.divisors:gcd",
+    "geqrf": "runnel.ops.library.reflections:geqrf",
     "get_num_threads": "runnel.tensor.library.asking:get_num_threads",
     "gradient": "runnel.ops.library.slopes:gradient",
     "half": "runnel.core.library.dtype_info:half",
     "hamming_window": "runnel.tensor.library.windows:hamming_window",
     "hann_window": "runnel.tensor.library.windows:hann_window",
     "heaviside": "runnel.ops.library.numbers:heaviside",
-    "histc": "runnel.ops.library.sets:histc",
-    "histogram": "runnel.ops.library.sets:histogram",
+    "histc": "runnel.ops.library.histograms:histc",
+    "histogram": "runnel.ops.library.histograms:histogram",
+    "histogram2d": "runnel.ops.library.histograms:histogram2d",
+    "histogramdd": "runnel.ops.library.histograms:histogramdd",
     "hsplit": "runnel.ops.library.joining:hsplit",
     "hstack": "runnel.ops.library.joining:hstack",
     "hypot": "runnel.ops.library.circular:hypot",
@@ -1219,6 +1226,7 @@ _LATE = {
     "newaxis": "runnel.core.library.dtype_info:newaxis",
     "nextafter": "runnel.ops.library.circular:nextafter",
     "nonzero": "runnel.ops.library.sets:nonzero",
+    "nonzero_static": "runnel.ops.library.sets:nonzero_static",
     "normal": "runnel.random.continuous:normal",
     "numel": "runnel.tensor.library.asking:numel",
     "ormqr": "runnel.ops.library.reflections:ormqr",

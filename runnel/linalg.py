@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from runnel.ops.library.products import cross, multi_dot
     from runnel.ops.library.reflections import householder_product
+    from runnel.ops.library.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
     from runnel.ops.library.triangles import trace
     from runnel.ops.library.unchecked import cholesky_ex, cond, inv_ex, lu_factor_ex, solve_ex, tensorinv, tensorsolve
     from runnel.tensor.library.asking import matrix_transpose
@@ -53,6 +54,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",
@@ -97,6 +101,9 @@ _LATE = {
     "householder_product": "runnel.ops.library.reflections:householder_product",
     "inv": "runnel.ops.library.matrices:inv",
     "inv_ex": "runnel.ops.library.unchecked:inv_ex",
+    "ldl_factor": "runnel.ops.library.symmetric:ldl_factor",
+    "ldl_factor_ex": "runnel.ops.library.symmetric:ldl_factor_ex",
+    "ldl_solve": "runnel.ops.library.symmetric:ldl_solve",
     "lstsq": "runnel.ops.library.matrices:lstsq",
     "lu": "runnel.ops.library.elimination:lu",
     "lu_factor": "runnel.ops.library.elimination:lu_factor",

@@ -10,6 +10,7 @@ values, the bases) which LAPACK happens to choose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -65,6 +66,11 @@ def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int
         return (x.size // max(m * n, 1)) * flops(m, n, min(m, n))
 
     cost.register(op, count)
+
+
+def stacked(a: Any) -> Any:
+    """NumPy's matrices with one axis in front of them; there may be none, and of no elements."""
+    return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
 
 
 def require_matrices(name: str, x: ShapedArray, *, square: bool = False) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from runnel.ops import (
     views,
 )
 from runnel.ops.arguments import Array, Axis, Operand, gathered
+from runnel.ops.linalg import QR
 from runnel.ops.sorting import TopK
 from runnel.tensor.grad_hooks import GradientHook
 from runnel.tensor.late_methods import LateMethod, another, spread, updating
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     from runnel.ops.library.binary_parts import Frexp
     from runnel.ops.library.cumulative import Extremes
     from runnel.ops.library.elimination import FactorLU
+    from runnel.ops.library.histograms import Histogram
     from runnel.ops.library.matrices import Slogdet
+    from runnel.ops.library.older import TriangularSolve
     from runnel.ops.library.order import Bounds, Ranked
-    from runnel.ops.library.sets import Histogram
+    from runnel.ops.library.reflections import FactorQR
     from runnel.tensor.library.extremes import _LEFT_OUT
 
 ResultT = TypeVar("ResultT", bound=TensorLike)
@@ -1310,6 +1313,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``geometric`` of it and the arguments; returns the array itself."""
             ...
 
+        def geqrf(self) -> FactorQR:
+            """R on and above the diagonal, below it the vectors of reflections, and their factors ``tau``, as LAPACK
+            has them: for :func:`rn.linalg.householder_product` and :func:`ormqr`."""
+            ...
+
         def get_device(self) -> int:
             """The number of the GPU, or -1: arrays are in the memory of the CPU."""
             ...
@@ -1688,6 +1696,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             as of ``rn.nonzero``."""
             ...
 
+        def nonzero_static(self, *, size: int, fill_value: int = -1) -> ResultT:
+            """The first ``size`` of the positions that :func:`argwhere` gives, and rows of ``fill_value`` if there are
+            fewer: a result whose shape does not depend on values, for compiled functions, too."""
+            ...
+
         def norm(self, p: Any = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
             """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2."""
             ...
@@ -1738,6 +1751,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def put_(self, index: Array, source: Array, accumulate: bool = False) -> Self:
             """Give this array the value of ``put`` of it and the arguments; returns the array itself."""
+            ...
+
+        def qr(self, some: bool = True) -> QR:
+            """Q with orthonormal columns and an upper triangle R; Q is square unless ``some``."""
             ...
 
         def quantile(
@@ -1931,6 +1948,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             repeats."""
             ...
 
+        def svd(self, some: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
+            """u, s and v with ``x`` = u·diag(s)·vᴴ; u and v are square unless ``some``, and zeros unless
+            ``compute_uv``."""
+            ...
+
         def t(self) -> ResultT:
             """The transpose of a matrix; a vector or number itself."""
             ...
@@ -1960,6 +1982,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def trace(self, offset: int = 0, dtype: Any = None) -> ResultT:
             """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
+            ...
+
+        def triangular_solve(
+            self, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+        ) -> TriangularSolve:
+            """x with A·x = ``b``, or Aᵀ·x = ``b`` with ``transpose``, for the ``upper`` or the lower triangle of
+            ``A``, with 1 on its diagonal where ``unitriangular``; and ``A``."""
             ...
 
         def tril(self, k: int = 0) -> ResultT:
@@ -2167,12 +2196,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         gcd = LateMethod("runnel.ops.library.divisors:gcd")
         gcd_ = LateMethod("runnel.ops.library.divisors:gcd", updating)
         geometric_ = LateMethod("runnel.random.filling:geometric_of", updating)
+        geqrf = LateMethod("runnel.ops.library.reflections:geqrf")
         get_device = LateMethod("runnel.tensor.library.asking:get_device")
         hardshrink = LateMethod("runnel.nn.rare.activations:hardshrink")
         heaviside = LateMethod("runnel.ops.library.numbers:heaviside")
         heaviside_ = LateMethod("runnel.ops.library.numbers:heaviside", updating)
-        histc = LateMethod("runnel.ops.library.sets:histc")
-        histogram = LateMethod("runnel.ops.library.sets:histogram")
+        histc = LateMethod("runnel.ops.library.histograms:histc")
+        histogram = LateMethod("runnel.ops.library.histograms:histogram")
         hsplit = LateMethod("runnel.ops.library.joining:hsplit", another)
         hypot = LateMethod("runnel.ops.library.circular:hypot")
         hypot_ = LateMethod("runnel.ops.library.circular:hypot", updating)
@@ -2249,6 +2279,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         nextafter = LateMethod("runnel.ops.library.circular:nextafter")
         nextafter_ = LateMethod("runnel.ops.library.circular:nextafter", updating)
         nonzero = LateMethod("runnel.tensor.library.likeness:nonzero")
+        nonzero_static = LateMethod("runnel.ops.library.sets:nonzero_static")
         norm = LateMethod("runnel.tensor.library.moments:norm")
         normal_ = LateMethod("runnel.random.filling:normal_of", updating)
         numel = LateMethod("runnel.tensor.library.asking:numel")
@@ -2261,6 +2292,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         prelu = LateMethod("runnel.nn.rare.activations:prelu")
         put = LateMethod("runnel.ops.library.flat:put_flat")
         put_ = LateMethod("runnel.ops.library.flat:put_flat", updating)
+        qr = LateMethod("runnel.ops.library.older:qr")
         quantile = LateMethod("runnel.ops.library.order:quantile")
         rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
         rad2deg_ = LateMethod("runnel.ops.library.numbers:rad2deg", updating)
@@ -2300,6 +2332,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         storage_offset = LateMethod("runnel.tensor.library.asking:storage_offset")
         stride = LateMethod("runnel.tensor.library.asking:stride")
         sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size", another)
+        svd = LateMethod("runnel.ops.library.older:svd")
         t = LateMethod("runnel.tensor.library.asking:t", another)
         take_along_dim = LateMethod("runnel.ops.library.along:take_along_dim")
         tan = LateMethod("runnel.ops.library.circular:tan")
@@ -2307,6 +2340,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         tensor_split = LateMethod("runnel.ops.library.joining:tensor_split", another)
         tile = LateMethod("runnel.ops.library.joining:tile", spread, another)
         trace = LateMethod("runnel.ops.library.triangles:trace")
+        triangular_solve = LateMethod("runnel.ops.library.older:triangular_solve")
         tril = LateMethod("runnel.ops.library.triangles:tril")
         tril_ = LateMethod("runnel.ops.library.triangles:tril", updating)
         triu = LateMethod("runnel.ops.library.triangles:triu")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel import ops
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.library import elimination, products, unchecked
-from runnel.ops.linalg import QR, adjoint, qr as orthogonal, svd as singular
 
 
 @offered("torch")
@@ -17,21 +15,6 @@ def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     if get_infos:
         return unchecked.lu_factor_ex(A, pivot=pivot)
     return elimination.lu_factor(A, pivot)
-
-
-@offered("torch")
-def svd(input: Array, some: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
-    """u, s and v with ``input`` = u·diag(s)·vᴴ; u and v are square unless ``some``, and zeros unless ``compute_uv``."""
-    u, s, vh = singular(input, full_matrices=not some or not compute_uv)
-    if compute_uv:
-        return u, s, adjoint(vh)
-    return ops.zeros_like(u.detach()), s, ops.zeros_like(vh.detach())
-
-
-@offered("torch")
-def qr(input: Array, some: bool = True) -> QR:
-    """Q with orthonormal columns and an upper triangle R; Q is square unless ``some``."""
-    return orthogonal(input, "reduced" if some else "complete")
 
 
 @offered("torch")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from runnel import ops
-from runnel.core.surface import offered
+from runnel.core.surface import offered, offered_names
 from runnel.ops.arguments import Array, Axis
 from runnel.ops.library import matrices
 from runnel.ops.library.triangles import tril
 from runnel.ops.linalg import solve as solved
+
+LinAlgError = np.linalg.LinAlgError
+offered_names("torch.linalg", "LinAlgError")
 
 
 @offered("torch.linalg")

@@ -142,7 +142,7 @@ if TYPE_CHECKING:
         randn_like,
         randperm,
     )
-    from runnel.compat.functions.factoring import chain_matmul, lu, qr, svd
+    from runnel.compat.functions.factoring import chain_matmul, lu
     from runnel.compat.functions.kinds import (
         BFloat16Tensor,
         BoolTensor,
@@ -167,6 +167,7 @@ if TYPE_CHECKING:
         preserve_format,
         strided,
     )
+    from runnel.compat.functions.lowrank import lobpcg, pca_lowrank, svd_lowrank
     from runnel.compat.functions.reducing import cumprod, cumsum, frobenius_norm, nuclear_norm, prod, sum
     from runnel.compat.functions.running import (
         GradScaler,
@@ -223,6 +224,7 @@ if TYPE_CHECKING:
     )
     from runnel.ops.library.elimination import lu_solution as lu_solve
     from runnel.ops.library.flat import put_flat as put
+    from runnel.ops.library.older import qr, svd, triangular_solve
     from runnel.ops.library.reflections import householder_product as orgqr
     from runnel.ops.library.scattering import segment_reduce
     from runnel.ops.library.strides import as_strided, as_strided as as_strided_copy
@@ -369,6 +371,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "lobpcg",
     "log1p_",
     "log2_",
     "log10_",
@@ -396,6 +399,7 @@ __all__ = [
     "ones_like",
     "optim",
     "orgqr",
+    "pca_lowrank",
     "permute_copy",
     "preserve_format",
     "prod",
@@ -449,12 +453,14 @@ __all__ = [
     "subtract",
     "sum",
     "svd",
+    "svd_lowrank",
     "t_copy",
     "tan_",
     "tanh_",
     "tensor",
     "testing",
     "transpose_copy",
+    "triangular_solve",
     "tril_indices",
     "triu_indices",
     "true_divide",
@@ -604,6 +610,7 @@ _LATE = {
     "linalg": "runnel.compat.torch:linalg",
     "linspace": "runnel.compat.functions.creation:linspace",
     "load": "runnel.compat.functions.choosing:load",
+    "lobpcg": "runnel.compat.functions.lowrank:lobpcg",
     "log1p_": "runnel.compat.functions.copies:log1p_",
     "log2_": "runnel.compat.functions.copies:log2_",
     "log10_": "runnel.compat.functions.copies:log10_",
@@ -631,11 +638,12 @@ _LATE = {
     "ones_like": "runnel.compat.functions.creation:ones_like",
     "optim": "runnel.compat.torch:optim",
     "orgqr": "runnel.ops.library.reflections:householder_product",
+    "pca_lowrank": "runnel.compat.functions.lowrank:pca_lowrank",
     "permute_copy": "runnel.compat.functions.copies:permute_copy",
     "preserve_format": "runnel.compat.functions.kinds:preserve_format",
     "prod": "runnel.compat.functions.reducing:prod",
     "put": "runnel.ops.library.flat:put_flat",
-    "qr": "runnel.compat.functions.factoring:qr",
+    "qr": "runnel.ops.library.older:qr",
     "rad2deg_": "runnel.compat.functions.copies:rad2deg_",
     "rand": "runnel.compat.functions.drawing:rand",
     "rand_like": "runnel.compat.functions.drawing:rand_like",
@@ -683,13 +691,15 @@ _LATE = {
     "sub": "runnel.ops.updates:subtract_scaled",
     "subtract": "runnel.ops.updates:subtract_scaled",
     "sum": "runnel.compat.functions.reducing:sum",
-    "svd": "runnel.compat.functions.factoring:svd",
+    "svd": "runnel.ops.library.older:svd",
+    "svd_lowrank": "runnel.compat.functions.lowrank:svd_lowrank",
     "t_copy": "runnel.compat.functions.copies:t_copy",
     "tan_": "runnel.compat.functions.copies:tan_",
     "tanh_": "runnel.compat.functions.copies:tanh_",
     "tensor": "runnel.compat.functions.creation:tensor",
     "testing": "runnel.compat.torch:testing",
     "transpose_copy": "runnel.compat.functions.copies:transpose_copy",
+    "triangular_solve": "runnel.ops.library.older:triangular_solve",
     "tril_indices": "runnel.compat.functions.choosing:tril_indices",
     "triu_indices": "runnel.compat.functions.choosing:triu_indices",
     "true_divide": "runnel.ops.updates:divide_rounded",

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 from runnel.core import public
 
 if TYPE_CHECKING:
-    from runnel.compat.functions.matrices import lstsq, matrix_norm, matrix_rank, norm, pinv, solve, vector_norm
+    from runnel.compat.functions.matrices import (
+        LinAlgError,
+        lstsq,
+        matrix_norm,
+        matrix_rank,
+        norm,
+        pinv,
+        solve,
+        vector_norm,
+    )
 
-__all__ = ["lstsq", "matrix_norm", "matrix_rank", "norm", "pinv", "solve", "vector_norm"]
+__all__ = ["LinAlgError", "lstsq", "matrix_norm", "matrix_rank", "norm", "pinv", "solve", "vector_norm"]
 _LATE = {
+    "LinAlgError": "runnel.compat.functions.matrices:LinAlgError",
     "lstsq": "runnel.compat.functions.matrices:lstsq",
     "matrix_norm": "runnel.compat.functions.matrices:matrix_norm",
     "matrix_rank": "runnel.compat.functions.matrices:matrix_rank",

@@ -7,6 +7,7 @@ those at fixed pivots.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
 from runnel.ops.indexing import take_along_axis
 from runnel.ops.library.matrices import solve_triangular
-from runnel.ops.linalg import adjoint as adjoint_of, host_op, require_matrices, rows_and_columns, transposed
+from runnel.ops.linalg import adjoint as adjoint_of, host_op, require_matrices, rows_and_columns, stacked, transposed
 from runnel.ops.logic import where
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.sorting import argsort
@@ -43,7 +44,7 @@ lu_p = Op(
 def _lu(a: Any) -> tuple[Any, Any, Any]:
     m, n = a.shape[-2:]
     k, batch = min(m, n), a.shape[:-2]
-    lu = a.reshape(-1, m, n).copy()
+    lu = stacked(a).copy()
     each = np.arange(len(lu))
     pivots, order = np.zeros((len(lu), k), np.int32), np.tile(np.arange(m), (len(lu), 1))
     with np.errstate(all="ignore"):
@@ -93,10 +94,10 @@ def _lu_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Array]:
         ordered = concat([ordered, right], -1)
     if below is not None:
         ordered = concat([ordered, below], -2)
-    return (_rows(ordered, argsort(order)),)
+    return (rows_of(ordered, argsort(order)),)
 
 
-def _rows(x: Array, order: Array) -> Array:
+def rows_of(x: Array, order: Array) -> Array:
     """The rows of matrices in another order."""
     return take_along_axis(x, broadcast_to(expand_dims(order, -1), x.shape), -2)
 
@@ -135,7 +136,7 @@ row_order_p = Op("row_order", "pivots, *, rows", "The order of rows after exchan
 
 
 def _row_order(pivots: Any, *, rows: int) -> Any:
-    flat = pivots.reshape(-1, pivots.shape[-1])
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order, each = np.tile(np.arange(rows), (len(flat), 1)), np.arange(len(flat))
     for j in range(flat.shape[1]):
         other = np.clip(flat[:, j].astype(np.int64) - 1, 0, rows - 1)
@@ -225,8 +226,8 @@ def lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: 
     if adjoint:
         first = solve_triangular(transposed(_conjugate(factors)), sides, upper=False)
         second = solve_triangular(transposed(_conjugate(factors)), first, upper=True, unitriangular=True)
-        return _rows(second, argsort(order))
-    first = solve_triangular(factors, _rows(sides, order), upper=False, unitriangular=True)
+        return rows_of(second, argsort(order))
+    first = solve_triangular(factors, rows_of(sides, order), upper=False, unitriangular=True)
     return solve_triangular(factors, first, upper=True)
 
 

@@ -291,6 +291,39 @@ def ihfft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = Non
     return conj(_real("ihfft", x, n, axis, _ADJOINT[_norm("ihfft", norm)]))
 
 
+@offered("fft")
+def hfftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
+    """:func:`fft` along ``axes`` but the last, and :func:`hfft` along that: real numbers, 2·(m - 1) by default along
+    the last axis."""
+    return _hfftn("hfftn", x, s, axes, norm)
+
+
+@offered("fft")
+def ihfftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
+    """The inverse of :func:`hfftn`."""
+    return _ihfftn("ihfftn", x, s, axes, norm)
+
+
+@offered("fft")
+def hfft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
+    """:func:`hfftn` along two axes."""
+    return _hfftn("hfft2", x, s, axes, norm)
+
+
+@offered("fft")
+def ihfft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
+    """:func:`ihfftn` along two axes."""
+    return _ihfftn("ihfft2", x, s, axes, norm)
+
+
+def _hfftn(name: str, x: Array, s: Sequence[int] | None, axes: Axis, norm: str | None) -> Array:
+    return _irfftn(name, conj(x), s, axes, _ADJOINT[_norm(name, norm)])
+
+
+def _ihfftn(name: str, x: Array, s: Sequence[int] | None, axes: Axis, norm: str | None) -> Array:
+    return conj(_rfftn(name, x, s, axes, _ADJOINT[_norm(name, norm)]))
+
+
 def _shifted(name: str, x: Array, axes: Axis, sign: int) -> Array:
     places = normalize_axes(name, axes, x.ndim)
     return roll(x, tuple(sign * (x.shape[a] // 2) for a in places), places)

@@ -1,9 +1,17 @@
-"""Products of Householder reflections 1 - τ·v·vᴴ, as QR factorizations leave them (A. Householder, 1958)."""
+"""QR factorizations as products of Householder reflections 1 - τ·v·vᴴ (A. Householder, "Unitary triangularization of a
+nonsymmetric matrix", 1958)."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.core.avals import ShapedArray, aval
+from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
+from runnel.core.tables import Op, abstract_eval
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -11,10 +19,46 @@ from runnel.ops.comparison import equal, less
 from runnel.ops.contraction import matmul
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
-from runnel.ops.linalg import adjoint, require_matrices
+from runnel.ops.linalg import adjoint, host_op, require_matrices
 from runnel.ops.logic import where
 from runnel.ops.parts import conj
 from runnel.ops.pieces import narrow
+
+geqrf_p = Op(
+    "geqrf", "a", "R above the vectors of reflections, and their factors.", multiple_results=True, is_late=True
+)
+
+
+def _geqrf(a: Any) -> tuple[Any, Any]:
+    if not a.size:
+        return a, np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+    packed, tau = np.linalg.qr(a, mode="raw")
+    return packed.swapaxes(-1, -2), tau
+
+
+host_op(geqrf_p, _geqrf, lambda m, n, k: 2 * m * n * k)
+
+
+@abstract_eval.rule(geqrf_p)
+def _geqrf_abstract_eval(a: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
+    m, n = require_matrices("geqrf", a)
+    return a, aval((*a.shape[:-2], min(m, n)), a.dtype)
+
+
+class FactorQR(NamedTuple):
+    """R above the vectors of reflections in one matrix, and the factors of the reflections."""
+
+    a: Array
+    tau: Array
+
+
+@offered("rn", "Tensor")
+def geqrf(x: Array) -> FactorQR:
+    """R on and above the diagonal, below it the vectors of reflections, and their factors ``tau``, as LAPACK has them:
+    for :func:`rn.linalg.householder_product` and :func:`ormqr`. It has no gradient, as in PyTorch; that of
+    :func:`rn.linalg.qr` is there."""
+    packed, tau = apply(geqrf_p, x)
+    return FactorQR(packed, tau)
 
 
 def _reflected(vectors: Array, tau: Array, x: Array, *, last_first: bool) -> Array:

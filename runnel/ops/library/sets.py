@@ -1,4 +1,4 @@
-"""Results whose shape depends on values: nonzero and unique elements, counts of labels, histograms.
+"""Results whose shape depends on values: nonzero and unique elements, counts of labels.
 
 How many there are depends on values, which must be known: a compiled function takes arrays that it does not compute.
 """
@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import bool_, float32, float64, from_numpy, int64
+from runnel.core.dtypes import bool_, float64, from_numpy, int32, int64
 from runnel.core.errors import DTypeError, ShapeError, TracedValueError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
-from runnel.ops.arithmetic import divide, floor, minimum, multiply, subtract
+from runnel.ops.arithmetic import floor_divide, remainder
 from runnel.ops.broadcasting import broadcast_arrays
-from runnel.ops.comparison import equal, greater_equal, less_equal, not_equal
+from runnel.ops.comparison import less, not_equal
 from runnel.ops.conversion import cast
-from runnel.ops.creation_like import full_like, ones_like
+from runnel.ops.creation_like import full_like, iota
 from runnel.ops.indexing import scatter_add
 from runnel.ops.items import getitem
-from runnel.ops.library.order import searchsorted
-from runnel.ops.logic import logical_and, where
+from runnel.ops.logic import where
+from runnel.ops.padding import pad
+from runnel.ops.pieces import narrow, stack
 from runnel.ops.reductions import sum
+from runnel.ops.sorting import argsort
 from runnel.ops.views import reshape
 
 
@@ -58,6 +58,23 @@ def nonzero(x: Array, as_tuple: bool = True) -> Any:
     if as_tuple:
         return tuple(x.lift(along_axis, int64) for along_axis in positions)
     return x.lift(np.stack(positions, 1)[:, : x.ndim], int64)
+
+
+@offered("rn", "Tensor")
+def nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Array:
+    """The first ``size`` of the positions that :func:`argwhere` gives, and rows of ``fill_value`` if there are fewer: a
+    result whose shape does not depend on values, for compiled functions, too."""
+    (count,) = as_sizes("nonzero_static", (size,))
+    flat = reshape(cast(not_equal(x, 0), int32), (x.size,))
+    if count > x.size:
+        flat = pad(flat, ((0, count - x.size),))
+    order = narrow(argsort(flat, 0, descending=True, stable=True), 0, 0, count)
+    is_there = less(iota(x, (count,), 0), sum(flat))
+    columns = []
+    for n in reversed(x.shape):
+        columns.append(where(is_there, remainder(order, max(n, 1)), fill_value))
+        order = floor_divide(order, max(n, 1))
+    return stack(columns[::-1], 1) if columns else full_like(x, 0, (count, 0), int64)
 
 
 @offered("rn", "Tensor")
@@ -193,71 +210,3 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     if weights.shape != x.shape:
         raise ShapeError(f"[bincount] {x.size} labels need as many weights; received shape {weights.shape}.")
     return scatter_add(x, weights if weights.dtype.is_float else cast(weights, float64), rows)
-
-
-class Histogram(NamedTuple):
-    """The counts (or densities) of bins, and the edges between them."""
-
-    hist: Array
-    bin_edges: Array
-
-
-@offered("rn", "Tensor")
-def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
-    """How many elements lie in each of ``bins`` equal parts of [min, max], by default from the smallest element to the
-    greatest; others count nowhere. In the dtype of ``x``."""
-    values = reshape(x, (x.size,))
-    low, high = _range("histc", values, None if min == max == 0 else (min, max))
-    wide = cast(values, float32) if not x.dtype.is_float or x.dtype.itemsize < 4 else values
-    place = floor(multiply(divide(subtract(wide, low), high - low), bins))
-    inside = logical_and(greater_equal(wide, low), less_equal(wide, high))
-    label = cast(minimum(where(inside, place, bins), where(equal(wide, high), bins - 1, bins)), int64)
-    return cast(_without_last(scatter_add(label, ones_like(wide), bins + 1)), x.dtype)
-
-
-def _without_last(x: Array) -> Array:
-    return getitem(x, slice(None, -1))
-
-
-def _range(name: str, x: Array, limits: Sequence[float] | None) -> tuple[float, float]:
-    if limits is None:
-        values = known(name, x)
-        low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
-    else:
-        low, high = map(float, limits)
-    if not -np.inf < low <= high < np.inf:
-        raise ValueError(f"[{name}] bins lie between finite numbers in order; received {low} and {high}.")
-    return (low - 0.5, high + 0.5) if low == high else (low, high)
-
-
-@offered("rn", "Tensor")
-def histogram(
-    x: Array,
-    bins: Array | int = 10,
-    range: Sequence[float] | None = None,
-    weight: Array | None = None,
-    density: bool = False,
-) -> Histogram:
-    """How many elements (or how much ``weight``) lie in each bin: a named tuple (hist, bin_edges), both floats. Bins
-    are equal parts of ``range``, by default from the smallest element to the greatest, or lie between given edges; the
-    last one contains its upper edge. With ``density`` their sum times the bins' widths is 1."""
-    values = reshape(x, (x.size,))
-    wide = cast(values, float32) if not x.dtype.is_float or x.dtype.itemsize < 4 else values
-    if isinstance(bins, TensorLike):
-        edges = cast(bins, wide.dtype)
-    else:
-        if operator.index(bins) < 1:
-            raise ShapeError(f"[histogram] there is at least one bin; received bins={bins}.")
-        as_sizes("histogram", (bins,))
-        edges = x.lift(np.linspace(*_range("histogram", wide, range), bins + 1).astype(wide.dtype.numpy), wide.dtype)
-    if edges.ndim != 1 or edges.size < 2:
-        raise ShapeError(f"[histogram] edges are a vector of two at least; received shape {edges.shape}.")
-    count = edges.size - 1
-    place = subtract(searchsorted(edges, wide, "right"), 1)
-    inside = logical_and(greater_equal(wide, getitem(edges, 0)), less_equal(wide, getitem(edges, -1)))
-    label = where(inside, minimum(place, count - 1), count)
-    share = ones_like(wide) if weight is None else cast(reshape(weight, (weight.size,)), wide.dtype)
-    hist = _without_last(scatter_add(label, share, count + 1))
-    if density:
-        hist = divide(divide(hist, sum(hist)), subtract(getitem(edges, slice(1, None)), _without_last(edges)))
-    return Histogram(hist, edges)

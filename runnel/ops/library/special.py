@@ -60,7 +60,6 @@ _CLOSED = 30  # up to which there is a formula for arguments of both signs
 _HIGHEST = 170  # whose factorial float64 has
 
 polygamma_p = functions_of_floats("polygamma", "x, *, n", "The derivative n ≥ 1 of digamma.", gamma.polygamma, 1000)
-partials(polygamma_p, lambda g, out, x, *, n: multiply(g, polygamma(n + 1, x)))
 
 
 # --- functions ----------------------------------------------------------------------------------------------------
@@ -183,3 +182,4 @@ partials(i0_p, lambda g, out, x: multiply(g, i1(x)))
 partials(i0e_p, lambda g, out, x: multiply(g, subtract(i1e(x), multiply(sign(x), out))))
 partials(i1_p, lambda g, out, x: multiply(g, subtract(i0(x), over(out, x))))
 partials(i1e_p, lambda g, out, x: multiply(g, subtract(i0e(x), add(over(out, x), multiply(sign(x), out)))))
+partials(polygamma_p, lambda g, out, x, *, n: multiply(g, polygamma(n + 1, x)))

@@ -22,7 +22,7 @@ from runnel.ops.creation_like import full_like, iota
 from runnel.ops.library.elimination import lu_p
 from runnel.ops.library.matrices import cholesky, inv, matrix_norm, svdvals
 from runnel.ops.library.triangles import diagonal
-from runnel.ops.linalg import host_op, require_matrices, rows_and_columns, solve
+from runnel.ops.linalg import host_op, require_matrices, rows_and_columns, solve, stacked
 from runnel.ops.logic import where
 from runnel.ops.reductions import max as greatest, min as least
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
@@ -35,7 +35,7 @@ minors_p = Op(
 def _minors(a: Any) -> Any:
     """By elimination without pivots, all matrices at a time."""
     n = a.shape[-1]
-    rest = np.tril(a).reshape(-1, n, n).astype(np.result_type(a.dtype, np.float64))
+    rest = stacked(np.tril(a)).astype(np.result_type(a.dtype, np.float64))
     first = np.zeros(len(rest), np.int32)
     with np.errstate(all="ignore"):
         for j in range(n):
@@ -76,7 +76,7 @@ def _or_nan(x: Array, info: Array, axes: int = 2) -> Array:
     return where(expand_dims(equal(info, 0), tuple(range(-axes, 0))), x, math.nan)
 
 
-def _checked(name: str, info: Array, check_errors: bool) -> None:
+def checked(name: str, info: Array, check_errors: bool) -> None:
     known = info.known() if check_errors else None
     if known is not None and known.any():
         raise np.linalg.LinAlgError(f"[{name}] a matrix has no result: its info is {int(known.max())}.")
@@ -116,7 +116,7 @@ def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) ->
     """``cholesky``, NaN for matrices that are not positive definite, and for each an int32 ``info``: 0, or the number
     of the first leading minor that is not positive. LinAlgError with ``check_errors``."""
     info = apply(minors_p, stop_gradient(x))
-    _checked("cholesky_ex", info, check_errors)
+    checked("cholesky_ex", info, check_errors)
     return CholeskyInfo(_or_nan(cholesky(_regular(x, info), upper=upper), info), info)
 
 
@@ -125,7 +125,7 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     """``inv``, NaN for singular matrices, and for each an int32 ``info``: 0, or the number of the first pivot of its
     elimination that is 0. LinAlgError with ``check_errors``."""
     info = _first_zero(x)
-    _checked("inv_ex", info, check_errors)
+    checked("inv_ex", info, check_errors)
     return InverseInfo(_or_nan(inv(_regular(x, info)), info), info)
 
 
@@ -133,7 +133,7 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
 def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolutionInfo:
     """``solve`` (or x·a = b, unless ``left``), NaN for singular matrices, with the ``info`` of :func:`inv_ex`."""
     info = _first_zero(a)
-    _checked("solve_ex", info, check_errors)
+    checked("solve_ex", info, check_errors)
     if not left:
         result = solve(moveaxis(_regular(a, info), -1, -2), moveaxis(b, -1, -2))
         return SolutionInfo(_or_nan(moveaxis(result, -1, -2), info), info)
@@ -147,7 +147,7 @@ def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = Fals
 def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> FactorLUInfo:
     """``lu_factor``, with the ``info`` of :func:`inv_ex`."""
     info = _first_zero(x)
-    _checked("lu_factor_ex", info, check_errors)
+    checked("lu_factor_ex", info, check_errors)
     packed, pivots, _ = apply(lu_p, x)
     return FactorLUInfo(packed, pivots, info)
 

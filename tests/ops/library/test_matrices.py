@@ -10,7 +10,8 @@ import pytest
 import scipy.linalg
 
 import runnel as rn
-from runnel.core.errors import ShapeError
+import runnel.compat.torch as torch
+from runnel.core.errors import MissingRuleError, ShapeError
 
 RNG = np.random.default_rng(21)
 A = RNG.normal(size=(2, 4, 4)) + 3 * np.eye(4)
@@ -105,3 +106,55 @@ def test_what_is_refused() -> None:
         LINALG.det(rn.ones((2, 3)))
     with pytest.raises(ValueError, match="ord is one of fro, nuc"):
         LINALG.matrix_norm(rn.ones((2, 3)), ord=3)
+
+
+def test_symmetric_matrices_that_are_not_definite() -> None:
+    for n in (0, 1, 2, 7):
+        a = RNG.normal(size=(2, n, n))
+        a += a.swapaxes(-1, -2)
+        a[1, range(n), range(n)] = 0 if n > 1 else 1  # blocks of two rows
+        factors = LINALG.ldl_factor(rn.asarray(a))
+        assert (factors.pivots.numpy()[1] < 0).any() == (n > 1)
+        b = RNG.normal(size=(2, n, 3))
+        np.testing.assert_allclose(a @ LINALG.ldl_solve(*factors, rn.asarray(b)).numpy(), b, atol=1e-10)
+        z = a + 1j * RNG.normal(size=a.shape)
+        for hermitian in (False, True):
+            whole = z + (z.conj() if hermitian else z).swapaxes(-1, -2)
+            factors = LINALG.ldl_factor(rn.asarray(whole), hermitian=hermitian)
+            x = LINALG.ldl_solve(*factors, rn.asarray(b + 0j), hermitian=hermitian)
+            np.testing.assert_allclose(whole @ x.numpy(), b, atol=1e-10)
+    singular = rn.asarray([[1.0, 1.0], [1.0, 1.0]])
+    assert LINALG.ldl_factor_ex(singular).info.item() == 2
+    with pytest.raises(np.linalg.LinAlgError, match=r"\[ldl_factor\] a matrix has no result: its info is 2"):
+        LINALG.ldl_factor(singular)
+    with pytest.raises(ShapeError, match=r"\[ldl_solve\] matrices 2 × 2 need right sides of shape"):
+        LINALG.ldl_solve(singular, rn.asarray([1, 2]), rn.ones((3, 1)))
+
+
+def test_reflections_of_a_factorization() -> None:
+    packed, tau = rn.geqrf(rn.asarray(TALL))
+    upper = np.triu(packed.numpy()[:3])
+    np.testing.assert_allclose(LINALG.householder_product(packed, tau).numpy() @ upper, TALL, atol=1e-14)
+    assert rn.geqrf(rn.zeros((2, 0, 3))).tau.shape == (2, 0)
+    with pytest.raises(MissingRuleError, match=r"\[geqrf\]"):
+        rn.grad(lambda x: rn.geqrf(x).tau.sum())(rn.asarray(TALL))
+
+
+def test_factors_of_matrices_without_elements() -> None:
+    empty = rn.zeros((2, 0, 0))
+    assert LINALG.lu_factor(empty).LU.shape == (2, 0, 0) and LINALG.cholesky_ex(empty).info.tolist() == [0, 0]
+    assert LINALG.lu_solve(*LINALG.lu_factor(rn.zeros((0, 0))), rn.zeros((0, 2))).shape == (0, 2)
+
+
+def test_few_eigenvalues_of_pytorchs_names() -> None:
+    a = SPD[0] + 3 * np.eye(4)
+    for largest in (True, False):
+        values, vectors = torch.lobpcg(rn.asarray(SPD[0]), 2, rn.asarray(a), largest=largest)
+        np.testing.assert_allclose(SPD[0] @ vectors.numpy(), a @ vectors.numpy() * values.numpy(), atol=1e-10)
+        assert values.tolist() == sorted(values.tolist(), reverse=largest)
+    u, s, v = torch.svd_lowrank(rn.asarray(LOW), 2)
+    np.testing.assert_allclose((u * s).numpy() @ v.numpy().T, LOW, atol=1e-12)
+    u, s, v = torch.pca_lowrank(rn.asarray(LOW.T), 2)
+    np.testing.assert_allclose((u * s).numpy() @ v.numpy().T, LOW.T - LOW.T.mean(0), atol=1e-12)
+    with pytest.raises(ShapeError, match=r"\[svd_lowrank\] matrices 5 × 4 have a rank from 0 to 4; received q=5"):
+        torch.svd_lowrank(rn.asarray(LOW), 5)

@@ -7,8 +7,8 @@ PAIR = {"x": "3 4", "y": "3 4"}
 SQUARE = {"m": "4 4"}
 LONG = {"x": "2 40"}
 
-# What chooses elements by values, or takes shapes from them: not in compiled functions.
-UNTRACED: set[str] = set()
+# What draws random numbers, others at each call: the bits of one call are not those of the next.
+UNTRACED: set[str] = {"torch.svd_lowrank(x @ y, 2)[1]", "torch.pca_lowrank(x @ y, 2)[1]"}
 
 SIGNALS = {
     "torch.stft(x, 8, return_complex=True)": LONG,
@@ -109,6 +109,24 @@ NETWORKS = {
     "(F.instance_norm(x, r, v, w, b, use_input_stats=False), r, v)": {"x": "2 3 4", **STATISTICS},
 }  # fmt: skip
 
+COUNTS = {
+    "torch.histogramdd(c, [2, 3], range=[0.0, 1.0, 0.2, 0.8])": {"c": "c 9 2"},
+    "torch.histogramdd(c, 2, range=[0.0, 1.0] * 3, weight=w, density=True)": {"c": "c 9 3", "w": "c 9"},
+    "torch.histogramdd(c, (c[:, 0].sort()[0], c[:3, 1].sort()[0]))": {"c": "c 9 2"},
+    "torch.nonzero_static(x > 0, size=5)": X,
+    "(x > 0).nonzero_static(size=20, fill_value=7)": X,
+    "torch.nonzero_static(i, size=2)": {"i": "= 3"},
+}
+
+TRANSFORMS = {
+    "torch.fft.hfft2(torch.complex(x, y))": PAIR,
+    "torch.fft.hfftn(torch.complex(x, y), s=(5, 6), norm='ortho')": PAIR,
+    "torch.fft.hfftn(torch.complex(x, y), dim=(1, 0), norm='forward')": PAIR,
+    "torch.fft.ihfft2(x)": X,
+    "torch.fft.ihfftn(x, dim=(0,), norm='ortho')": X,
+    "torch.fft.ihfftn(x, s=(2, 5))": X,
+}
+
 A = {"a": "4 4"}
 STACK = {"a": "2 3 3"}
 MATRICES = {
@@ -129,6 +147,17 @@ MATRICES = {
     "torch.ormqr(x, t, y, left=False, transpose=True)": {"x": "5 3", "t": "3", "y": "2 5"},
     "torch.linalg.cholesky_ex(a @ a.mT)": STACK,
     "torch.linalg.cholesky_ex(a.detach())[1]": STACK,
+    "torch.linalg.ldl_factor(c + c.mT - 1)": {"c": "c 2 5 5"},
+    "torch.linalg.ldl_factor_ex(torch.complex(c, c.mT), hermitian=True)": {"c": "c 4 4"},
+    "torch.linalg.ldl_factor_ex(c * 0)[2]": {"c": "c 3 3"},
+    "torch.linalg.ldl_solve(*torch.linalg.ldl_factor(c + c.mT), d)": {"c": "c 2 5 5", "d": "c 2 5 2"},
+    "torch.geqrf(c)": {"c": "c 2 5 3"},
+    "torch.triangular_solve(b, a)": {"a": "3 3", "b": "3 2"},
+    "b.triangular_solve(a, upper=False, transpose=True, unitriangular=True)[0]": {"a": "3 3", "b": "3 2"},
+    "torch.svd_lowrank(x @ y, 2)[1]": {"x": "5 2", "y": "2 6"},
+    "torch.pca_lowrank(x @ y, 2)[1]": {"x": "7 2", "y": "2 6"},
+    "x.svd()[1]": X,
+    "x.qr()[1].abs()": X,
     "torch.linalg.inv_ex(a)": STACK,
     "torch.linalg.inv_ex(a * 0)[1]": {"a": "c 2 3 3"},
     "torch.linalg.solve_ex(a, b)": {**STACK, "b": "2 3 2"},
@@ -206,5 +235,7 @@ OPERATIONS: dict[str, dict[str, str]] = {
     **NUMBERS,
     **NETWORKS,
     **MATRICES,
+    **COUNTS,
+    **TRANSFORMS,
     **COPIES,
 }

@@ -1,0 +1,43 @@
+"""PyTorch's older names for factorizations, whose arguments or results differ from those of ``runnel.linalg``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array
+from runnel.ops.creation_like import zeros_like
+from runnel.ops.library.matrices import solve_triangular
+from runnel.ops.linalg import QR, adjoint, qr as orthogonal, svd as singular, transposed
+
+
+@offered("torch", "Tensor")
+def svd(x: Array, some: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
+    """u, s and v with ``x`` = u·diag(s)·vᴴ; u and v are square unless ``some``, and zeros unless ``compute_uv``."""
+    u, s, vh = singular(x, full_matrices=not some or not compute_uv)
+    if compute_uv:
+        return u, s, adjoint(vh)
+    return zeros_like(u), s, zeros_like(vh)
+
+
+@offered("torch", "Tensor")
+def qr(x: Array, some: bool = True) -> QR:
+    """Q with orthonormal columns and an upper triangle R; Q is square unless ``some``."""
+    return orthogonal(x, "reduced" if some else "complete")
+
+
+class TriangularSolve(NamedTuple):
+    """The solution, and the triangular matrix."""
+
+    solution: Array
+    cloned_coefficient: Array
+
+
+@offered("torch", "Tensor")
+def triangular_solve(
+    b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> TriangularSolve:
+    """x with A·x = ``b``, or Aᵀ·x = ``b`` with ``transpose``, for the ``upper`` or the lower triangle of ``A``, with 1
+    on its diagonal where ``unitriangular``; and ``A``."""
+    factor, is_upper = (transposed(A), not upper) if transpose else (A, upper)
+    return TriangularSolve(solve_triangular(factor, b, upper=is_upper, unitriangular=unitriangular), A.handle())
