@@ -65,18 +65,9 @@ _METHODS: Final = {
     "cuda": "nothing: programs run on CPUs",
     "data_ptr": "x.numpy().ctypes.data: a tensor is a value, and its memory may be another's",
     "dequantize": "nothing: tensors are not quantized",
-    "map_": "a function of tensors, which works on all elements: x = f(x, y)",
-    "resize_": "x = x.reshape(shape), or x = x.new_zeros(shape)",
-    "resize_as_": "x = x.reshape(y.shape), or x = y.clone()",
-    "set_": "x = y",
     "share_memory_": "nothing: memory is not shared between processes",
-    "squeeze_": "x = x.squeeze(axis): what is changed in place keeps its shape",
     "storage": "x.numpy(), which shows the elements",
-    "swapaxes_": "x = x.swapaxes(first, second): what is changed in place keeps its shape",
-    "t_": "x = x.t(): what is changed in place keeps its shape",
     "to_sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
-    "transpose_": "x = x.transpose(first, second): what is changed in place keeps its shape",
-    "unsqueeze_": "x = x.unsqueeze(axis): what is changed in place keeps its shape",
     "untyped_storage": "x.numpy(), which shows the elements",
 }
 

@@ -4,48 +4,154 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from runnel import ops
-from runnel.core.errors import ShapeError
+from runnel.core import pytree
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import int64
+from runnel.core.errors import ShapeError, TracedValueError
 from runnel.core.kinds import declare
 from runnel.ops.arguments import Array
 from runnel.tensor.creation import asarray
-from runnel.tensor.tensor import Tensor
+from runnel.tensor.ownership import CONSTANT_SERIAL
+from runnel.tensor.tensor import Tensor, from_numpy
 
 
-@declare
-class PackedSequence(NamedTuple):
-    """Sequences without padding, the longest first. Made by :func:`pack_padded_sequence`.
-
-    Attributes:
-        data: the elements of step 0 of all sequences, then those of step 1 of all that have one, and so on.
-        batch_sizes: how many sequences have each step.
-        sorted_indices: the number, in the caller's order, of each sequence; None where that is the order.
-        unsorted_indices: the place of each of the caller's sequences.
-    """
-
+class _Fields(NamedTuple):
     data: Any
-    batch_sizes: tuple[int, ...]
-    sorted_indices: tuple[int, ...] | None = None
-    unsorted_indices: tuple[int, ...] | None = None
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+
+Numbers = tuple[int, ...]
+
+
+class Steps(NamedTuple):
+    """What a packed sequence says of its steps, in numbers that are part of a program."""
+
+    sizes: Numbers
+    order: Numbers | None
+    back: Numbers | None
 
     def lengths(self) -> list[int]:
         """The length of each sequence, the longest first."""
-        sizes = np.array(self.batch_sizes)
-        return [int((sizes > row).sum()) for row in range(self.batch_sizes[0])]
+        sizes = np.array(self.sizes, np.int64)
+        return [int((sizes > row).sum()) for row in range(self.batch)]
+
+    @property
+    def batch(self) -> int:
+        """How many sequences there are."""
+        return self.sizes[0] if self.sizes else 0
 
     def groups(self) -> list[Group]:
         """Neighbouring steps that as many sequences have."""
         groups: list[Group] = []
         start = row = 0
-        for size, steps in itertools.groupby(self.batch_sizes):
+        for size, steps in itertools.groupby(self.sizes):
             length = len(list(steps))
             groups.append(Group(start, length, size, row))
             start, row = start + length, row + length * size
         return groups
+
+
+@declare
+class PackedSequence(_Fields):
+    """Sequences without padding, the longest first. Made by :func:`pack_padded_sequence`; or of ``data`` and sizes,
+    which are part of a program: each set of them is traced for itself.
+
+    Attributes:
+        data: the elements of step 0 of all sequences, then those of step 1 of all that have one, and so on.
+        batch_sizes: how many sequences have each step: an int64 vector.
+        sorted_indices: the number, in the caller's order, of each sequence; None where that is the order.
+        unsorted_indices: the place of each of the caller's sequences; follows from ``sorted_indices`` if left out.
+    """
+
+    steps: Steps
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+    ) -> Self:
+        sizes = _numbers("batch_sizes", () if batch_sizes is None else batch_sizes)
+        order = None if sorted_indices is None else _numbers("sorted_indices", sorted_indices)
+        back = None if unsorted_indices is None else _numbers("unsorted_indices", unsorted_indices)
+        if order is not None and back is None:
+            back = tuple(np.argsort(np.array(order, np.int64)).tolist())
+        return cls._of(data, Steps(sizes, order, back))
+
+    @classmethod
+    def _of(cls, data: Any, steps: Steps) -> Self:
+        device = getattr(data, "device", None)
+        made = super().__new__(cls, data, *(None if own is None else _constant(own, device) for own in steps))
+        made.steps = steps
+        return made
+
+    def _replace(self, **changed: Any) -> Self:
+        if changed.keys() == {"data"}:
+            return self._of(changed["data"], self.steps)
+        return type(self)(**(self._asdict() | changed))
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The same with ``data.to(...)``."""
+        return self._of(self.data.to(*args, **kwargs), self.steps)
+
+    def float(self) -> Self:
+        """The same in float32."""
+        return self.to("float32")
+
+    def double(self) -> Self:
+        """The same in float64."""
+        return self.to("float64")
+
+    def half(self) -> Self:
+        """The same in float16."""
+        return self.to("float16")
+
+    def long(self) -> Self:
+        """The same in int64."""
+        return self.to("int64")
+
+    def int(self) -> Self:
+        """The same in int32."""
+        return self.to("int32")
+
+    def cpu(self) -> Self:
+        """The same: programs run on CPUs."""
+        return self
+
+    @property
+    def is_cuda(self) -> bool:
+        """False: programs run on CPUs."""
+        return False
+
+
+def _constant(numbers: Numbers, device: Any) -> Tensor:
+    """Numbers that are part of a program as an int64 vector, whose values are known where a function is traced, too."""
+    vector = from_numpy(np.array(numbers, np.int64), int64, copy=True, device=device)
+    vector._serial = CONSTANT_SERIAL
+    return vector
+
+
+def _numbers(name: str, values: Any) -> Numbers:
+    known = values.known() if isinstance(values, TensorLike) else np.asarray(values)
+    if known is None:
+        raise TracedValueError(
+            f"[PackedSequence] {name} is part of a program, and in a compiled function its values exist only when that "
+            "runs; pack the sequences outside, or give a tuple of ints."
+        )
+    if known.ndim != 1 or (known.size and known.dtype.kind not in "iu"):
+        raise ShapeError(f"[PackedSequence] {name} is a vector of integers; received {values!r}.")
+    return tuple(known.tolist())
+
+
+pytree.register(
+    PackedSequence,
+    lambda packed: ((packed.data,), packed.steps),
+    lambda steps, rest: PackedSequence._of(rest[0], steps),
+)
 
 
 class Group(NamedTuple):
@@ -80,20 +186,18 @@ def pack_padded_sequence(
             f"to {steps}; received {counts.tolist()}."
         )
     order: np.ndarray | None = None
-    if np.any(np.diff(counts) > 0):
-        if enforce_sorted:
-            raise ShapeError(
-                f"[pack_padded_sequence] lengths must fall with enforce_sorted=True; received {counts.tolist()}."
-            )
+    if not enforce_sorted:
         order = np.argsort(-counts, kind="stable")
         counts = counts[order]
+    elif np.any(np.diff(counts) > 0):
+        raise ShapeError(
+            f"[pack_padded_sequence] lengths must fall with enforce_sorted=True; received {counts.tolist()}."
+        )
     sizes = tuple(int((counts > step).sum()) for step in range(int(counts.max(initial=0))))
     columns = np.arange(batch) if order is None else order
     rows = np.concatenate([step * batch + columns[:size] for step, size in enumerate(sizes)] or [columns])
     data = ops.take(ops.reshape(x, (steps * batch, *x.shape[2:])), asarray(rows, device=x.device), 0)
-    if order is None:
-        return PackedSequence(data, sizes)
-    return PackedSequence(data, sizes, tuple(order.tolist()), tuple(np.argsort(order).tolist()))
+    return PackedSequence(data, sizes, order)
 
 
 def pad_packed_sequence(
@@ -107,19 +211,19 @@ def pad_packed_sequence(
         padding_value: stands where a sequence has ended.
         total_length: of the result; by default that of the longest sequence.
     """
-    sizes, data = sequence.batch_sizes, sequence.data
+    own, data = sequence.steps, sequence.data
+    sizes = own.sizes
     steps = len(sizes) if total_length is None else total_length
     if steps < len(sizes):
         raise ShapeError(f"[pad_packed_sequence] total_length={steps} is less than the longest length, {len(sizes)}.")
-    batch = sizes[0]
-    rows = np.full((steps, batch), data.shape[0], np.int64)  # the row behind the last holds the padding
+    rows = np.full((steps, own.batch), data.shape[0], np.int64)  # the row behind the last holds the padding
     at = 0
     for step, size in enumerate(sizes):
         rows[step, :size] = np.arange(at, at + size)
         at += size
-    lengths = np.array(sequence.lengths(), np.int64)
-    if sequence.unsorted_indices is not None:
-        back = np.array(sequence.unsorted_indices)
+    lengths = np.array(own.lengths(), np.int64)
+    if own.back is not None:
+        back = np.array(own.back)
         rows, lengths = rows[:, back], lengths[back]
     padding = ops.full_like(data, padding_value, (1, *data.shape[1:]))
     padded = ops.take(ops.concat([data, padding]), asarray(rows.T if batch_first else rows, device=data.device), 0)

@@ -91,9 +91,9 @@ class RNNBase(Module):
     def _run(self, input: Any, hx: State | None) -> tuple[Any, State]:
         """The output, of the kind of the input, and the last states of shape (layers · directions, batch, hidden)."""
         if isinstance(input, PackedSequence):
-            initial = None if hx is None else reordered(hx, input.sorted_indices)
-            data, last = self._layers(input.data, input, self._first(initial, input.batch_sizes[0], input.data))
-            return input._replace(data=data), reordered(last, input.unsorted_indices)
+            initial = None if hx is None else reordered(hx, input.steps.order)
+            data, last = self._layers(input.data, input, self._first(initial, input.steps.batch, input.data))
+            return input._replace(data=data), reordered(last, input.steps.back)
         batched = input.ndim == 3
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
             raise ShapeError(
@@ -165,7 +165,7 @@ class RNNBase(Module):
 def _over_groups(step: Any, state: State, data: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:
     """The rows that ``step`` gives for packed ``data``, and each sequence's last state. Forwards, sequences drop out as
     they end; backwards, they join at their last step."""
-    groups = packed.groups()
+    groups = packed.steps.groups()
     outputs: list[Any] = []
     waiting = state
     done: list[State] = []

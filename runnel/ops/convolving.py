@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import DType, float32
+from runnel.core.dtypes import DType, bool_, float32
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops import convolution_rules, winograd_rules
@@ -18,6 +18,7 @@ from runnel.ops.conversion import cast
 from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
 from runnel.ops.dots import operand_dtype, sum_dtype
 from runnel.ops.im2col import channels_first, channels_last, effective_size
+from runnel.ops.integer_convolution import convolved, require_fit, transposed
 from runnel.ops.padding import pad
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
@@ -42,7 +43,7 @@ def conv(
 
     Over one to three spatial axes, in PyTorch's sense: the kernel is not flipped. Strides, dilations and paddings are
     one int or one for each spatial axis; padding also pairs (before, after), "same" or "valid". Half precision is added
-    up in float32 and rounded once. ShapeError where shapes do not fit.
+    up in float32 and rounded once; integers give integers. ShapeError where shapes do not fit.
 
     ``algorithm`` is "auto" (decided by shapes), "direct" (a sum over taps and channels) or "winograd" (3×3 kernels of
     stride 1 only: docs/internals/winograd.md states its error).
@@ -63,9 +64,13 @@ def conv(
     how = {} if algorithm == AUTO else {"algorithm": algorithm}
 
     def product(a: Array, w: Array) -> Array:
-        return apply(convolution_p, a, w, stride=steps, padding=pairs, dilation=gaps, groups=groups, **how)
+        attrs: dict[str, Any] = {"stride": steps, "padding": pairs, "dilation": gaps, "groups": groups}
+        if a.dtype.is_integer:
+            require_fit(convolution_p, a, w, **attrs)
+            return convolved(a, w, **attrs)
+        return apply(convolution_p, a, w, **attrs, **how)
 
-    return _in_float("conv", product, x, weight, bias)
+    return _biased("conv", product, x, weight, bias)
 
 
 @offered("rn")
@@ -101,13 +106,16 @@ def conv_transpose(
     pairs = tuple((p, p) for p in around)
 
     def product(a: Array, w: Array) -> Array:
-        y = apply(
-            convolution_input_gradient_p, a, w, size=size, stride=steps, padding=pairs, dilation=gaps, groups=groups
-        )
+        attrs: dict[str, Any] = {"size": size, "stride": steps, "padding": pairs, "dilation": gaps, "groups": groups}
+        if a.dtype.is_integer:
+            require_fit(convolution_input_gradient_p, a, w, **attrs)
+            y = transposed(a, w, **attrs)
+        else:
+            y = apply(convolution_input_gradient_p, a, w, **attrs)
         behind = [(0, e - f) for e, f in zip(asked, extra, strict=True)]
         return pad(y, ((0, 0), (0, 0), *behind)) if extra != asked else y
 
-    return _in_float("conv_transpose", product, x, weight, bias)
+    return _biased("conv_transpose", product, x, weight, bias)
 
 
 def _spatial(name: str, x: Array, weight: Array) -> int:
@@ -119,20 +127,20 @@ def _spatial(name: str, x: Array, weight: Array) -> int:
     return int(x.ndim - 2)
 
 
-def _in_float(
-    name: str, product: Callable[[Array, Array], Array], x: Array, weight: Array, bias: Array | None
-) -> Array:
-    """The product in float32 or float64; the bias is added channels-last, where sums over all but channels are fast."""
+def _biased(name: str, product: Callable[[Array, Array], Array], x: Array, weight: Array, bias: Array | None) -> Array:
+    """The product in float32 or float64, or in integers; the bias is added channels-last, where sums over all but
+    channels are fast."""
     common: DType = common_dtype(convolution_p, (x, weight))
-    multiplied = operand_dtype(common) if common.is_float else float32
-    dtype = sum_dtype(multiplied)
+    common = float32 if common is bool_ else common
+    multiplied = operand_dtype(common) if common.is_float else common
+    dtype = sum_dtype(multiplied) if common.is_float else common
     y = product(cast(x, multiplied), cast(weight, multiplied))
     if bias is not None:
         if bias.shape != (y.shape[1],):
             raise ShapeError(f"[{name}] a bias of shape ({y.shape[1]},) is needed, one number for each channel of the "
                              f"result; got {bias.shape}.")  # fmt: skip
         y = channels_first(add(channels_last(y), for_each_image(cast(bias, dtype), y)))
-    return cast(y, common if common.is_float else dtype)
+    return cast(y, common)
 
 
 def for_each_image(vector: Array, y: Array) -> Array:

@@ -12,11 +12,15 @@ import numpy as np
 
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
+from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_tuple, is_single
-from runnel.ops.arithmetic import add, divide
+from runnel.ops.arithmetic import abs as absolute, add, divide, floor_divide, negative
+from runnel.ops.comparison import less
+from runnel.ops.conversion import cast
 from runnel.ops.im2col import channels_first, channels_last, effective_size, kernel_slices, positions_along
+from runnel.ops.logic import where
 from runnel.ops.max_pooling import max_pool_p
 from runnel.ops.padding import pad
 from runnel.ops.pieces import concat, narrow, slice_p
@@ -92,17 +96,29 @@ def avg_pool(
     divisor_override: int | None = None,
 ) -> Array:
     """The mean of each window of ``x`` (N, C, *sizes): its sum over ``divisor_override``, or over the number of its
-    elements inside the padding or, without ``count_include_pad``, inside ``x``."""
+    elements inside the padding or, without ``count_include_pad``, inside ``x``. Integers give integers, without the
+    fraction."""
     kernel, steps, pairs, _ = _geometry("avg_pool", x, kernel_size, stride, padding, 1, ceil_mode)
+    if x.dtype.is_integer and x.dtype is not int64:
+        means = avg_pool(cast(x, int64), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return cast(means, x.dtype)
     total = _window_sums(pad(channels_last(x), ((0, 0), *pairs, (0, 0))), kernel, steps)
     if divisor_override is not None:
-        return channels_first(divide(total, divisor_override))
+        return channels_first(_share(total, divisor_override))
     paddings = per_axis("avg_pool", "padding", padding, x.ndim - 2)
     counts = [
         _inside(n, k, step, low, total.shape[1 + i], p if count_include_pad else 0)
         for i, (n, k, step, (low, _), p) in enumerate(zip(x.shape[2:], kernel, steps, pairs, paddings, strict=True))
     ]
-    return channels_first(divide(total, _divisor(total, counts)))
+    return channels_first(_share(total, _divisor(total, counts)))
+
+
+def _share(total: Array, count: Array | int) -> Array:
+    """``total`` over ``count``, of integers without the fraction, as in C."""
+    if not total.dtype.is_integer:
+        return divide(total, count)
+    down = floor_divide(absolute(total), count)
+    return where(less(total, 0), negative(down), down)
 
 
 def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
@@ -171,11 +187,12 @@ def _adaptive(
 @offered("rn")
 def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
     """Means over as many windows as ``output_size`` says, of equal sizes where that divides (None: as many as there
-    are elements)."""
+    are elements); of integers, in float32."""
 
     def reduced(part: Array, axis: int, size: int) -> Array:
         return divide(sum(part, axis, keepdims=True), size)
 
+    x = x if x.dtype.is_inexact else cast(x, float32)
     return _adaptive("adaptive_avg_pool", x, output_size, avg_pool, reduced)
 
 

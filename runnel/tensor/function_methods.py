@@ -916,6 +916,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The angle of complex numbers in the plane, in [-π, π]; of a real number, 0 or π as its sign is."""
             ...
 
+        def apply_(self, function: Callable[[Any], Any]) -> ResultT:
+            """Give each element the value of the Python ``function`` of it, one after the other; returns ``x``."""
+            ...
+
         def arccos(self) -> ResultT:
             """The arc cosine, in [0, π]."""
             ...
@@ -979,6 +983,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> ResultT:
             """result[i, j, …] = the element number storage_offset + i·stride[0] + j·stride[1] + … of ``x`` in
             row-major order, in the shape ``size``."""
+            ...
+
+        def as_strided_(self, size: Any, stride: Any, storage_offset: int = 0) -> ResultT:
+            """Give ``x`` the value of ``as_strided`` of it; returns it."""
             ...
 
         def as_strided_scatter(
@@ -1553,6 +1561,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """x with a·x = ``b``, for the matrix a of which the others are the :func:`lu_factor`."""
             ...
 
+        def map2_(self, first: Array, second: Array, function: Callable[[Any, Any, Any], Any]) -> ResultT:
+            """:func:`map_` with two others."""
+            ...
+
+        def map_(self, other: Array, function: Callable[[Any, Any], Any]) -> ResultT:
+            """Give each element the value of the Python ``function`` of it and that of ``other`` in its place; returns
+            ``x``."""
+            ...
+
         def masked_scatter(self, mask: Array, source: Array) -> ResultT:
             """``x`` with the elements of ``source``, in order, where ``mask`` holds; both broadcast to one shape."""
             ...
@@ -1811,6 +1828,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """``x`` under the shape of ``other``."""
             ...
 
+        def resize_(self, *sizes: Any) -> ResultT:
+            """Give ``x`` another shape: its elements in order, as many as fit, and zeros behind them; returns it."""
+            ...
+
+        def resize_as_(self, other: Array) -> ResultT:
+            """:func:`resize_` to the shape of ``other``."""
+            ...
+
         def resolve_conj(self) -> ResultT:
             """``x`` itself: conjugates and negatives are computed when they are asked for."""
             ...
@@ -1864,6 +1889,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """``x`` with ``src`` as its part at ``index`` along the axis ``dim``."""
             ...
 
+        def set_(self, source: Array) -> ResultT:
+            """Give ``x`` the value of ``source``, which has the same dtype; later changes of either are not seen by
+            the other."""
+            ...
+
         def sgn(self) -> ResultT:
             """-1, 0 or 1 by the sign of x."""
             ...
@@ -1914,6 +1944,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """``x`` without those of the axes ``axis`` (None: all) that have size 1."""
             ...
 
+        def squeeze_(self, axis: Axis = None) -> ResultT:
+            """Leave out those of the axes ``axis`` (None: all) of ``x`` that have size 1; returns it."""
+            ...
+
         def std(
             self, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
         ) -> ResultT:
@@ -1953,8 +1987,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ``compute_uv``."""
             ...
 
+        def swapaxes_(self, dim0: int, dim1: int) -> ResultT:
+            """Exchange two axes of ``x``; returns it."""
+            ...
+
+        def swapdims_(self, dim0: int, dim1: int) -> ResultT:
+            """Exchange two axes of ``x``; returns it."""
+            ...
+
         def t(self) -> ResultT:
             """The transpose of a matrix; a vector or number itself."""
+            ...
+
+        def t_(self) -> ResultT:
+            """Transpose the matrix ``x``; returns it."""
             ...
 
         def take_along_dim(self, indices: Array, axis: int | None = None) -> ResultT:
@@ -1982,6 +2028,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def trace(self, offset: int = 0, dtype: Any = None) -> ResultT:
             """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
+            ...
+
+        def transpose_(self, dim0: int, dim1: int) -> ResultT:
+            """Exchange two axes of ``x``; returns it."""
             ...
 
         def triangular_solve(
@@ -2050,6 +2100,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             them, as asked for, for each element the number of its value, and how long each run is."""
             ...
 
+        def unsqueeze_(self, axis: int) -> ResultT:
+            """Give ``x`` another axis of size 1; returns it."""
+            ...
+
         def unstack(self, axis: int = 0) -> tuple[Array, ...]:
             """The arrays that ``stack`` would put together to ``x``: one for each position along ``axis``."""
             ...
@@ -2102,6 +2156,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         allclose = LateMethod("runnel.ops.library.numbers:allclose")
         aminmax = LateMethod("runnel.ops.library.order:aminmax")
         angle = LateMethod("runnel.ops.library.plane:angle")
+        apply_ = LateMethod("runnel.tensor.library.reshaping:apply_")
         arccos = LateMethod("runnel.ops.library.circular:acos")
         arccos_ = LateMethod("runnel.ops.library.circular:acos", updating)
         arccosh = LateMethod("runnel.ops.library.circular:acosh")
@@ -2118,6 +2173,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         arctanh_ = LateMethod("runnel.ops.library.circular:atanh", updating)
         argwhere = LateMethod("runnel.ops.library.sets:argwhere")
         as_strided = LateMethod("runnel.ops.library.strides:as_strided")
+        as_strided_ = LateMethod("runnel.tensor.library.reshaping:as_strided_")
         as_strided_scatter = LateMethod("runnel.ops.library.strides:as_strided_scatter")
         asin = LateMethod("runnel.ops.library.circular:asin")
         asin_ = LateMethod("runnel.ops.library.circular:asin", updating)
@@ -2249,6 +2305,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         logit_ = LateMethod("runnel.ops.library.numbers:logit", updating)
         lu = LateMethod("runnel.ops.library.elimination:lu_factor")
         lu_solve = LateMethod("runnel.ops.library.elimination:lu_solution")
+        map2_ = LateMethod("runnel.tensor.library.reshaping:map2_")
+        map_ = LateMethod("runnel.tensor.library.reshaping:map_")
         masked_scatter = LateMethod("runnel.ops.library.scattering:masked_scatter")
         masked_scatter_ = LateMethod("runnel.ops.library.scattering:masked_scatter", updating)
         masked_select = LateMethod("runnel.ops.library.sets:masked_select")
@@ -2304,6 +2362,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         repeat = LateMethod("runnel.ops.library.joining:tile", spread, another)
         repeat_interleave = LateMethod("runnel.ops.library.joining:repeat", another)
         reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as", another)
+        resize_ = LateMethod("runnel.tensor.library.reshaping:resize_")
+        resize_as_ = LateMethod("runnel.tensor.library.reshaping:resize_as_")
         resolve_conj = LateMethod("runnel.ops.library.numbers:resolved", another)
         resolve_neg = LateMethod("runnel.ops.library.numbers:resolved", another)
         retain_grad = LateMethod("runnel.tensor.library.hooks:retain_grad")
@@ -2316,6 +2376,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         scatter_reduce_ = LateMethod("runnel.ops.library.scattering:scatter_reduce", updating)
         select = LateMethod("runnel.ops.library.scattering:select")
         select_scatter = LateMethod("runnel.ops.library.scattering:select_scatter")
+        set_ = LateMethod("runnel.tensor.library.reshaping:set_")
         sgn = LateMethod("runnel.ops.library.numbers:sgn")
         sgn_ = LateMethod("runnel.ops.library.numbers:sgn", updating)
         signbit = LateMethod("runnel.ops.library.circular:signbit")
@@ -2327,19 +2388,24 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         slogdet = LateMethod("runnel.ops.library.matrices:slogdet")
         sort = LateMethod("runnel.tensor.library.extremes:sort")
         squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
+        squeeze_ = LateMethod("runnel.tensor.library.reshaping:squeeze_")
         std = LateMethod("runnel.tensor.library.moments:std")
         stft = LateMethod("runnel.ops.library.short_time:stft")
         storage_offset = LateMethod("runnel.tensor.library.asking:storage_offset")
         stride = LateMethod("runnel.tensor.library.asking:stride")
         sum_to_size = LateMethod("runnel.ops.library.rescaling:sum_to_size", another)
         svd = LateMethod("runnel.ops.library.older:svd")
+        swapaxes_ = LateMethod("runnel.tensor.library.reshaping:transpose_")
+        swapdims_ = LateMethod("runnel.tensor.library.reshaping:transpose_")
         t = LateMethod("runnel.tensor.library.asking:t", another)
+        t_ = LateMethod("runnel.tensor.library.reshaping:t_")
         take_along_dim = LateMethod("runnel.ops.library.along:take_along_dim")
         tan = LateMethod("runnel.ops.library.circular:tan")
         tan_ = LateMethod("runnel.ops.library.circular:tan", updating)
         tensor_split = LateMethod("runnel.ops.library.joining:tensor_split", another)
         tile = LateMethod("runnel.ops.library.joining:tile", spread, another)
         trace = LateMethod("runnel.ops.library.triangles:trace")
+        transpose_ = LateMethod("runnel.tensor.library.reshaping:transpose_")
         triangular_solve = LateMethod("runnel.ops.library.older:triangular_solve")
         tril = LateMethod("runnel.ops.library.triangles:tril")
         tril_ = LateMethod("runnel.ops.library.triangles:tril", updating)
@@ -2353,6 +2419,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         uniform_ = LateMethod("runnel.random.filling:uniform_of", updating)
         unique = LateMethod("runnel.ops.library.sets:unique")
         unique_consecutive = LateMethod("runnel.ops.library.sets:unique_consecutive")
+        unsqueeze_ = LateMethod("runnel.tensor.library.reshaping:unsqueeze_")
         unstack = LateMethod("runnel.ops.library.joining:unstack")
         var = LateMethod("runnel.tensor.library.moments:var")
         vdot = LateMethod("runnel.ops.library.products:vdot")

@@ -1,7 +1,8 @@
 """What in-place methods and operators do: ``x.f_(...)`` gives ``x`` the value of ``x.f(...)``.
 
 A Variable is updated. A tensor's handle gets another value: what was computed from the old one keeps that, and other
-handles do. Shape and dtype stay; a result of another kind is an error, as in PyTorch.
+handles do. Shape and dtype stay; a result of another kind is an error, as in PyTorch. The methods whose purpose is
+another shape (``x.t_()``) give it to a tensor's handle, and not to a Variable.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def fitted(name: str, target: ShapedArray, value: Any) -> Any:
             f"[{name}] the result has shape {value.shape}, but what is changed in place keeps its shape, "
             f"{target.shape}; compute a new array."
         )
+    return in_dtype(name, target, value)
+
+
+def in_dtype(name: str, target: ShapedArray, value: Any) -> Any:
+    """The same for a value whose shape may be another."""
     if not _is_castable(value.dtype, target.dtype):
         raise DTypeError(
             f"[{name}] the result is {value.dtype.name}, but what is changed in place stays {target.dtype.name}; "

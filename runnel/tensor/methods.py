@@ -124,6 +124,10 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """The values as a read-only NumPy array."""
         raise NotImplementedError
 
+    def reshape_in_place(self, name: str, change: Callable[[Any], Any]) -> Any:
+        """What ``update`` does, to a value that may have another shape: for tensors. Others keep their shape."""
+        return self.update(name, change)
+
     def _other(self, view: Any) -> Any:
         """``view`` as a handle that is not this one, so that writing to it leaves this one; of several arrays each."""
         if view is self:

@@ -159,6 +159,22 @@ class Tensor(Handle["Tensor"]):
         What was computed from the old value is differentiated by the old value. Under ``no_grad`` the tape stays as it
         is: gradients pass to what the old value was made of, and a leaf stays a leaf. ``name`` is for messages.
         """
+        return self._updated(name, change, inplace.fitted)
+
+    def reshape_in_place(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+        """:meth:`update` to a value of another shape. Not of a tensor from outside in a compiled function, and not of a
+        leaf that has a gradient."""
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._is_outside(trace):
+            raise SideEffectError(
+                f"[{name}] at {tracebacks.user_line()} a compiled function gives a tensor from outside another shape; "
+                "compute a new tensor."
+            )
+        if self._grad is not None:
+            raise GradientError(f"[{name}] the tensor has a gradient of its shape, {self.shape}; compute a new tensor.")
+        return self._updated(name, change, inplace.in_dtype)
+
+    def _updated(self, name: str, change: Callable[[Tensor], Tensor], fitted: Callable[..., Any]) -> Self:
         trace = tracing.ACTIVE.trace
         ownership.require_own(self, name, trace)
         if trace is not None and self._is_outside(trace):
@@ -166,7 +182,7 @@ class Tensor(Handle["Tensor"]):
             trace.facet(OutsideHandles).values.setdefault(id(self), (self, copying.handle_state(self)))
         start = next(SERIALS)
         before = moved_out(self)
-        after = inplace.fitted(name, self._aval, change(before)).read()
+        after = fitted(name, self._aval, change(before)).read()
         stays_leaf = self._is_user_leaf
         if stays_leaf or not RECORDING.get():
             after = plain(after)
@@ -184,7 +200,7 @@ class Tensor(Handle["Tensor"]):
         ownership.require_inside(self, name, after._level)
         if not self._is_rebound and (self.requires_grad or hasattr(self, "_is_recorded")):
             self._first = before
-        self._storage, self._layout, self._array = after._storage, after._layout, None
+        self._aval, self._storage, self._layout, self._array = after._aval, after._storage, after._layout, None
         if self._level is not after._level:
             self.__class__, self._level = type(after), after._level  # a tensor of that level from now on
         self._parts = after._parts

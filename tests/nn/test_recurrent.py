@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import nn
-from runnel.core.errors import ShapeError
-from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from runnel.core.errors import ShapeError, TracedValueError
+from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence
 from tests.random_numbers import RNG
 
 Array = np.ndarray[Any, Any]
@@ -196,6 +196,28 @@ def test_packed_sequences_compiled_with_gradients() -> None:
 
     for eager, compiled in zip(run(x), rn.compile(run)(x), strict=True):
         np.testing.assert_array_equal(eager.numpy(), compiled.numpy())
+
+
+def test_packed_sequences_say_what_pytorchs_say() -> None:
+    packed = pack_sequence([rn.ones((3, 2)), rn.ones((5, 2)) * 2], enforce_sorted=False)
+    assert packed.batch_sizes.tolist() == [2, 2, 2, 1, 1] and packed.batch_sizes.dtype is rn.int64
+    assert int(packed.batch_sizes[0]) == packed.batch_sizes[0].item() == 2
+    assert packed.sorted_indices.tolist() == packed.unsorted_indices.tolist() == [1, 0]
+    data, sizes, order, back = packed
+    for again in (PackedSequence(data, sizes, order, back), PackedSequence(data, sizes, order),
+                  PackedSequence(data, sizes.tolist(), sorted_indices=[1, 0]), packed._replace(data=data)):  # fmt: skip
+        padded, lengths = pad_packed_sequence(again, batch_first=True)
+        assert padded[:, :, 0].tolist() == [[1, 1, 1, 0, 0], [2, 2, 2, 2, 2]] and lengths.tolist() == [3, 5]
+    assert PackedSequence(data, sizes).sorted_indices is None and packed.double().data.dtype is rn.float64
+    inside = rn.compile(lambda packed: packed.data * sum(packed.batch_sizes.tolist()) + packed.batch_sizes.sum())
+    assert inside(packed)[0].tolist() == [24, 24]
+    layer = nn.GRU(2, 3)
+    outputs = rn.compile(lambda packed: layer(packed)[0])(packed)
+    assert isinstance(outputs, PackedSequence) and outputs.batch_sizes.tolist() == sizes.tolist()
+    with pytest.raises(ShapeError, match=r"\[PackedSequence\] batch_sizes is a vector of integers"):
+        PackedSequence(data, 3)
+    with pytest.raises(TracedValueError, match=r"\[PackedSequence\] batch_sizes is part of a program"):
+        rn.compile(lambda x, n: PackedSequence(x, n).data)(data, rn.asarray([8]))
 
 
 def _loss(layer: Any, packed: PackedSequence) -> Any:

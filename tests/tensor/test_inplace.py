@@ -19,8 +19,18 @@ PLACES = np.array([[0, 1, 1], [1, 1, 0]])
 
 IN_PLACE = [name.removesuffix("_") for name in vars(FunctionMethods) if name.endswith("_") and name[0] != "_"]
 DRAWN = {"bernoulli", "random", "normal", "uniform"}  # random numbers: tests/random
-FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name) and name not in DRAWN]
-REPLACEMENTS = [name for name in IN_PLACE if name not in FUNCTIONS and name not in DRAWN]
+SHAPED = {
+    "as_strided",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "transpose",
+    "unsqueeze",
+}  # tests/tensor/test_reshaping.py
+OWN = DRAWN | SHAPED | {"apply", "map", "map2", "resize", "resize_as", "set"}
+FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name) and name not in OWN]
+REPLACEMENTS = [name for name in IN_PLACE if name not in FUNCTIONS and name not in OWN]
 INTEGERS = [name for name in FUNCTIONS if name.startswith("bitwise") or name in ("gcd", "lcm")]
 
 

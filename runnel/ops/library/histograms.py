@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -134,14 +135,13 @@ def histogramdd(
             f"[histogramdd] points of {dimensions} coordinates need as many numbers of bins, and of limits; received "
             f"{len(parts)} and {len(limits)}."
         )
-    edges, label, inside, count = [], None, None, 1
-    for axis, (part, limit) in enumerate(zip(parts, limits, strict=True)):
-        coordinate = getitem(points, (slice(None), axis))
-        own = _edges("histogramdd", coordinate, part, limit)
+    coordinates = [getitem(points, (slice(None), axis)) for axis in builtins.range(dimensions)]
+    edges = [_edges("histogramdd", x, *given) for x, *given in zip(coordinates, parts, limits, strict=True)]
+    label, inside = _places(coordinates[0], edges[0])
+    count = edges[0].size - 1
+    for coordinate, own in zip(coordinates[1:], edges[1:], strict=True):
         place, is_in = _places(coordinate, own)
-        edges.append(own)
-        inside = is_in if inside is None else logical_and(inside, is_in)
-        label = place if label is None else add(multiply(label, own.size - 1), place)
+        label, inside = add(multiply(label, own.size - 1), place), logical_and(inside, is_in)
         count *= own.size - 1
     hist = _counts(where(inside, label, count), points, weight, count)
     hist = reshape(hist, tuple(own.size - 1 for own in edges))

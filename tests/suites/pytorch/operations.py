@@ -109,6 +109,41 @@ NETWORKS = {
     "(F.instance_norm(x, r, v, w, b, use_input_stats=False), r, v)": {"x": "2 3 4", **STATISTICS},
 }  # fmt: skip
 
+WHOLE = {"x": "i9 2 4 7", "w": "i9 6 2 3"}
+IMAGES = {"x": "i9 2 4 7 6", "w": "i9 6 2 3 2", "b": "i9 6"}
+INTEGERS = {
+    "F.conv1d(x, w, groups=2, padding=1)": WHOLE,
+    "F.conv2d(x - 4, w - 4, b, stride=2, padding=1, dilation=2, groups=2)": IMAGES,
+    "F.conv2d(x.to(torch.uint8), w.to(torch.uint8), groups=2)": IMAGES,
+    "F.conv3d(x, w)": {"x": "i9 1 2 4 4 4", "w": "i9 3 2 2 3 2"},
+    "F.conv_transpose1d(x, w, stride=2, padding=1)": {"x": "i9 2 4 7", "w": "i9 4 3 3"},
+    "F.conv_transpose2d(x - 4, w, b, stride=2, output_padding=1, groups=2)": {"x": "i9 2 4 3 3", "w": "i9 4 3 3 2",
+                                                                              "b": "i9 6"},
+    "F.avg_pool1d(x - 5, 2)": WHOLE,
+    "F.avg_pool2d(x - 5, 3, 2, padding=1, count_include_pad=False)": IMAGES,
+    "F.avg_pool2d(x - 5, 3, 2, ceil_mode=True)": IMAGES,
+    "F.avg_pool3d(x - 5, 2, divisor_override=3)": {"x": "i9 1 2 4 4 4"},
+    "F.linear(x, w)": {"x": "i9 2 3", "w": "i9 4 3"},
+}  # fmt: skip
+
+CELL = {"x": "3 4", "h": "3 5"}
+STACKED = {"x": "6 3 4", "h": "2 3 5", "c": "2 3 5", "w": "20 4", "u": "20 5", "b": "20", "v": "20 5"}
+RECURRENT = {
+    "torch.rnn_tanh_cell(x, h, w, u, b, b)": {**CELL, "w": "5 4", "u": "5 5", "b": "5"},
+    "torch.rnn_relu_cell(x, h, w, u)": {**CELL, "w": "5 4", "u": "5 5"},
+    "torch.gru_cell(x, h, w, u, b, b)": {**CELL, "w": "15 4", "u": "15 5", "b": "15"},
+    "torch.lstm_cell(x, (h, c), w, u, b, b)": {**CELL, "c": "3 5", "w": "20 4", "u": "20 5", "b": "20"},
+    "torch.lstm(x, (h, c), [w, u, b, b, v, u, b, b], True, 2, 0.0, False, False, False)": STACKED,
+    "torch.lstm(x.transpose(0, 1), (h[:1], c[:1]), [w, u], False, 1, 0.0, True, False, True)": STACKED,
+    "torch.lstm(x[:3].reshape(9, 4), torch.tensor([3, 3, 2, 1]), (h, c), [w, u, w, u], False, 1, 0.0, False, True)": {
+        **STACKED,
+        "x": "3 3 4",
+    },
+    "torch.gru(x, h, [w[:15], u[:15], w[:15], u[:15]], False, 1, 0.0, False, True, False)": STACKED,
+    "torch.rnn_tanh(x, h, [w[:5], u[:5], w[5:10], u[5:10]], False, 1, 0.0, False, True, False)": STACKED,
+    "torch.rnn_relu(x, h[:1], [w[:5], u[:5], b[:5], b[5:10]], True, 1, 0.0, False, False, False)": STACKED,
+}
+
 COUNTS = {
     "torch.histogramdd(c, [2, 3], range=[0.0, 1.0, 0.2, 0.8])": {"c": "c 9 2"},
     "torch.histogramdd(c, 2, range=[0.0, 1.0] * 3, weight=w, density=True)": {"c": "c 9 3", "w": "c 9"},
@@ -236,6 +271,8 @@ OPERATIONS: dict[str, dict[str, str]] = {
     **NETWORKS,
     **MATRICES,
     **COUNTS,
+    **INTEGERS,
+    **RECURRENT,
     **TRANSFORMS,
     **COPIES,
 }
