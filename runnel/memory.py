@@ -2,5 +2,8 @@
 
 from runnel.compiler.memory.planner import Allocator, MemoryPlanner, Replayed as replay, search
 from runnel.compiler.memory.sweep import Heap as BestFit, Lifetime, most_alive
+from runnel.core import public
 
 __all__ = ["Allocator", "BestFit", "Lifetime", "MemoryPlanner", "most_alive", "replay", "search"]
+
+public.offer(globals(), __all__, inner=frozenset({"Allocator", "BestFit", "Lifetime", "replay"}))

@@ -63,7 +63,6 @@ _METHODS: Final = {
     "block_until_ready": "nothing: results are ready when a call returns",
     "copy": "x.clone()",
     "cuda": "nothing: programs run on CPUs",
-    "data_ptr": "x.numpy().ctypes.data: a tensor is a value, and its memory may be another's",
     "dequantize": "nothing: tensors are not quantized",
     "share_memory_": "nothing: memory is not shared between processes",
     "storage": "x.numpy(), which shows the elements",

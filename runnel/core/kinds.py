@@ -45,6 +45,12 @@ def _is_any_number(value: Any) -> bool:
     return isinstance(value, (TensorLike, complex, np.complexfloating)) or _is_number(value)
 
 
+def _are_numbers(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_any_number(item) or _are_numbers(item) for item in value)
+    return isinstance(value, np.ndarray) and value.dtype.kind not in "OSUV"
+
+
 def _is_bool(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_)) or (type(value) is int and value in (0, 1))
 
@@ -116,6 +122,9 @@ KINDS: Final[dict[str, Kind]] = {
         "a key of random numbers (from Generator.next_key() or runnel.split_key())",
         remedy=lambda v: "runnel.randn() and runnel.rand() draw without one",
     ),
+    "Numbers": Kind(
+        lambda v: _is_any_number(v) or _are_numbers(v), "a tensor, a number, or numbers in an array or a list",
+    ),
     "Array | int": Kind(lambda v: isinstance(v, TensorLike) or _is_int(v), "a tensor or an int", _plain_int),
     "float | Array": Kind(lambda v: isinstance(v, TensorLike) or _is_number(v), "a tensor or a number", _plain_number),
     "float | Array | Sequence[float]": Kind(
@@ -132,6 +141,7 @@ KINDS: Final[dict[str, Kind]] = {
     "int | Sequence[int | None]": Kind(
         lambda v: _is_int(v) or _are(lambda n: n is None or _is_int(n))(v), "an int or a sequence of ints and None"
     ),
+    "Sequence[int | None]": Kind(_are(lambda n: n is None or _is_int(n)), "a sequence of ints and None"),
     "int | tuple[Sequence[int], Sequence[int]]": Kind(
         lambda v: _is_int(v) or (_are(_are(_is_int))(v) and len(v) == 2), "an int or two sequences of axes"
     ),
@@ -142,6 +152,7 @@ KINDS: Final[dict[str, Kind]] = {
     "bool": Kind(_is_bool, "True or False", bool),
     "bool | int | float | complex": _ANY_NUMBER,
     "bool | int | float": Kind(_is_number, "a number", _plain_number),
+    "float | str": Kind(lambda v: isinstance(v, str) or _is_number(v), "a number or a string", _plain_number),
     "str": Kind(lambda v: isinstance(v, str), "a string"),
     "Sequence[int]": _INTS,
     "Iterable[int]": _INTS,
@@ -165,6 +176,7 @@ KINDS: Final[dict[str, Kind]] = {
     "Parameters": Kind(_holds_parameters, "Parameters, or dicts with them: model.parameters()"),
     "Dtype": Kind(_is_dtype, f"a dtype (one of {_NAMES}, or NumPy's)"),
     "Mapping[str, Any]": Kind(lambda v: isinstance(v, Mapping), "a dict"),
+    "Mapping[Value, Value]": Kind(lambda v: isinstance(v, Mapping), "a dict"),
     "Callable": Kind(callable, "a function"),
 }  # fmt: skip
 
@@ -173,6 +185,10 @@ def declare(kind: type[T]) -> type[T]:
     """A class decorator: parameters that are annotated with ``kind`` take its instances."""
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
     KINDS[kind.__name__] = Kind(lambda value: isinstance(value, kind), f"{article} {kind.__name__}")
+    KINDS[f"Sequence[{kind.__name__}]"] = Kind(
+        lambda value: _is_row(value) and all(isinstance(item, kind) for item in value),
+        f"a sequence of {kind.__name__}s",
+    )
     return kind
 
 

@@ -100,14 +100,16 @@ def offer(
     names: Iterable[str],
     late: Mapping[str, str] = MappingProxyType({}),
     forwards: tuple[str, ...] = (),
+    inner: frozenset[str] = frozenset(),
 ) -> None:
     """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
     and get public constructors. A name that the module does not have is answered with what to write. ``late`` says
     where things are that are imported when they are first asked for: "module:name", by the names they have here.
-    Whatever the modules ``forwards`` offer is there as well, unless the module has the name."""
+    Whatever the modules ``forwards`` offer is there as well, unless the module has the name. ``inner`` are classes that
+    the package makes instances of at every turn: their constructors stay as they are."""
     owner = namespace["__name__"]
     for name in names:
-        if name not in late:
+        if name not in late and name not in inner:
             namespace[name] = _offered(owner, name, namespace[name])
     _OFFERED[owner] = tuple(names)
     _LATE[owner], _LOADED[owner], _FORWARDS[owner] = late, {}, forwards

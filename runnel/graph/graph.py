@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from runnel.core.kinds import declare
 from runnel.core.lazy import lazy
 from runnel.graph.node import Node, Result, Value
 
 
+@declare
 class Graph:
     """Values and the nodes that compute them, with ``inputs``, ``outputs``, ``updates`` (Variable input → its new
     value) and ``effects`` (results of nodes that run for their side effects)."""

@@ -16,6 +16,7 @@ from runnel.core.errors import AxisError, DTypeError, ShapeError
 Array: TypeAlias = Any  # a TensorLike of the caller's kind: what goes in as a Tensor comes out as a Tensor
 Operand: TypeAlias = TensorLike | bool | int | float | np.ndarray[Any, Any] | np.generic
 Axis: TypeAlias = int | Sequence[int] | None
+Numbers: TypeAlias = Any  # an Operand, or numbers in a list: kinds.py
 
 
 def is_single(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from runnel.compiler.passes.pipeline import Pass, Pipeline
 from runnel.compiler.passes.usual import USUAL
+from runnel.core import public
 from runnel.core.errors import PassError, VerifierError
 from runnel.core.tables import Op, Table
 from runnel.graph.graph import Graph
@@ -39,3 +40,8 @@ __all__ = [
     "substituted",
     "written",
 ]
+
+INNER = frozenset({"Constant", "Graph", "Input", "Node", "Op", "Result", "Table", "Value"})
+
+public.offer(globals(), __all__, inner=INNER)
+del public

@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel.compiler.passes.decompose import Decomposing
 from runnel.core.dispatch import apply
-from runnel.core.errors import PassError, TracedValueError
+from runnel.core.errors import ArgumentError, PassError, TracedValueError
 from runnel.core.showing import short_repr
 from runnel.core.tables import Op
 from runnel.graph.node import Value
@@ -82,6 +82,11 @@ def written(function: Callable[..., Any], *values: Value, where: str | None = No
     ``where`` is the line of the user's program that the new nodes stand for: by default that of the first value.
     """
     all_values = (*values, *named.values())
+    if not callable(function) or not all(isinstance(x, Value) for x in all_values):
+        raise ArgumentError(
+            f"[written] takes a function and values of a graph; received "
+            f"{', '.join(short_repr(x) for x in (function, *all_values))}."
+        )
     if where is None:
         where = next((x.where for x in all_values if x.where), "")
     with writing(where) as now:

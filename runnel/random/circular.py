@@ -8,6 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.core.surface import offered
+from runnel.ops.arguments import Numbers
 from runnel.ops.library.circular import acos
 from runnel.random.drawing import drawn, open_unit, require_scale
 from runnel.random.rejection import first_accepted
@@ -16,7 +17,7 @@ from runnel.tensor.tensor import Tensor
 
 @offered("random")
 def vonmises(
-    mu: Any, kappa: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    mu: Numbers, kappa: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Angles in [-π, π) with a density proportional to exp(kappa·cos(x - mu)) (D. Best, N. Fisher, "Efficient

@@ -8,6 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.core.surface import offered
+from runnel.ops.arguments import Numbers, Operand
 from runnel.ops.library.special import ndtr, ndtri
 from runnel.random.drawing import Draw, drawn, open_unit, require, require_positive, require_scale
 from runnel.tensor.tensor import Tensor
@@ -20,8 +21,8 @@ def _placed(draw: Draw, standard: Any, loc: Any, scale: Any) -> Tensor:
 
 @offered("rn", "random")
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    mean: Numbers = 0.0, std: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal numbers of ``mean`` and deviation ``std``, tensors or numbers (G. Box, M. Muller, "A note on the
     generation of random normal deviates", 1958). ValueError if ``std`` is negative."""
@@ -32,8 +33,8 @@ def normal(
 
 @offered("rn", "random")
 def uniform(
-    low: Any = 0.0, high: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    low: Operand = 0.0, high: Operand = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers from ``low`` up to, but for rounding, not including ``high``."""
     draw = drawn("uniform", (low, high), size, dtype, generator, key, device)
@@ -43,8 +44,8 @@ def uniform(
 
 @offered("random")
 def lognormal(
-    mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    mean: Numbers = 0.0, sigma: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers whose logarithms are normal, of ``mean`` and deviation ``sigma``. ValueError if ``sigma`` is negative."""
     require_scale("lognormal", sigma=sigma)
@@ -54,8 +55,8 @@ def lognormal(
 
 @offered("random")
 def truncated_normal(
-    mean: Any = 0.0, std: Any = 1.0, low: Any = -2.0, high: Any = 2.0, size: Any = None, *, dtype: Any = None,
-    generator: Any = None, key: Any = None, device: Any = None,
+    mean: Numbers = 0.0, std: Numbers = 1.0, low: Operand = -2.0, high: Operand = 2.0, size: Any = None, *,
+    dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal numbers of ``mean`` and deviation ``std`` before truncation, given that they lie in [low, high]; by
     inversion in float64, on the side of the mean where probabilities are small numbers. ValueError if ``std`` is not
@@ -79,7 +80,7 @@ def _difference(high: Any, low: Any) -> Any:
 
 @offered("random")
 def exponential(
-    scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Exponential numbers of mean ``scale``, greater than 0. ValueError if ``scale`` is negative."""
@@ -96,8 +97,8 @@ def standard_exponential(draw: Draw) -> Tensor:
 
 @offered("random")
 def laplace(
-    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the density exp(-|x - loc|/scale) / (2·scale). ValueError if ``scale`` is negative."""
     require_scale("laplace", scale=scale)
@@ -108,8 +109,8 @@ def laplace(
 
 @offered("random")
 def cauchy(
-    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the density scale / (π·(scale² + (x - loc)²)). ValueError if ``scale`` is negative."""
     require_scale("cauchy", scale=scale)
@@ -120,8 +121,8 @@ def cauchy(
 
 @offered("random")
 def gumbel(
-    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the distribution function exp(-exp(-(x - loc)/scale)). ValueError if ``scale`` is negative."""
     require_scale("gumbel", scale=scale)
@@ -137,8 +138,8 @@ def standard_gumbel(key: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
 
 @offered("random")
 def logistic(
-    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the distribution function sigmoid((x - loc)/scale). ValueError if ``scale`` is negative."""
     require_scale("logistic", scale=scale)
@@ -149,7 +150,7 @@ def logistic(
 
 @offered("random")
 def weibull(
-    a: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    a: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Numbers with the distribution function 1 - exp(-xᵃ), x > 0. ValueError if ``a`` is not positive."""
     require_positive("weibull", a=a)
@@ -159,7 +160,7 @@ def weibull(
 
 @offered("random")
 def pareto(
-    a: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    a: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Numbers with the distribution function 1 - (1 + x)⁻ᵃ, x > 0, as NumPy's (Lomax). ValueError if ``a`` is not
     positive."""
@@ -170,7 +171,7 @@ def pareto(
 
 @offered("random")
 def rayleigh(
-    scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Lengths of two normal numbers of deviation ``scale``. ValueError if ``scale`` is negative."""

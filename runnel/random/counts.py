@@ -7,7 +7,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.core.surface import offered
-from runnel.ops.arguments import Array
+from runnel.ops.arguments import Array, Numbers
 from runnel.ops.library.special import lgamma
 from runnel.random.drawing import Draw, drawn, open_unit, require, require_positive, require_probability, require_scale
 from runnel.random.gamma_family import log_standard_gamma
@@ -24,7 +24,7 @@ def _number(draw: Draw, count: Any, is_valid: Any) -> Tensor:
 
 @offered("random", "rn", "Tensor")
 def bernoulli(
-    p: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    p: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Array:
     """1 with probability ``p``, else 0, in the dtype of ``p`` (float32 for a number) or in ``dtype``. ValueError unless
     ``p`` lies from 0 to 1."""
@@ -35,7 +35,13 @@ def bernoulli(
 
 @offered("random", "rn")
 def poisson(
-    lam: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    lam: Numbers = 1.0,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
 ) -> Tensor:
     """Counts of mean ``lam``. ValueError if it is negative.
 
@@ -78,7 +84,14 @@ def _proposed(key: Any, a: Any, b: Any, centre: Any, v_r: Any) -> tuple[Any, Any
 
 @offered("random", "rn")
 def binomial(
-    n: Any, p: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    n: Numbers,
+    p: Numbers,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
 ) -> Tensor:
     """How many of ``n`` trials succeed that each have the probability ``p``. ValueError unless n is a whole number that
     is not negative, and p a probability.
@@ -129,7 +142,7 @@ def _binomial(key: Any, n: Any, p: Any) -> Any:
 
 @offered("random")
 def geometric(
-    p: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    p: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """How many trials of probability ``p`` it takes to succeed, 1 at least, by inversion. ValueError unless p is
     greater than 0 and at most 1."""
@@ -142,7 +155,14 @@ def geometric(
 
 @offered("random")
 def negative_binomial(
-    n: Any, p: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    n: Numbers,
+    p: Numbers,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
 ) -> Tensor:
     """How many trials of probability ``p`` fail until ``n`` have succeeded, as NumPy's: Poisson counts whose mean is a
     gamma number of shape n and scale (1 - p)/p. ValueError unless n > 0 and 0 < p ≤ 1."""

@@ -12,7 +12,7 @@ from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.ops.arguments import as_sizes
+from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.conversion import stop_gradient
 from runnel.random.drawing import Draw, as_parameter, drawn, open_unit, require_positive, require_scale
 from runnel.random.incomplete_gamma import log_slope
@@ -68,7 +68,7 @@ def _standard(draw: Draw, shape: Any) -> Any:
 
 @offered("random")
 def standard_gamma(
-    shape: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    shape: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Numbers with the density x^(shape - 1)·e⁻ˣ / Γ(shape). ValueError if ``shape`` is negative."""
     require_scale("standard_gamma", shape=shape)
@@ -78,8 +78,8 @@ def standard_gamma(
 
 @offered("random")
 def gamma(
-    shape: Any, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
-    device: Any = None,
+    shape: Numbers, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Gamma numbers of ``shape`` and mean shape · scale. ValueError if one of them is negative."""
     require_scale("gamma", shape=shape, scale=scale)
@@ -89,7 +89,7 @@ def gamma(
 
 @offered("random: chisquare chi2")
 def chisquare(
-    df: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    df: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Sums of the squares of ``df`` normal numbers, which need not be a whole number. ValueError if ``df`` is not
     positive."""
@@ -100,7 +100,7 @@ def chisquare(
 
 @offered("random: standard_t student_t")
 def standard_t(
-    df: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    df: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Student's t with ``df`` degrees of freedom: a normal number over the root of a chi-square number over ``df``.
     ValueError if ``df`` is not positive."""
@@ -114,7 +114,14 @@ def standard_t(
 
 @offered("random")
 def beta(
-    a: Any, b: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    a: Numbers,
+    b: Numbers,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
 ) -> Tensor:
     """Numbers in (0, 1) with a density proportional to xᵃ⁻¹·(1 - x)ᵇ⁻¹. ValueError if a or b is not positive."""
     require_positive("beta", a=a, b=b)
@@ -125,7 +132,7 @@ def beta(
 
 @offered("random")
 def dirichlet(
-    alpha: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    alpha: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Vectors of probabilities with a density proportional to Π x_i^(alpha_i - 1), along the last axis of the result;
     ``size`` is the shape in front of it. ValueError if an element of ``alpha`` is not positive, ShapeError if it has

@@ -12,8 +12,9 @@ from runnel import ops
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype, float64, int64
 from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
-from runnel.ops.arguments import as_sizes, normalize_axis
+from runnel.ops.arguments import Numbers, as_sizes, normalize_axis
 from runnel.random.categories import require_weights, with_replacement, without_replacement
 from runnel.random.drawing import known_values, wide_bits
 from runnel.tensor.creation import asarray
@@ -63,7 +64,7 @@ def shuffle(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None) ->
 
 @offered("random")
 def choice(
-    a: Any,
+    a: Numbers,
     size: Any = None,
     replace: bool = True,
     p: Any = None,
@@ -86,6 +87,8 @@ def choice(
     is_array = isinstance(a, (TensorLike, np.ndarray, list, tuple))
     array = asarray(a) if is_array else None
     along = 0 if array is None else normalize_axis("choice", axis, array.ndim)
+    if array is None and not hasattr(type(a), "__index__"):
+        raise ArgumentError(f"[choice] a is an array or the number of choices, an int; received {short_repr(a)}.")
     n = operator.index(a) if array is None else array.shape[along]
     sizes = () if size is None else as_sizes("choice", size)
     count = math.prod(sizes)

@@ -7,7 +7,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.ops.arguments import as_sizes
+from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.library.matrices import cholesky
 from runnel.random.drawing import as_parameter, drawn
 from runnel.tensor.tensor import Tensor
@@ -15,7 +15,7 @@ from runnel.tensor.tensor import Tensor
 
 @offered("random")
 def multivariate_normal(
-    mean: Any, cov: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    mean: Numbers, cov: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal vectors (…, n) of ``mean`` (…, n) and covariance ``cov`` (…, n, n), symmetric and positive definite:

@@ -1081,12 +1081,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             cuts)."""
             ...
 
+        def coalesce(self, *ignored: Any) -> ResultT:
+            """``x``: tensors are dense, and in the memory of CPUs."""
+            ...
+
         def conj_physical(self) -> ResultT:
             """The complex conjugate."""
             ...
 
         def conj_physical_(self) -> Self:
             """Give this array the value of ``conj_physical`` of it and the arguments; returns the array itself."""
+            ...
+
+        def const_data_ptr(self) -> int:
+            """Where the first element lies in memory."""
             ...
 
         def copysign(self, y: Operand) -> ResultT:
@@ -1150,12 +1158,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``cumsum`` of it and the arguments; returns the array itself."""
             ...
 
+        def data_ptr(self) -> int:
+            """Where the first element lies in memory."""
+            ...
+
         def deg2rad(self) -> ResultT:
             """Degrees in radians."""
             ...
 
         def deg2rad_(self) -> Self:
             """Give this array the value of ``deg2rad`` of it and the arguments; returns the array itself."""
+            ...
+
+        def dense_dim(self) -> int:
+            """The number of axes."""
             ...
 
         def det(self) -> ResultT:
@@ -1200,6 +1216,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def dim(self) -> int:
             """The number of axes."""
+            ...
+
+        def dim_order(self, *ignored: Any) -> tuple[int, ...]:
+            """The axes from the outermost in memory to the innermost: their order, which results have."""
             ...
 
         def dist(self, y: Array, p: float = 2) -> ResultT:
@@ -1418,6 +1438,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The inverse of square matrices."""
             ...
 
+        def is_coalesced(self) -> bool:
+            """False: memory is not shared between processes, and tensors are dense."""
+            ...
+
         def is_complex(self) -> bool:
             """Whether the elements are complex numbers."""
             ...
@@ -1428,6 +1452,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def is_contiguous(self) -> bool:
             """Whether the elements stand in row-major order without gaps."""
+            ...
+
+        def is_distributed(self) -> bool:
+            """False: memory is not shared between processes, and tensors are dense."""
             ...
 
         def is_floating_point(self) -> bool:
@@ -1452,6 +1480,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def is_same_size(self, other: Array) -> bool:
             """Whether two arrays have one shape."""
+            ...
+
+        def is_set_to(self, tensor: Array) -> bool:
+            """Whether both show the same elements of the same memory."""
+            ...
+
+        def is_shared(self) -> bool:
+            """False: memory is not shared between processes, and tensors are dense."""
             ...
 
         def is_signed(self) -> bool:
@@ -1672,6 +1708,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The sum of the elements over ``axis`` that are numbers."""
             ...
 
+        def narrow_copy(self, dim: int, start: int, length: int) -> ResultT:
+            """``narrow``."""
+            ...
+
         def ndimension(self) -> int:
             """The number of axes."""
             ...
@@ -1680,8 +1720,18 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The number of elements."""
             ...
 
+        def new(self, *args: Any) -> ResultT:
+            """A tensor of the dtype of ``x``: of sizes (zeros), or of data."""
+            ...
+
         def new_empty(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> ResultT:
             """Zeros of another shape, in the dtype of ``x`` unless one is named."""
+            ...
+
+        def new_empty_strided(
+            self, size: Sequence[int], stride: Sequence[int], dtype: Any = None, device: Any = None
+        ) -> ResultT:
+            """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
             ...
 
         def new_full(self, size: Any, fill_value: bool | int | float, dtype: Any = None, device: Any = None) -> ResultT:
@@ -1718,7 +1768,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             fewer: a result whose shape does not depend on values, for compiled functions, too."""
             ...
 
-        def norm(self, p: Any = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
+        def norm(
+            self, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None
+        ) -> ResultT:
             """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2."""
             ...
 
@@ -1738,6 +1790,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         def ormqr(self, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> ResultT:
             """Q·``other``, or ``other``·Q unless ``left``, with all m columns of the Q of
             :func:`rn.linalg.householder_product`; with ``transpose``, of its adjoint."""
+            ...
+
+        def pin_memory(self, *ignored: Any) -> ResultT:
+            """``x``: tensors are dense, and in the memory of CPUs."""
             ...
 
         def pinverse(self, rtol: float | Array | None = None) -> ResultT:
@@ -1940,6 +1996,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             tuple (values, indices); equal elements keep their order."""
             ...
 
+        def sparse_dim(self) -> int:
+            """0: tensors are dense."""
+            ...
+
         def squeeze(self, axis: Axis = None) -> ResultT:
             """``x`` without those of the axes ``axis`` (None: all) that have size 1."""
             ...
@@ -1949,7 +2009,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def std(
-            self, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+            self,
+            axis: Axis = None,
+            correction: float | None = 1,
+            keepdims: bool = False,
+            *,
+            unbiased: bool | None = None,
         ) -> ResultT:
             """The square root of the method ``var``, with its arguments."""
             ...
@@ -2026,6 +2091,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             axes."""
             ...
 
+        def to_dense(self, *ignored: Any) -> ResultT:
+            """``x``: tensors are dense, and in the memory of CPUs."""
+            ...
+
         def trace(self, offset: int = 0, dtype: Any = None) -> ResultT:
             """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
             ...
@@ -2100,6 +2169,18 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             them, as asked for, for each element the number of its value, and how long each run is."""
             ...
 
+        def unsafe_chunk(self, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+            """``chunk``."""
+            ...
+
+        def unsafe_split(self, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
+            """``split``."""
+            ...
+
+        def unsafe_split_with_sizes(self, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
+            """``split``."""
+            ...
+
         def unsqueeze_(self, axis: int) -> ResultT:
             """Give ``x`` another axis of size 1; returns it."""
             ...
@@ -2109,7 +2190,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def var(
-            self, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+            self,
+            axis: Axis = None,
+            correction: float | None = 1,
+            keepdims: bool = False,
+            *,
+            unbiased: bool | None = None,
         ) -> ResultT:
             """The mean square distance from the mean over ``axis``, over n - ``correction``: 1 by default, as in
             PyTorch, and 0 with ``unbiased=False``."""
@@ -2195,8 +2281,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         cholesky_inverse = LateMethod("runnel.ops.library.matrices:cholesky_inverse")
         cholesky_solve = LateMethod("runnel.ops.library.matrices:cholesky_solve")
         chunk = LateMethod("runnel.ops.library.joining:chunk", another)
+        coalesce = LateMethod("runnel.tensor.library.older_methods:as_it_is")
         conj_physical = LateMethod("runnel.ops.library.numbers:conj_physical", another)
         conj_physical_ = LateMethod("runnel.ops.library.numbers:conj_physical", updating)
+        const_data_ptr = LateMethod("runnel.tensor.library.older_methods:data_ptr")
         copysign = LateMethod("runnel.ops.library.circular:copysign")
         copysign_ = LateMethod("runnel.ops.library.circular:copysign", updating)
         corrcoef = LateMethod("runnel.ops.library.products:corrcoef")
@@ -2211,8 +2299,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         cumprod_ = LateMethod("runnel.ops.library.cumulative:cumprod", updating)
         cumsum = LateMethod("runnel.ops.library.cumulative:cumsum")
         cumsum_ = LateMethod("runnel.ops.library.cumulative:cumsum", updating)
+        data_ptr = LateMethod("runnel.tensor.library.older_methods:data_ptr")
         deg2rad = LateMethod("runnel.ops.library.numbers:deg2rad")
         deg2rad_ = LateMethod("runnel.ops.library.numbers:deg2rad", updating)
+        dense_dim = LateMethod("runnel.tensor.library.older_methods:dense_dim")
         det = LateMethod("runnel.ops.library.matrices:det")
         diag = LateMethod("runnel.ops.library.triangles:diag")
         diag_embed = LateMethod("runnel.ops.library.triangles:diag_embed")
@@ -2223,6 +2313,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         digamma = LateMethod("runnel.ops.library.special:digamma")
         digamma_ = LateMethod("runnel.ops.library.special:digamma", updating)
         dim = LateMethod("runnel.tensor.library.asking:dim")
+        dim_order = LateMethod("runnel.tensor.library.older_methods:dim_order")
         dist = LateMethod("runnel.ops.library.products:dist")
         dot = LateMethod("runnel.ops.library.products:dot")
         dsplit = LateMethod("runnel.ops.library.joining:dsplit", another)
@@ -2273,15 +2364,19 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         index_select = LateMethod("runnel.ops.library.scattering:index_select")
         inner = LateMethod("runnel.ops.library.products:inner")
         inverse = LateMethod("runnel.ops.library.matrices:inv")
+        is_coalesced = LateMethod("runnel.tensor.library.older_methods:is_shared")
         is_complex = LateMethod("runnel.tensor.library.asking:is_complex")
         is_conj = LateMethod("runnel.tensor.library.asking:is_marked")
         is_contiguous = LateMethod("runnel.tensor.library.asking:is_contiguous")
+        is_distributed = LateMethod("runnel.tensor.library.older_methods:is_shared")
         is_floating_point = LateMethod("runnel.tensor.library.asking:is_floating_point")
         is_inference = LateMethod("runnel.tensor.library.asking:is_marked")
         is_neg = LateMethod("runnel.tensor.library.asking:is_marked")
         is_nonzero = LateMethod("runnel.tensor.library.asking:is_nonzero")
         is_pinned = LateMethod("runnel.tensor.library.asking:is_marked")
         is_same_size = LateMethod("runnel.tensor.library.asking:is_same_size")
+        is_set_to = LateMethod("runnel.tensor.library.older_methods:is_set_to")
+        is_shared = LateMethod("runnel.tensor.library.older_methods:is_shared")
         is_signed = LateMethod("runnel.tensor.library.asking:is_signed")
         isclose = LateMethod("runnel.ops.library.numbers:isclose")
         isneginf = LateMethod("runnel.ops.library.numbers:isneginf")
@@ -2327,9 +2422,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         nanmedian = LateMethod("runnel.ops.library.order:nanmedian")
         nanquantile = LateMethod("runnel.ops.library.order:nanquantile")
         nansum = LateMethod("runnel.ops.library.products:nansum")
+        narrow_copy = LateMethod("runnel.tensor.library.older_methods:narrow_copy")
         ndimension = LateMethod("runnel.tensor.library.asking:dim")
         nelement = LateMethod("runnel.tensor.library.asking:numel")
+        new = LateMethod("runnel.tensor.library.older_methods:new")
         new_empty = LateMethod("runnel.tensor.library.likeness:new_zeros")
+        new_empty_strided = LateMethod("runnel.tensor.library.older_methods:new_empty_strided")
         new_full = LateMethod("runnel.tensor.library.likeness:new_full")
         new_ones = LateMethod("runnel.tensor.library.likeness:new_ones")
         new_tensor = LateMethod("runnel.tensor.library.likeness:new_tensor")
@@ -2343,6 +2441,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         numel = LateMethod("runnel.tensor.library.asking:numel")
         orgqr = LateMethod("runnel.ops.library.reflections:householder_product")
         ormqr = LateMethod("runnel.ops.library.reflections:ormqr")
+        pin_memory = LateMethod("runnel.tensor.library.older_methods:as_it_is")
         pinverse = LateMethod("runnel.ops.library.matrices:pinv")
         polygamma = LateMethod("runnel.ops.library.special:polygamma_of")
         polygamma_ = LateMethod("runnel.ops.library.special:polygamma_of", updating)
@@ -2387,6 +2486,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter", another)
         slogdet = LateMethod("runnel.ops.library.matrices:slogdet")
         sort = LateMethod("runnel.tensor.library.extremes:sort")
+        sparse_dim = LateMethod("runnel.tensor.library.older_methods:sparse_dim")
         squeeze = LateMethod("runnel.tensor.library.likeness:squeeze", another)
         squeeze_ = LateMethod("runnel.tensor.library.reshaping:squeeze_")
         std = LateMethod("runnel.tensor.library.moments:std")
@@ -2404,6 +2504,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         tan_ = LateMethod("runnel.ops.library.circular:tan", updating)
         tensor_split = LateMethod("runnel.ops.library.joining:tensor_split", another)
         tile = LateMethod("runnel.ops.library.joining:tile", spread, another)
+        to_dense = LateMethod("runnel.tensor.library.older_methods:as_it_is")
         trace = LateMethod("runnel.ops.library.triangles:trace")
         transpose_ = LateMethod("runnel.tensor.library.reshaping:transpose_")
         triangular_solve = LateMethod("runnel.ops.library.older:triangular_solve")
@@ -2419,6 +2520,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         uniform_ = LateMethod("runnel.random.filling:uniform_of", updating)
         unique = LateMethod("runnel.ops.library.sets:unique")
         unique_consecutive = LateMethod("runnel.ops.library.sets:unique_consecutive")
+        unsafe_chunk = LateMethod("runnel.tensor.library.older_methods:unsafe_chunk")
+        unsafe_split = LateMethod("runnel.tensor.library.older_methods:unsafe_split")
+        unsafe_split_with_sizes = LateMethod("runnel.tensor.library.older_methods:unsafe_split")
         unsqueeze_ = LateMethod("runnel.tensor.library.reshaping:unsqueeze_")
         unstack = LateMethod("runnel.ops.library.joining:unstack")
         var = LateMethod("runnel.tensor.library.moments:var")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,3 +128,36 @@ def test_recurrent_networks_of_given_weights() -> None:
     output, last, cell = torch.lstm(x, (h, h), [w, u], False, 1, 0.0, False, False, False)
     assert output.shape == (4, 2, 5) and last.shape == cell.shape == (1, 2, 5)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_dropout_in_place_and_with_its_mask() -> None:
+    x = torch.ones(40, 30)
+    values, kept = torch.native_dropout(x, 0.5, True)
+    assert torch.equal(values != 0, kept) and 300 < kept.sum() < 900 and values.max() == 2
+    channels = torch.feature_dropout(torch.ones(20, 30, 4), 0.5, True)
+    assert set(channels.sum(-1).flatten().tolist()) == {0.0, 8.0}
+    for update in (torch.dropout_, torch.feature_dropout_, torch.alpha_dropout_, torch.feature_alpha_dropout_):
+        y = torch.ones(20, 30)
+        assert update(y, 0.5, True) is y and (y != 1).sum() > 0
+
+
+def test_what_older_methods_say() -> None:
+    x = torch.ones(2, 3)
+    assert x.data_ptr() == x.detach().data_ptr() != torch.ones(2, 3).data_ptr() and x.is_set_to(x.detach())
+    assert x.new(2, 2).shape == (2, 2) and x.double().new([1, 2]).dtype is torch.float64
+    assert x.dim_order() == (0, 1) and x.dense_dim() == 2 and x.sparse_dim() == 0 and not x.is_shared()
+    assert x.pin_memory() is x and torch.get_device(x) == -1 and torch.sym_max(1, 2) == 2 and torch.sym_int(2.5) == 2
+    assert not torch.is_autocast_enabled()
+    with torch.autocast("cpu"):
+        assert torch.is_autocast_enabled() and torch.get_autocast_dtype("cpu") is torch.bfloat16
+    torch.set_anomaly_enabled(True)
+    assert torch.is_anomaly_enabled()
+    torch.set_anomaly_enabled(False)
+
+
+def test_numbers_of_files(tmp_path: Path) -> None:
+    np.arange(6, dtype=np.int16).tofile(tmp_path / "numbers")
+    read = torch.from_file(str(tmp_path / "numbers"), size=4, dtype=torch.int16)
+    assert read.tolist() == [0, 1, 2, 3] and read.dtype is torch.int16
+    with pytest.raises(ValueError, match=r"\[from_file\] tensors are values"):
+        torch.from_file(str(tmp_path / "numbers"), shared=True)

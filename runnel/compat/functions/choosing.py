@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from runnel import ops
 from runnel.core.library.dtype_info import result_type
 from runnel.core.surface import offered
 from runnel.io import saving
-from runnel.ops.arguments import Array
+from runnel.ops.arguments import Array, as_sizes
 from runnel.ops.library import joining, products
 from runnel.ops.library.sets import nonzero
 from runnel.tensor.creation import asarray
@@ -28,7 +29,7 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
 
 
 @offered("torch: cat concat concatenate")
-def cat(tensors: Any, dim: int = 0) -> Array:
+def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     """The tensors one after the other along ``dim``; those of shape (0,) count for nothing beside others."""
     parts = list(tensors)
     some = [x for x in parts if x.shape != (0,)]
@@ -56,7 +57,11 @@ def cross(input: Array, other: Array, dim: int | None = None) -> Array:
 
 @offered("torch")
 def repeat_interleave(
-    input: Array, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Array,
+    repeats: Array | int | Sequence[int] | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
 ) -> Array:
     """Each element of ``input`` along ``dim`` ``repeats`` times in a row; of numbers of repetitions alone, the position
     of each, so many times."""
@@ -113,13 +118,18 @@ def detach(input: Array) -> Array:
 @offered("torch")
 def tril_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
     """The positions on and below a diagonal of a matrix: int64 of shape (2, n)."""
-    return asarray(np.stack(np.tril_indices(row, offset, col)))
+    return _indices("tril_indices", np.tril_indices, row, col, offset)
 
 
 @offered("torch")
 def triu_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
     """The positions on and above a diagonal of a matrix: int64 of shape (2, n)."""
-    return asarray(np.stack(np.triu_indices(row, offset, col)))
+    return _indices("triu_indices", np.triu_indices, row, col, offset)
+
+
+def _indices(name: str, function: Any, row: int, col: int, offset: int) -> Any:
+    as_sizes(name, (row, col))
+    return asarray(np.stack(function(row, max(min(offset, col), -row), col)))
 
 
 @offered("torch")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runnel import ops
 from runnel.core.surface import offered, offered_names
-from runnel.ops.arguments import Array
+from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.items import getitem
 from runnel.ops.library.joining import chunk, unstack
 from runnel.ops.library.plane import view_as_complex, view_as_real
@@ -54,7 +54,9 @@ def alias_copy(input: Array) -> Array:
 @offered("torch")
 def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
     """The slice start:end:step along the axis ``dim``."""
-    axis = dim % max(input.ndim, 1)
+    axis = normalize_axis("slice_copy", dim, input.ndim)
+    if step == 0:
+        raise ValueError("[slice_copy] the step is not 0.")
     return getitem(input, (*[slice(None)] * axis, slice(start, end, step)))
 
 

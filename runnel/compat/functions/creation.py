@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core import dtypes
+from runnel.core.avals import Shape
 from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
 from runnel.ops import creation_like
-from runnel.ops.arguments import Array
+from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor import creation
 from runnel.tensor.tensor import Tensor
 
@@ -80,8 +81,8 @@ def empty(
 
 @offered("torch")
 def full(
-    size: Any,
-    fill_value: Any,
+    size: Shape,
+    fill_value: bool | int | float | complex,
     *,
     dtype: Any = None,
     layout: Any = None,
@@ -95,9 +96,9 @@ def full(
 
 @offered("torch")
 def arange(
-    start: Any,
-    end: Any = None,
-    step: Any = 1,
+    start: float,
+    end: float | None = None,
+    step: float = 1,
     *,
     dtype: Any = None,
     layout: Any = None,
@@ -119,22 +120,26 @@ def _of_kind(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
 
 
 @offered("torch")
-def range(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, **options: Any) -> Tensor:
+def range(start: float, end: float | None = None, step: float = 1, *, dtype: Any = None, **options: Any) -> Tensor:
     """Evenly spaced numbers from ``start`` (0, if one number is given) up to and including ``end``; float32 by
     default."""
     first, last = (0, start) if end is None else (start, end)
+    if not step or not math.isfinite((last - first) / step):
+        raise ValueError(
+            f"[range] takes finite numbers, and a step that is not 0; received {first}, {last} and {step}."
+        )
     count = math.floor((last - first) / step) + 1
     return arange(count, dtype=dtypes.float64).mul(step).add(first).astype(dtype or float32)
 
 
 @offered("torch")
-def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
+def empty_strided(size: Shape, stride: Shape, **options: Any) -> Tensor:
     """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
     return empty(size, **options)
 
 
 @offered("torch")
-def empty_permuted(size: Any, physical_layout: Any, **options: Any) -> Tensor:
+def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tensor:
     """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout`` says."""
     return empty(size, **options)
 
@@ -148,8 +153,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 @offered("torch")
 def linspace(
-    start: Any,
-    end: Any,
+    start: float,
+    end: float,
     steps: int,
     *,
     dtype: Any = None,
@@ -168,8 +173,8 @@ def linspace(
 
 @offered("torch")
 def logspace(
-    start: Any,
-    end: Any,
+    start: float,
+    end: float,
     steps: int,
     base: float = 10.0,
     *,
@@ -182,6 +187,7 @@ def logspace(
     """``steps`` numbers from ``base``^``start`` to ``base``^``end``, evenly spaced on a logarithmic scale. For an
     integer dtype, ``start`` and ``end`` are made integers first."""
     start, end = _of_kind(dtype, start, end)
+    as_sizes("logspace", (steps,))
     numbers = np.logspace(float(start), float(end), steps, base=base)
     return finished(creation.asarray(numbers, float32 if dtype is None else dtype), None, device, requires_grad)
 
@@ -260,7 +266,7 @@ def empty_like(
 @offered("torch")
 def full_like(
     input: Array,
-    fill_value: Any,
+    fill_value: bool | int | float | complex,
     *,
     dtype: Any = None,
     layout: Any = None,

@@ -9,7 +9,7 @@ from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.library.matrices import cholesky, solve_triangular
-from runnel.ops.linalg import adjoint, eigh, qr, svd
+from runnel.ops.linalg import adjoint, eigh, qr, require_matrices, svd
 from runnel.tensor.random import randn
 
 
@@ -30,7 +30,7 @@ def svd_lowrank(
     """u, s and v with ``A`` (minus ``M``) near u·diag(s)·vᴴ, of rank ``q``, by random projections and ``niter``
     iterations of subspaces. Gradients flow through all of it."""
     count = 6 if q is None else q
-    m, n = A.shape[-2:]
+    m, n = require_matrices("svd_lowrank", A)
     if not 0 <= count <= min(m, n):
         raise ShapeError(f"[svd_lowrank] matrices {m} × {n} have a rank from 0 to {min(m, n)}; received q={q}.")
     rest = A if M is None else ops.subtract(A, M)
@@ -47,7 +47,7 @@ def svd_lowrank(
 def pca_lowrank(A: Array, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Array, Array, Array]:
     """:func:`svd_lowrank` of ``A`` less the means of its columns (unless ``center`` is False): v has the first ``q``
     principal directions, min(6, m, n) by default, and s²/(m - 1) their variances."""
-    count = min(6, *A.shape[-2:]) if q is None else q
+    count = min(6, *require_matrices("pca_lowrank", A)) if q is None else q
     centred = ops.subtract(A, ops.mean(A, -2, keepdims=True)) if center else A
     return svd_lowrank(centred, count, niter)
 
@@ -74,7 +74,7 @@ def lobpcg(
     gradients; what says how to iterate (a first guess ``X``, but for its number of columns, ``iK``, ``niter``, ``tol``,
     …) has no effect."""
     count = k if k is not None else n if n is not None else 1 if X is None else X.shape[-1]
-    size = A.shape[-1]
+    size, _ = require_matrices("lobpcg", A, square=True)
     if not 1 <= count <= size:
         raise ShapeError(f"[lobpcg] matrices {size} × {size} have from 1 to {size} eigenvalues; received k={count}.")
     own = A

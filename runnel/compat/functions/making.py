@@ -40,8 +40,8 @@ def make_tensor(
     """
     kind = dtypes.as_dtype(dtype)
     is_whole = not kind.is_inexact
-    first, last = {"bool": (0, 2), "uint": (0, 10), "int": (-9, 10)}.get(kind.kind, (-9, 9))
-    first, last = first if low is None else low, last if high is None else high
+    usual: tuple[float, float] = {"bool": (0, 2), "uint": (0, 10), "int": (-9, 10)}.get(kind.kind, (-9, 9))
+    first, last = usual[0] if low is None else low, usual[1] if high is None else high
     if not first < last:
         raise ValueError(f"[make_tensor] low is less than high; received {first} and {last}.")
     lowest, highest = _limits(kind)

@@ -18,6 +18,11 @@ def _cell(
     name: str, step: Callable[..., State], gates: int, input: Array, state: State, weights: Sequence[Any], *more: Any
 ) -> State:
     w_ih, w_hh, b_ih, b_hh = weights
+    if input.ndim not in (1, 2) or not state or any(h.ndim != input.ndim for h in state):
+        raise ShapeError(
+            f"[{name}] takes an input (batch, features), or (features,), and states like it; received "
+            f"{', '.join(str(x.shape) for x in (input, *state))}."
+        )
     size = state[0].shape[-1]
     if w_ih.shape != (gates * size, input.shape[-1]) or w_hh.shape != (gates * size, size):
         raise ShapeError(
@@ -114,23 +119,23 @@ def rnn_tanh(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     """An Elman network with tanh of the given weights: output and last states. The arguments are (input, hx, params,
     has_biases, num_layers, dropout, train, bidirectional, batch_first), or, of packed sequences, (data, batch_sizes,
     hx, params, has_biases, num_layers, dropout, train, bidirectional)."""
-    return _run(RNN, input, args, names, nonlinearity="tanh")  # type: ignore[return-value]
+    return _run(RNN, input, args, names, nonlinearity="tanh")
 
 
 @offered("torch")
 def rnn_relu(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     """An Elman network with relu; arguments as of :func:`rnn_tanh`."""
-    return _run(RNN, input, args, names, nonlinearity="relu")  # type: ignore[return-value]
+    return _run(RNN, input, args, names, nonlinearity="relu")
 
 
 @offered("torch")
 def gru(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     """A network of gated recurrent units of the given weights; arguments as of :func:`rnn_tanh`."""
-    return _run(GRU, input, args, names)  # type: ignore[return-value]
+    return _run(GRU, input, args, names)
 
 
 @offered("torch")
 def lstm(input: Array, *args: Any, **names: Any) -> tuple[Array, Array, Array]:
     """A network of long short-term memories of the given weights: output, last h and last c; arguments as of
     :func:`rnn_tanh`, with the pair (h, c) as ``hx``."""
-    return _run(LSTM, input, args, names)  # type: ignore[return-value]
+    return _run(LSTM, input, args, names)

@@ -3,6 +3,7 @@ norms."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from runnel import ops
@@ -41,7 +42,7 @@ def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
 
 
 @offered("torch")
-def nuclear_norm(input: Array, dim: Axis = (-2, -1), keepdim: bool = False) -> Array:
+def nuclear_norm(input: Array, dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Array:
     """The sum of singular values."""
     return matrices.matrix_norm(input, "nuc", dim, keepdim)
 

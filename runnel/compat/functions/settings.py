@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from runnel.backends.context import default_device
-from runnel.core import dtypes
+from runnel.core import dtypes, switches
+from runnel.core.casting import CASTING
 from runnel.core.devices import Device
+from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered
+from runnel.core.surface import offered, offered_names
+from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 
 
@@ -32,7 +37,10 @@ def are_deterministic_algorithms_enabled() -> bool:
     return True
 
 
-@offered("torch: is_deterministic_algorithms_warn_only_enabled")
+@offered(
+    "torch: is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled is_storage is_distributed "
+    "is_vulkan_available cudnn_is_acceptable is_autocast_cache_enabled is_autocast_xla_enabled is_autocast_ipu_enabled"
+)
 def never(*args: Any) -> bool:
     """Never."""
     return False
@@ -44,7 +52,61 @@ def get_num_interop_threads() -> int:
     return 1
 
 
-@offered("torch: set_num_interop_threads set_warn_always set_deterministic_debug_mode init_num_threads")
+@offered("torch")
+def get_deterministic_debug_mode() -> int:
+    """0: results are the same from run to run without it."""
+    return 0
+
+
+@offered("torch: is_anomaly_enabled is_anomaly_check_nan_enabled")
+def is_anomaly_enabled() -> bool:
+    """Whether backward passes are checked for NaN."""
+    return switches.check_nans.value
+
+
+@offered("torch")
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Whether backward passes are to be checked for NaN."""
+    switches.check_nans.set(bool(mode and check_nan))
+
+
+@offered("torch: is_autocast_enabled is_autocast_cpu_enabled")
+def is_autocast_enabled(device_type: Any = None) -> bool:
+    """Whether products are computed in lower precision here."""
+    return CASTING.dtype is not None
+
+
+@offered("torch: get_autocast_dtype get_autocast_cpu_dtype")
+def get_autocast_dtype(device_type: Any = None) -> DType:
+    """The dtype of products under ``autocast``: bfloat16 unless another one is set."""
+    return CASTING.dtype or dtypes.bfloat16
+
+
+@offered("torch")
+def get_device(x: Tensor) -> int:
+    """-1: tensors are on CPUs."""
+    return -1
+
+
+@offered("torch")
+def to_dlpack(tensor: Tensor) -> Any:
+    """A capsule of the DLPack protocol over the tensor's memory."""
+    return tensor.__dlpack__()
+
+
+@offered("torch")
+def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, **options: Any) -> Any:
+    """The first ``size`` numbers of a file of bytes, in the machine's order, as a tensor of their own: what is written
+    to it does not reach the file, so ``shared`` is refused."""
+    if shared:
+        raise ValueError("[from_file] tensors are values: numpy.memmap(...) is for changes of a file.")
+    kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+    return asarray(np.fromfile(filename, kind.numpy, size))
+
+
+@offered(
+    "torch: set_num_interop_threads set_warn_always set_deterministic_debug_mode init_num_threads clear_autocast_cache"
+)
 def without_effect(*args: Any, **options: Any) -> None:
     """Nothing."""
 
@@ -95,3 +157,15 @@ def typename(obj: Any) -> str:
         return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+# Sizes are Python numbers, and so is what is computed of them.
+
+sym_int, sym_float, sym_max, sym_min, sym_not, sym_sqrt, sym_sum = int, float, max, min, operator.not_, math.sqrt, sum
+offered_names("torch", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum")
+
+
+@offered("torch")
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """``t`` where ``b`` holds, else ``f``."""
+    return t if b else f

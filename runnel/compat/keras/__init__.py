@@ -11,3 +11,7 @@ from runnel.compat.keras import (
 )
 from runnel.compat.keras.models import Model as Model, Sequential as Sequential
 from runnel.compat.keras.symbols import Input as Input
+from runnel.core import public
+
+public.offer(globals(), ("Input", "Model", "Sequential"))
+del public

@@ -11,7 +11,10 @@ import bisect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from runnel.core.kinds import declare
 
+
+@declare
 class Lifetime(NamedTuple):
     """``nbytes`` of memory from the moment ``first`` to the moment ``last``, both included."""
 

@@ -27,12 +27,15 @@ def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = 
     """The positions (N, H, W, 2), or (N, D, H, W, 3), to which affine maps ``theta`` (N, 2, 3), or (N, 3, 4), take
     those of an image of ``size`` (N, C, H, W), or (N, C, D, H, W). Positions are (x, y) or (x, y, z), from -1 to 1:
     from border to border, or, with ``align_corners``, from the first element's centre to the last one's."""
-    sizes = as_shape("affine_grid", size)[2:]
+    sizes = as_shape("affine_grid", size)
+    if len(sizes) < 4:
+        raise ShapeError(f"[affine_grid] the size of an image is (N, C, H, W) or (N, C, D, H, W); received {sizes}.")
+    sizes = sizes[2:]
     n = len(sizes)
     if theta.ndim != 3 or theta.shape[1:] != (n, n + 1) or n not in (2, 3):
         raise ShapeError(
             f"[affine_grid] takes maps (N, 2, 3) with sizes (N, C, H, W), or (N, 3, 4) with (N, C, D, H, W); received "
-            f"shape {theta.shape} and {tuple(size)}."
+            f"shape {theta.shape} and {sizes}."
         )
     axes = [np.linspace(-1, 1, m) * (1 if align_corners else (m - 1) / m) if m > 1 else np.zeros(1) for m in sizes]
     points = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sizes)], -1)

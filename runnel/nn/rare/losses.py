@@ -215,7 +215,7 @@ def linear_cross_entropy(
 
 @offered("functional")
 def gaussian_nll_loss(
-    x: Array, target: Array, var: Array | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    x: Array, target: Array, var: float | Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """(log var + (x - target)²/var) / 2 for a variance of at least ``eps``, of the shape of x, without its last axis or
     with one of size 1 there, or one number; ``full`` adds log(2π)/2."""

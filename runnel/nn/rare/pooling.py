@@ -25,6 +25,8 @@ def _lp_pool(
     x: Array, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(Σ xᵖ)^(1/p) of each window of ``x`` (N, C, *sizes), for p = ``norm_type``; 0 where the sum is not positive."""
+    if norm_type == 0:
+        raise ValueError("[lp_pool] norm_type is not 0.")
     taps = math.prod(per_axis("lp_pool", "kernel_size", kernel_size, x.ndim - 2))
     means = ops.avg_pool(ops.pow(x, norm_type), kernel_size, stride, 0, ceil_mode)
     total = ops.relu(means) * taps

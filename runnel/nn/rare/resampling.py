@@ -18,7 +18,7 @@ from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.nn.module import Module
-from runnel.ops.arguments import Array, as_tuple, is_single
+from runnel.ops.arguments import Array, as_sizes, as_tuple, is_single
 from runnel.tensor.tensor import Tensor
 
 Size = int | Sequence[int]
@@ -102,6 +102,7 @@ def _sizes(x: Array, size: Any, scale_factor: Any, recompute: bool) -> list[Size
     after = [int(v) if scale_factor is None else math.floor(n * float(v)) for n, v in zip(before, values, strict=True)]
     if min((*before, *after)) < 1:
         raise ShapeError(f"[interpolate] sizes are positive; received {before}, which are to become {tuple(after)}.")
+    as_sizes("interpolate", after)
     steps = [n / m for n, m in zip(before, after, strict=True)]
     if scale_factor is not None and not recompute:
         steps = [1 / float(v) for v in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from runnel import ops
@@ -16,6 +17,7 @@ from runnel.tensor.tensor import Tensor
 def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha · mean of the squares of ``size`` neighbouring channels)^beta, for (N, C, …), with zeros
     outside."""
+    size = operator.index(size)
     if x.ndim < 3 or size < 1:
         raise ShapeError(f"[local_response_norm] takes (N, C, …) and a positive size; received {x.shape} and {size}.")
     widths = [(0, 0)] * x.ndim

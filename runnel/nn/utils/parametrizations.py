@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
+from runnel.core import public
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn.module import Module
 from runnel.nn.utils.parametrize import register_parametrization
 from runnel.nn.utils.power_iteration import as_matrix, power_iteration, start_vectors
+from runnel.ops.arguments import Array
 from runnel.ops.linalg import qr, solve
 from runnel.tensor.variable import Variable
+
+__all__ = [
+    "Orthogonal",
+    "SpectralNorm",
+    "WeightNorm",
+    "norm_except",
+    "orthogonal",
+    "spectral_norm",
+    "weight_norm",
+]
 
 
 def _require(module: Module, name: str, op: str) -> Any:
@@ -20,7 +32,7 @@ def _require(module: Module, name: str, op: str) -> Any:
     return weight
 
 
-def norm_except(v: Any, dim: int | None) -> Any:
+def norm_except(v: Array, dim: int | None) -> Any:
     """The norms of ``v`` over all axes but ``dim``, which stay with size 1 (None: over all axes, as one number)."""
     if dim is None or dim == -1:
         return ops.norm(v)
@@ -159,3 +171,6 @@ def orthogonal(
     if kind not in ("matrix_exp", "cayley"):
         raise ValueError(f"[orthogonal] orthogonal_map is 'matrix_exp' or 'cayley'; received {orthogonal_map!r}.")
     return register_parametrization(module, name, Orthogonal(weight, kind, use_trivialization), unsafe=True)
+
+
+public.offer(globals(), __all__)

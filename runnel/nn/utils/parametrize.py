@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from runnel.core import public
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.containers import ModuleDict, ModuleList
@@ -14,6 +15,16 @@ from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.variable import Variable
+
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
+]
 
 _CACHE: dict[tuple[int, str], Any] = {}
 _DEPTH = [0]  # of ``cached`` blocks
@@ -193,3 +204,6 @@ def transfer_parametrizations_and_params(
         for part in there._names():
             getattr(ours, part).assign(getattr(there, part).value)
     return to_module
+
+
+public.offer(globals(), __all__)

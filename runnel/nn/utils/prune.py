@@ -10,13 +10,35 @@ from typing import Any, ClassVar
 import numpy as np
 
 from runnel import ops
+from runnel.core import public
 from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.showing import short_repr
 from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
+
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]
 
 
 class _Masked(Recipe):
@@ -258,7 +280,15 @@ def global_unstructured(
 ) -> None:
     """Prune several tensors as if they were one: ``parameters`` are pairs of a module and a name, and
     ``importance_scores`` a dict by such pairs."""
+    if not isinstance(parameters, Iterable):
+        raise ArgumentError(f"[global_unstructured] parameters are pairs; received {short_repr(parameters)}.")
     pairs = list(parameters)
+    if not isinstance(pruning_method, type) or not issubclass(pruning_method, BasePruningMethod):
+        raise ArgumentError(
+            f"[global_unstructured] pruning_method is a class of methods; received {short_repr(pruning_method)}."
+        )
+    if not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], Module) for p in pairs):
+        raise ArgumentError("[global_unstructured] parameters are pairs (module, name of a Parameter).")
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
         raise ValueError("[global_unstructured] only methods that choose single elements can be used.")
@@ -288,3 +318,6 @@ def remove(module: Module, name: str) -> Module:
 def is_pruned(module: Module) -> bool:
     """Whether ``module``, or a module below it, has a mask."""
     return any(isinstance(r, _Masked) for m in module.modules() for r in m.__dict__.get("recipes", {}).values())
+
+
+public.offer(globals(), __all__)

@@ -11,7 +11,8 @@ import numpy as np
 
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32, int64
-from runnel.core.errors import ShapeError
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes
 from runnel.ops.arithmetic import add, divide, floor, minimum, multiply, subtract
@@ -72,6 +73,8 @@ def _edges(name: str, x: Array, bins: Array | int, limits: Sequence[float] | Non
     if isinstance(bins, TensorLike):
         edges = cast(bins, x.dtype)
     else:
+        if not hasattr(type(bins), "__index__") or np.ndim(bins):
+            raise ArgumentError(f"[{name}] bins is an int, or a tensor of edges; received {short_repr(bins)}.")
         if operator.index(bins) < 1:
             raise ShapeError(f"[{name}] there is at least one bin; received bins={bins}.")
         as_sizes(name, (bins,))

@@ -407,13 +407,13 @@ def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1)
     a row's."""
     if x.ndim < 2:
         raise ShapeError(f"[matrix_norm] needs matrices in two axes; got shape {x.shape}.")
-    axes = [normalize_axis("matrix_norm", a, x.ndim) for a in as_tuple(axis)]
+    axes = [normalize_axis("matrix_norm", a, x.ndim) for a in as_tuple(() if axis is None else axis)]
     if len(axes) != 2 or axes[0] == axes[1]:
         raise AxisError(f"[matrix_norm] matrices have two axes; received axis={axis}.")
     x = moveaxis(x, axes, (-2, -1))
     if ord is None:
         ord = "fro"
-    if ord not in _ORDERS:
+    if not isinstance(ord, (str, int, float)) or ord not in _ORDERS:
         raise ValueError(f"[matrix_norm] ord is one of {', '.join(map(str, _ORDERS))}; received {ord!r}.")
     if ord == "fro":
         norms = norm_along(x, axis=(-2, -1))

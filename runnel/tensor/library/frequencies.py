@@ -31,6 +31,8 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = dtypes.float32, device: Any = 
 def _made(name: str, function: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
     (count,) = as_sizes(name, n)
     kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+    if not float(d):
+        raise ValueError(f"[{name}] the distance d of two samples is not 0.")
     if count < 1:
         raise ShapeError(f"[{name}] there are no frequencies of {n} samples; give one at least.")
     if not kind.is_float:

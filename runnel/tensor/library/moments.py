@@ -12,7 +12,7 @@ from runnel.ops.library.matrices import matrix_norm
 
 @offered("Tensor", "torch")
 def var(
-    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+    x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> Array:
     """The mean square distance from the mean over ``axis``, over n - ``correction``: 1 by default, as in PyTorch, and 0
     with ``unbiased=False``. (``rn.var`` divides by n, as the Array API says.)"""
@@ -21,7 +21,7 @@ def var(
 
 @offered("Tensor", "torch")
 def std(
-    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+    x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> Array:
     """The square root of the method ``var``, with its arguments. (``rn.std`` divides by n.) Derivative 0 at 0."""
     return precision.std(x, *_over(axis, correction, unbiased), keepdims)
@@ -29,7 +29,7 @@ def std(
 
 @offered("torch")
 def var_mean(
-    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+    x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
     """The method ``var`` and the mean."""
     over, correction = _over(axis, correction, unbiased)
@@ -38,7 +38,7 @@ def var_mean(
 
 @offered("torch")
 def std_mean(
-    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+    x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
     """The method ``std`` and the mean."""
     over, correction = _over(axis, correction, unbiased)
@@ -53,7 +53,9 @@ def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float
 
 
 @offered("Tensor", "torch")
-def norm(x: Array, p: Any = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def norm(
+    x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None
+) -> Array:
     """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2. Derivative 0 at 0.
     With "nuc", the sum of the singular values of matrices, in the two axes ``axis`` or all."""
     if p == "nuc":

@@ -17,6 +17,7 @@ from runnel.core import dtypes
 from runnel.core.dtypes import FLOATS
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
+from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 
@@ -30,6 +31,7 @@ def sampled(name: str, formula: Formula, length: int, periodic: bool, dtype: Any
         raise ShapeError(f"[{name}] a window has from 0 samples up; received {length}.")
     if kind not in FLOATS:
         raise DTypeError(f"[{name}] a window is made of floats; received dtype {kind.name}.")
+    as_sizes(name, (count,))
     m = count if periodic else count - 1
     samples = np.ones(count) if count < 2 else formula(np.arange(count), m)
     return asarray(samples, kind, device=device)

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
+import runnel.compat.torch as torch
 from runnel import nn, optim
 from runnel.nn import functional
 from runnel.tensor.methods import ArrayMethods
+from tests.core.errors import late_calls
 
 
 class Call(NamedTuple):
@@ -138,7 +140,6 @@ OWN: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 # Left out: they take functions, files or wholes of other kinds (their own tests say what they answer to mistakes).
-# So are those that few programs use: they are called with PyTorch's cases.
 LEFT_OUT = {
     "rn.checkpoint", "rn.cond", "rn.compile", "rn.custom_jvp", "rn.custom_vjp", "rn.from_dlpack", "rn.grad",
     "rn.export_native", "F.multi_head_attention_forward", "rn.load_file", "rn.save_file",
@@ -154,11 +155,27 @@ LEFT_OUT = {
 }  # fmt: skip
 
 
-SPACES = {"rn": rn, "F": functional, "nn": nn, "optim": optim, "init": nn.init, "rnn": nn.utils.rnn}
+SPACES = {
+    "rn": rn, "F": functional, "nn": nn, "optim": optim, "init": nn.init, "rnn": nn.utils.rnn, "special": rn.special,
+    "fft": rn.fft, "linalg": rn.linalg, "random": rn.random, "torch": torch,
+}  # fmt: skip
+
+
+def _late(seen: set[Any]) -> Iterator[Call]:
+    """Those that few programs use."""
+    for space, module in SPACES.items():
+        for public in vars(module).get("_LATE", ()):
+            name, function = f"{space}.{public}", getattr(module, public)
+            if not inspect.isfunction(function) or function in seen or name in LEFT_OUT | late_calls.LEFT_OUT:
+                continue
+            starred = [p for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_POSITIONAL]
+            if not starred and not public.endswith("_"):  # those change their arguments
+                seen.add(function)
+                yield Call(name, function, _arguments(name, function))
 
 
 def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    own = OWN.get(name) or OWN.get("rn." + name.partition(".")[2], {})
+    own = late_calls.OWN.get(name) or OWN.get(name) or OWN.get("rn." + name.partition(".")[2], {})
     results: dict[str, Any] = {}
     for p in inspect.signature(function).parameters.values():
         if p.name == "self" or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -177,7 +194,7 @@ def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         elif p.name in ("key", "value", "query") and "attention" in name:
             results[p.name] = HEADS
         elif p.default is inspect.Parameter.empty:
-            results[p.name] = BY_NAME[p.name]
+            results[p.name] = BY_NAME[p.name] if p.name in BY_NAME else late_calls.BY_NAME[p.name]
         elif p.name in BY_NAME and p.default is not None and isinstance(p.default, (int, float, str, tuple)):
             results[p.name] = p.default
     return results
@@ -185,19 +202,26 @@ def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 def calls() -> Iterator[Call]:
     """All of them."""
+    seen: set[Any] = set()
     for space, module in SPACES.items():
         for public in module.__all__:
             function = getattr(module, public)
             name = f"{space}.{public}"
             if (
                 callable(function)
-                and name not in LEFT_OUT
+                and name not in LEFT_OUT | late_calls.LEFT_OUT
                 and public not in vars(module).get("_LATE", ())
                 and not (space == "F" and getattr(rn, public, None) is function)
             ):
+                seen.add(function)
                 yield Call(name, function, _arguments(name, function))
+    yield from _late(seen)
     for public, method in vars(ArrayMethods).items():
-        if inspect.isfunction(method) and not public.startswith("_") and public not in ("read", "numpy"):
+        if (
+            inspect.isfunction(method)
+            and not public.startswith("_")
+            and public not in ("read", "numpy", "reshape_in_place")
+        ):
             name = f"Tensor.{public}"
             holder = OWN.get(name, {}).get("x", X)
             method = getattr(holder, public)

@@ -144,6 +144,23 @@ RECURRENT = {
     "torch.rnn_relu(x, h[:1], [w[:5], u[:5], b[:5], b[5:10]], True, 1, 0.0, False, False, False)": STACKED,
 }
 
+NORMALS = {"x": "3 4 5", "w": "4", "b": "4"}
+BENEATH = {
+    "torch.affine_grid_generator(t, [2, 1, 3, 4], True)": {"t": "2 2 3"},
+    "torch.grid_sampler(x, g, 0, 1, False)": {"x": "2 3 4 4", "g": "p 2 3 3 2"},
+    "torch.constant_pad_nd(x, [1, 2, 0, 1], 0.5)": X,
+    "torch.convolution(x, w, None, [2], [1], [1], False, [0], 2)": {"x": "2 4 7", "w": "6 2 3"},
+    "torch.convolution(x, w, None, [2, 1], [1, 0], [1, 1], True, [1, 0], 1)": {"x": "2 4 3 3", "w": "4 2 3 2"},
+    "torch.native_layer_norm(x, [5], v, v, 1e-5)": {**NORMALS, "v": "5"},
+    "torch.native_group_norm(x, w, b, 3, 4, 5, 2, 1e-5)": NORMALS,
+    "torch.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5)": NORMALS,
+    "torch.norm_except_dim(x, 2, 1)": NORMALS,
+    "torch.norm_except_dim(x, 2, -1)": NORMALS,
+    "torch.embedding_renorm_(c.clone(), i, 0.7, 2.0)": {"c": "c 5 3", "i": "i5 4"},
+    "torch.fill(c, 2.5)": {"c": "c 2 3"},
+    "torch.native_dropout(x, 0.3, False)": X,
+}
+
 COUNTS = {
     "torch.histogramdd(c, [2, 3], range=[0.0, 1.0, 0.2, 0.8])": {"c": "c 9 2"},
     "torch.histogramdd(c, 2, range=[0.0, 1.0] * 3, weight=w, density=True)": {"c": "c 9 3", "w": "c 9"},
@@ -272,6 +289,7 @@ OPERATIONS: dict[str, dict[str, str]] = {
     **MATRICES,
     **COUNTS,
     **INTEGERS,
+    **BENEATH,
     **RECURRENT,
     **TRANSFORMS,
     **COPIES,

@@ -1,0 +1,191 @@
+"""PyTorch's functions beneath those of ``nn.functional``: flags as numbers, all arguments in order, several results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from runnel import ops
+from runnel.core.dtypes import int64
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.surface import offered
+from runnel.nn import functions
+from runnel.nn.rare.dropout import alpha_dropout, feature_alpha_dropout
+from runnel.nn.rare.grids import affine_grid, grid_sample
+from runnel.ops.arguments import Array, as_tuple
+from runnel.tensor.random import dropout, rand
+
+_INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+@offered("torch")
+def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
+    """``nn.functional.affine_grid``."""
+    return affine_grid(theta, size, align_corners)
+
+
+@offered("torch: grid_sampler grid_sampler_2d grid_sampler_3d")
+def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
+    """``nn.functional.grid_sample`` with its modes as numbers: 0 for bilinear, 1 for nearest, 2 for bicubic; 0 for
+    zeros, 1 for the border, 2 for reflections."""
+    if not 0 <= interpolation_mode < len(_INTERPOLATIONS) or not 0 <= padding_mode < len(_PADDINGS):
+        raise ArgumentError(
+            f"[grid_sampler] modes are numbers from 0 to 2; received {interpolation_mode} and {padding_mode}."
+        )
+    return grid_sample(input, grid, _INTERPOLATIONS[interpolation_mode], _PADDINGS[padding_mode], align_corners)
+
+
+@offered("torch")
+def constant_pad_nd(input: Array, pad: Sequence[int], value: float = 0) -> Array:
+    """``nn.functional.pad`` by a constant: pairs of widths, those of the last axis first."""
+    return functions.pad(input, tuple(pad), "constant", value)
+
+
+@offered("torch")
+def convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    transposed: bool,
+    output_padding: int | Sequence[int],
+    groups: int,
+) -> Array:
+    """A convolution over one to three spatial axes, or its transpose."""
+    sizes = [as_tuple(x) for x in (stride, padding, dilation, output_padding)]
+    steps, around, gaps, behind = (x[0] if len(x) == 1 else x for x in sizes)
+    if transposed:
+        return ops.conv_transpose(input, weight, bias, steps, around, behind, groups, gaps)
+    return ops.conv(input, weight, bias, steps, around, gaps, groups)
+
+
+@offered("torch")
+def fill(input: Array, value: bool | int | float | complex) -> Array:
+    """``value`` in the shape and dtype of ``input``."""
+    return ops.full_like(input, value)
+
+
+@offered("torch")
+def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Array:
+    """The norms of order ``pow`` over all axes but ``dim``, which stay with size 1; -1: over all axes, as a number."""
+    if dim == -1:
+        return ops.norm(v, pow)
+    return ops.norm(v, pow, tuple(axis for axis in range(v.ndim) if axis != dim), keepdims=True)
+
+
+# --- dropout ------------------------------------------------------------------------------------------------------
+
+
+@offered("torch")
+def native_dropout(input: Array, p: float, train: bool | None) -> tuple[Array, Array]:
+    """The input with elements zeroed with probability ``p`` and the rest divided by 1 - p; and which were kept."""
+    if train is False or p == 0:
+        return input.handle(), ops.full_like(input, True, dtype="bool")
+    if not 0 <= p <= 1:
+        raise ValueError(f"[native_dropout] p is a probability; received {p}.")
+    kept = ops.less(rand(input.shape), 1 - p)
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return ops.where(kept, ops.multiply(input, scale), 0), kept
+
+
+@offered("torch")
+def feature_dropout(input: Array, p: float, train: bool) -> Array:
+    """Channels of (N, C, …) zeroed with probability ``p`` and the others divided by 1 - p."""
+    if input.ndim < 2:
+        raise ShapeError(f"[feature_dropout] an input has axes (N, C, …); received shape {input.shape}.")
+    ones = ops.full_like(input, 1, (*input.shape[:2], *(1,) * (input.ndim - 2)))
+    return ops.multiply(input, dropout(ones, p, train))
+
+
+@offered("torch")
+def dropout_(input: Array, p: float, train: bool) -> Array:
+    """``nn.functional.dropout`` in place."""
+    return input.update("dropout_", lambda x: dropout(x, p, train))
+
+
+@offered("torch")
+def feature_dropout_(input: Array, p: float, train: bool) -> Array:
+    """:func:`feature_dropout` in place."""
+    return input.update("feature_dropout_", lambda x: feature_dropout(x, p, train))
+
+
+@offered("torch")
+def alpha_dropout_(input: Array, p: float, train: bool) -> Array:
+    """``nn.functional.alpha_dropout`` in place."""
+    return input.update("alpha_dropout_", lambda x: alpha_dropout(x, p, train))
+
+
+@offered("torch")
+def feature_alpha_dropout_(input: Array, p: float, train: bool) -> Array:
+    """``nn.functional.feature_alpha_dropout`` in place."""
+    return input.update("feature_alpha_dropout_", lambda x: feature_alpha_dropout(x, p, train))
+
+
+# --- normalization ------------------------------------------------------------------------------------------------
+
+
+def _moments(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
+    """The mean, and one over the deviation."""
+    return ops.mean(x, axes, keepdims=True), ops.rsqrt(ops.var(x, axes, keepdims=True) + eps)
+
+
+@offered("torch")
+def native_layer_norm(
+    input: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    """``nn.functional.layer_norm``, the means, and one over the deviations."""
+    shape = tuple(normalized_shape)
+    mean, rstd = _moments(input, tuple(range(-len(shape), 0)), eps)
+    return ops.layer_norm(input, shape, weight, bias, eps), mean, rstd
+
+
+@offered("torch")
+def native_group_norm(
+    input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Array, Array, Array]:
+    """``nn.functional.group_norm`` of N images with C channels of ``HxW`` elements, the means of each group, and one
+    over its deviations."""
+    if math.prod(input.shape) != N * C * HxW or input.shape[:2] != (N, C):
+        raise ShapeError(f"[native_group_norm] {N}, {C} and {HxW} are no sizes of an input of shape {input.shape}.")
+    normal = ops.group_norm(input, group, weight, bias, eps)
+    mean, rstd = _moments(ops.reshape(input, (N, group, C // group * HxW)), (-1,), eps)
+    return normal, ops.squeeze(mean, -1), ops.squeeze(rstd, -1)
+
+
+@offered("torch")
+def native_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    """``nn.functional.batch_norm``, and in training the means and one over the deviations (else two empty vectors)."""
+    if training:
+        axes = (0, *range(2, input.ndim))
+        mean, rstd = (ops.reshape(x, (input.shape[1],)) for x in _moments(input, axes, eps))
+    else:
+        mean = rstd = ops.full_like(input, 0, (0,))
+    normal = functions.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return normal, mean, rstd
+
+
+@offered("torch")
+def embedding_renorm_(weight: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
+    """Scale those rows of ``weight`` that ``indices`` name to a norm of at most ``max_norm``, in place."""
+
+    flat = ops.reshape(indices, (indices.size,))
+    counts = ops.scatter_add(flat, ops.full_like(weight, 1, (flat.size,), int64), weight.shape[0])
+
+    def change(table: Array) -> Array:
+        norms = ops.norm(table, norm_type, -1, keepdims=True)
+        too_long = ops.logical_and(ops.greater(ops.expand_dims(counts, -1), 0), ops.greater(norms, max_norm))
+        return ops.where(too_long, table * (max_norm / (norms + 1e-7)), table)
+
+    return weight.update("embedding_renorm_", change)
