@@ -7,6 +7,7 @@ constructors of layers and optimizers, whose arguments are checked when the obje
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -189,6 +190,7 @@ def declare(kind: type[T]) -> type[T]:
         lambda value: _is_row(value) and all(isinstance(item, kind) for item in value),
         f"a sequence of {kind.__name__}s",
     )
+    _kind.cache_clear()
     return kind
 
 
@@ -201,8 +203,11 @@ _BY_NAME: Final = {
 def kind_of(parameter: inspect.Parameter) -> Kind | None:
     """The kind of values that ``parameter`` takes; None where that is not declared."""
     annotation = parameter.annotation if isinstance(parameter.annotation, str) else "Any"
-    if annotation == "Any":
-        annotation = _BY_NAME.get(parameter.name, "Any")
+    return _kind(_BY_NAME.get(parameter.name, "Any") if annotation == "Any" else annotation, parameter.default is None)
+
+
+@functools.cache
+def _kind(annotation: str, default_is_none: bool) -> Kind | None:
     required, bar, none = annotation.rpartition(" | ")
     optional = bool(bar) and none == "None"
     base = required if optional else annotation
@@ -211,7 +216,7 @@ def kind_of(parameter: inspect.Parameter) -> Kind | None:
     kind = KINDS.get(base)
     if kind is None:
         return None
-    if kind.fits(None) or not (optional or parameter.default is None):
+    if kind.fits(None) or not (optional or default_is_none):
         return kind
     return Kind(
         lambda value: value is None or kind.fits(value),

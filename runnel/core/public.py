@@ -193,17 +193,25 @@ def converted_arguments(
     name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments, each of the kind that is declared and in its plain form; ArgumentError for one that is not."""
+    needed, positional = _positional(function)
+    if not kwargs and needed <= len(args) <= len(positional):  # nothing to bind, as for the nodes of many small trees
+        return tuple([_settled(name, parameter, value) for parameter, value in zip(positional, args, strict=False)]), {}
     signature = _signature(function)
     bound = _bound(name, signature, args, kwargs)
     for parameter, value in _each(signature, bound):
-        kind = kind_of(parameter)
-        if kind is None:
-            continue
-        if not kind.fits(value):
-            raise _unfit(name, parameter, value)
+        settled = _settled(name, parameter, value)
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            bound.arguments[parameter.name] = kind.settle(value)
+            bound.arguments[parameter.name] = settled
     return bound.args, bound.kwargs
+
+
+def _settled(name: str, parameter: inspect.Parameter, value: Any) -> Any:
+    kind = kind_of(parameter)
+    if kind is None:
+        return value
+    if not kind.fits(value):
+        raise _unfit(name, parameter, value)
+    return kind.settle(value)
 
 
 def explained(
@@ -262,6 +270,17 @@ def _each(signature: inspect.Signature, bound: inspect.BoundArguments) -> Iterab
 @functools.cache
 def _signature(function: FunctionType) -> inspect.Signature:
     return inspect.signature(function)
+
+
+@functools.cache
+def _positional(function: FunctionType) -> tuple[int, tuple[inspect.Parameter, ...]]:
+    """The parameters that take arguments by place, and how many of them have no default; none where others must be
+    given, or any number is taken."""
+    parameters = tuple(_signature(function).parameters.values())
+    places = tuple(p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    if any(p.kind is not p.KEYWORD_ONLY or p.default is p.empty for p in parameters[len(places) :]):
+        return 1, ()
+    return sum(p.default is p.empty for p in places), places
 
 
 def _plain(function: Any) -> FunctionType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import builtins
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -47,15 +47,19 @@ class Steps(NamedTuple):
         """How many sequences there are."""
         return self.sizes[0] if self.sizes else 0
 
-    def groups(self) -> list[Group]:
-        """Neighbouring steps that as many sequences have."""
-        groups: list[Group] = []
-        start = row = 0
-        for size, steps in itertools.groupby(self.sizes):
-            length = len(list(steps))
-            groups.append(Group(start, length, size, row))
-            start, row = start + length, row + length * size
-        return groups
+    def live(self, count: int) -> np.ndarray:
+        """Which elements of a padded batch (``count`` steps, sequences) there are."""
+        sizes = np.zeros(count, np.int64)
+        sizes[: len(self.sizes)] = self.sizes
+        return np.arange(self.batch) < sizes[:, None]
+
+    def rows(self, count: int) -> np.ndarray:
+        """Where in the data the elements of a padded batch (``count`` steps, sequences) are; behind its end where a
+        sequence has ended."""
+        live = self.live(count)
+        rows = np.full(live.shape, sum(self.sizes), np.int64)
+        rows[live] = np.arange(int(live.sum()))
+        return rows
 
 
 @declare
@@ -127,6 +131,11 @@ class PackedSequence(_Fields):
         """False: programs run on CPUs."""
         return False
 
+    def padded(self, rows: np.ndarray, padding_value: builtins.float) -> Any:
+        """The elements of ``rows``, a table of :meth:`Steps.rows`, and ``padding_value`` where there are none."""
+        padding = ops.full_like(self.data, padding_value, (1, *self.data.shape[1:]))
+        return ops.take(ops.concat([self.data, padding]), asarray(rows, device=self.data.device), 0)
+
 
 def _constant(numbers: Numbers, device: Any) -> Tensor:
     """Numbers that are part of a program as an int64 vector, whose values are known where a function is traced, too."""
@@ -152,15 +161,6 @@ pytree.register(
     lambda packed: ((packed.data,), packed.steps),
     lambda steps, rest: PackedSequence._of(rest[0], steps),
 )
-
-
-class Group(NamedTuple):
-    """``length`` steps from step ``start`` on, which ``size`` sequences have; their elements begin at ``row``."""
-
-    start: int
-    length: int
-    size: int
-    row: int
 
 
 def pack_padded_sequence(
@@ -216,17 +216,12 @@ def pad_packed_sequence(
     steps = len(sizes) if total_length is None else total_length
     if steps < len(sizes):
         raise ShapeError(f"[pad_packed_sequence] total_length={steps} is less than the longest length, {len(sizes)}.")
-    rows = np.full((steps, own.batch), data.shape[0], np.int64)  # the row behind the last holds the padding
-    at = 0
-    for step, size in enumerate(sizes):
-        rows[step, :size] = np.arange(at, at + size)
-        at += size
+    rows = own.rows(steps)
     lengths = np.array(own.lengths(), np.int64)
     if own.back is not None:
         back = np.array(own.back)
         rows, lengths = rows[:, back], lengths[back]
-    padding = ops.full_like(data, padding_value, (1, *data.shape[1:]))
-    padded = ops.take(ops.concat([data, padding]), asarray(rows.T if batch_first else rows, device=data.device), 0)
+    padded = sequence.padded(rows.T if batch_first else rows, padding_value)
     return padded, asarray(lengths, device=data.device)
 
 

@@ -1,13 +1,16 @@
 """Recurrent layers under PyTorch's names and with its parameters: RNN, GRU and LSTM, in layers and both directions.
 
 What the input contributes to all steps is one large product before the loop; the loop is a ``scan``. Packed sequences
-run through one scan for each number of sequences that go on.
+run through it padded, and the states of one that has ended stay as they are: so what is compiled follows from the longest
+length, and not from all of them.
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any, Final
+
+import numpy as np
 
 from runnel import ops
 from runnel.core.errors import ShapeError
@@ -18,7 +21,7 @@ from runnel.nn.packing import PackedSequence, reordered
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, require_nonlinearity
 from runnel.tensor import random
-from runnel.tensor.creation import zeros
+from runnel.tensor.creation import asarray, zeros
 from runnel.transforms.scan import scan
 
 MOST_LAYERS: Final = 10_000
@@ -137,7 +140,10 @@ class RNNBase(Module):
     def _direction(self, x: Any, packed: PackedSequence | None, state: State, suffix: str) -> tuple[Any, State]:
         names = (f"{name}_{suffix}" for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_hr"))
         weight_ih, bias_ih, weight, bias, projection = (getattr(self, name, None) for name in names)
-        projected = ops.linear(x, weight_ih, bias_ih)
+        padded = (
+            x if packed is None else packed._replace(data=x).padded(packed.steps.rows(len(packed.steps.sizes)), 0.0)
+        )
+        projected = ops.linear(padded, weight_ih, bias_ih)
         backwards = suffix.endswith("reverse")
 
         def step(carry: State, x: Any) -> tuple[State, Any]:
@@ -149,7 +155,7 @@ class RNNBase(Module):
         if packed is None:
             after, output = scan(step, state, projected, reverse=backwards)
             return output, after
-        return _over_groups(step, state, projected, packed, backwards)
+        return _packed(step, state, projected, packed, backwards)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -162,31 +168,20 @@ class RNNBase(Module):
         return text
 
 
-def _over_groups(step: Any, state: State, data: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:
-    """The rows that ``step`` gives for packed ``data``, and each sequence's last state. Forwards, sequences drop out as
-    they end; backwards, they join at their last step."""
-    groups = packed.steps.groups()
-    outputs: list[Any] = []
-    waiting = state
-    done: list[State] = []
-    now: State = tuple(ops.narrow(h, 0, 0, 0) for h in state) if backwards else state
-    for group in reversed(groups) if backwards else groups:
-        rows = now[0].shape[0]
-        if backwards:
-            joining = [ops.narrow(h, 0, rows, group.size - rows) for h in waiting]
-            now = tuple(ops.concat([h, new]) if rows else new for h, new in zip(now, joining, strict=True))
-        elif rows > group.size:
-            done.append(tuple(ops.narrow(h, 0, group.size, rows - group.size) for h in now))
-            now = tuple(ops.narrow(h, 0, 0, group.size) for h in now)
-        part = ops.narrow(data, 0, group.row, group.length * group.size)
-        stacked = ops.reshape(part, (group.length, group.size, data.shape[1]))
-        now, output = scan(step, now, stacked, reverse=backwards)
-        outputs.append(ops.reshape(output, (group.length * group.size, output.shape[2])))
-    if backwards:
-        outputs.reverse()
-    done.append(now)
-    last = tuple(ops.concat(list(pieces)) for pieces in zip(*reversed(done), strict=True))
-    return ops.concat(outputs), last
+def _packed(step: Any, state: State, projected: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:
+    """The rows that ``step`` gives for packed sequences, of which ``projected`` is the padded batch, and each sequence's
+    last state. Forwards, sequences stop as they end; backwards, they begin at their last step."""
+    there = packed.steps.live(projected.shape[0])
+
+    def masked(carry: State, element: Any) -> tuple[State, Any]:
+        x, live = element
+        after, output = step(carry, x)
+        return tuple(ops.where(live, new, old) for new, old in zip(after, carry, strict=True)), output
+
+    live = asarray(there[:, :, None], device=projected.device)
+    last, output = scan(masked, state, (projected, live), reverse=backwards)
+    rows = asarray(np.flatnonzero(there), device=projected.device)
+    return ops.take(ops.reshape(output, (there.size, output.shape[2])), rows, 0), last
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
