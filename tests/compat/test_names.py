@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surface_parts.doors import DOORS
 
 import runnel as rn
 import runnel.compat.torch as torch
@@ -18,10 +18,9 @@ from runnel.compat.torch import nn
 from runnel.core.errors import DeviceError, DTypeError, MissingNameError
 
 ROOT = Path(__file__).resolve().parents[2]
-SURFACE: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "surface.py"), run_name="surface")
 
 
-@pytest.mark.parametrize("name", sorted(SURFACE["DOORS"]))
+@pytest.mark.parametrize("name", sorted(DOORS))
 def test_each_module_is_there_and_its_names_are_found(name: str) -> None:
     module = importlib.import_module(f"runnel.compat.{name}")
     assert all(hasattr(module, member) for member in dir(module))

@@ -1,0 +1,1 @@
+"""What `scripts/surface.py` is made of."""
