@@ -78,18 +78,22 @@ def constructor(kind: type) -> None:
     @functools.wraps(initialize)
     def call(self: Any, *args: Any, **kwargs: Any) -> None:
         own = type(self).__name__
-        if kwargs and parameters is not None and not kwargs.keys() <= parameters:
-            kwargs = spelled(own, kwargs, parameters)
         args = (self, *args)
-        if len(args) > 1 or kwargs:
-            args, kwargs = converted_arguments(own, initialize, args, kwargs)
         try:
+            if kwargs and parameters is not None and not kwargs.keys() <= parameters:
+                kwargs = spelled(own, kwargs, parameters)
+            if len(args) > 1 or kwargs:
+                args, kwargs = converted_arguments(own, initialize, args, kwargs)
             initialize(*args, **kwargs)
         except Exception as error:
             answer = explained(own, initialize, args, kwargs, error)
             if answer is error:
                 raise
-            raise answer from answer.__cause__
+            try:
+                raise answer from answer.__cause__
+            except Exception:
+                tracebacks.shorten(answer)
+                raise
 
     _PUBLIC[initialize] = _PUBLIC[call] = call
     kind.__init__ = call  # type: ignore[misc]

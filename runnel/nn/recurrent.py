@@ -1,7 +1,7 @@
 """Recurrent layers under PyTorch's names and with its parameters: RNN, GRU and LSTM, in layers and both directions.
 
 What the input contributes to all steps is one large product before the loop; the loop is a ``scan``. Packed sequences
-run through it padded, and the states of one that has ended stay as they are: so what is compiled follows from the
+run through it padded, and the states of one that has ended stay as they are: what is compiled then follows from the
 longest length, and not from all of them.
 """
 
@@ -169,8 +169,8 @@ class RNNBase(Module):
 
 
 def _packed(step: Any, state: State, projected: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:
-    """The rows that ``step`` gives for packed sequences, of which ``projected`` is the padded batch, and the last state of
-    each sequence. Forwards, sequences stop as they end; backwards, they begin at their last step."""
+    """The rows that ``step`` gives for packed sequences, of which ``projected`` is the padded batch, and the last state
+    of each. Forwards, sequences stop as they end; backwards, they begin at their last step."""
     there = packed.steps.live(projected.shape[0])
 
     def masked(carry: State, element: Any) -> tuple[State, Any]:

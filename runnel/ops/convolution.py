@@ -83,15 +83,18 @@ def _require_operands(op: Op, first: ShapedArray, second: ShapedArray) -> None:
         )
 
 
-def _require_groups(op: Op, channels: int, results: int, groups: int, per_group: int | None) -> None:
+def _require_groups(
+    op: Op, channels: int, results: int, groups: int, per_group: int | None, last: int | None = None
+) -> None:
     if groups < 1 or channels % groups or results % groups:
         raise ShapeError(
             f"[{op.name}] {channels} channels in and {results} out must both be multiples of groups={groups}."
         )
     if per_group is not None and per_group != channels // groups:
+        hint = " Channels are axis 1; these seem to be the last: x.movedim(-1, 1)." if last == per_group * groups else ""
         raise ShapeError(
             f"[{op.name}] an input of {channels} channels in {groups} group(s) needs a weight of shape "
-            f"(out, {channels // groups}, ...); this one takes {per_group} channels."
+            f"(out, {channels // groups}, ...); this one takes {per_group} channels.{hint}"
         )
 
 
@@ -107,7 +110,7 @@ def _convolution_abstract_eval(
     algorithm: str = AUTO,
 ) -> ShapedArray:
     _require_operands(convolution_p, x, w)
-    _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1])
+    _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1], x.shape[-1])
     out_size = _out_shape(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
     return aval((x.shape[0], w.shape[0], *out_size), sum_dtype(x.dtype))
 

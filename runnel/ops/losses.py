@@ -264,7 +264,12 @@ def _labels(name: str, x: Array, target: Array, axis: int, ignore_index: int) ->
         raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
     expected = x.shape[:axis] + x.shape[axis + 1 :]
     if target.shape != expected:
+        hint = ""
+        if target.shape == x.shape:
+            hint = f" One-hot labels are given as floats, or by their places: target.argmax({axis})."
+        elif target.ndim == x.ndim and target.shape[axis] == 1:
+            hint = f" Take the axis of size 1 away: target.squeeze({axis})."
         raise ShapeError(
-            f"[{name}] labels of shape {target.shape} do not fit x of shape {x.shape}; they need {expected}."
+            f"[{name}] labels of shape {target.shape} do not fit x of shape {x.shape}; they need {expected}.{hint}"
         )
     return labels_below(cast(target, int64), x.shape[axis], ignore_index)

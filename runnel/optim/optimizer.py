@@ -16,7 +16,7 @@ from runnel import ops
 from runnel.compile.owned import is_own
 from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
-from runnel.core.errors import GradientError
+from runnel.core.errors import DTypeError, GradientError
 from runnel.core.surface import offered
 from runnel.core.tracebacks import ending_at_user
 from runnel.optim import hyperparameters, leaves
@@ -60,11 +60,14 @@ class Optimizer(Stateful):
         name = type(self).__name__
         groups: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
         if not groups:
-            raise ValueError(f"[{name}] got no Parameters to optimize.")
+            raise ValueError(
+                f"[{name}] got no Parameters to optimize. model.parameters() can be gone through once: call it again, "
+                "or keep list(model.parameters()). Layers in a plain list are not seen: put them into nn.ModuleList."
+            )
         return groups if isinstance(groups[0], Mapping) else [{"params": groups}]
 
     def _iterated(self, params: Any) -> Iterable[Any]:
-        if isinstance(params, Iterable) and not isinstance(params, Tensor):
+        if isinstance(params, Iterable) and not isinstance(params, Tensor) and not hasattr(params, "parameters"):
             return params
         raise TypeError(
             f"[{type(self).__name__}] optimizes Parameters; received {type(params).__name__}. Pass a list of them, or "
@@ -210,6 +213,7 @@ class Optimizer(Stateful):
             clear_gradients(group.params, set_to_none)
         leaves.clear(self._leaves, set_to_none)
 
+    @ending_at_user
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all Parameters that have a gradient; returns what ``closure``, called first, returned."""
         result = None if closure is None else closure()
@@ -251,12 +255,24 @@ class Optimizer(Stateful):
                     continue
                 if g.shape != p.shape:
                     raise GradientError(f"[step] the gradient of {p.described} has shape {g.shape}, it has {p.shape}.")
+                self._require_state_of(p, group)
                 if trace is not None:
                     trace.facet(TracedVariables).consumed.add(p)
                 g = ops.cast(g.detach(), p.dtype)
                 active.append((i, p, -g if group.plain.get("maximize") else g))
             if active:
                 tracing.method(self, "update")(group, active, steps)
+
+    def _require_state_of(self, p: Variable, group: ParamGroup) -> None:
+        """DTypeError for a Parameter that has got another dtype than its state, which was made with the optimizer."""
+        others = {name: s.dtype for name, s in self.state[p].items() if isinstance(s, Variable) and s.dtype != p.dtype}
+        initial = self.init_state(p, group.plain) if others else {}
+        for name, dtype in others.items():
+            if isinstance(initial.get(name), float):  # and no array, whose dtype is its own
+                raise DTypeError(
+                    f"[{type(self).__name__}] {p.described} is {p.dtype.name}, and was {dtype.name} when the optimizer "
+                    "was made: make the optimizer after model.double(), .half() or .to(dtype)."
+                )
 
     # Saving and loading -----------------------------------------------------------------------------------------------
 
