@@ -44,6 +44,8 @@ NOTES = {
     "torch.nn.MultiheadAttention": "`need_weights` is False unless asked for",
     "torch.nn.Softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
     "torch.nn.functional.softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
+    "torch.nn.BCELoss": "NaN for an input outside [0, 1], where PyTorch raises an error",
+    "torch.nn.functional.binary_cross_entropy": "NaN for an input outside [0, 1], where PyTorch raises an error",
     "torch.nn.functional.ctc_loss": "gradients are the function's own; PyTorch's are right behind `log_softmax` alone",
     "torch.nn.utils.parametrizations.orthogonal": "`matrix_exp` unless given, for all shapes; without `householder`",
     "torch.nn.init.trunc_normal_": "other numbers for the same seed, as all that is drawn",

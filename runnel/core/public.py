@@ -227,6 +227,9 @@ def explained(
     if tracebacks.is_sentence(error):
         tracebacks.shorten(error)
         return error
+    if isinstance(error, FileNotFoundError):
+        tracebacks.shorten(error)
+        return error
     if isinstance(error, (OSError, MemoryError, ImportError)):
         return error
     signature = _signature(function)

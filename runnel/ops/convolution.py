@@ -91,7 +91,9 @@ def _require_groups(
             f"[{op.name}] {channels} channels in and {results} out must both be multiples of groups={groups}."
         )
     if per_group is not None and per_group != channels // groups:
-        hint = " Channels are axis 1; these seem to be the last: x.movedim(-1, 1)." if last == per_group * groups else ""
+        hint = (
+            " Channels are axis 1; these seem to be the last: x.movedim(-1, 1)." if last == per_group * groups else ""
+        )
         raise ShapeError(
             f"[{op.name}] an input of {channels} channels in {groups} group(s) needs a weight of shape "
             f"(out, {channels // groups}, ...); this one takes {per_group} channels.{hint}"

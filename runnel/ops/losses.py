@@ -15,7 +15,7 @@ from runnel.core.tracebacks import warn_user
 from runnel.ops.activations import log_softmax, shifted, softplus
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
-from runnel.ops.comparison import equal, greater, less, not_equal
+from runnel.ops.comparison import equal, less, not_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
 from runnel.ops.indexing import labels_below, picked
@@ -104,8 +104,8 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
 @offered("rn", "functional")
 @composed
 def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
-    """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100. ShapeError unless
-    the target has x's shape, or none."""
+    """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100, and an x outside
+    [0, 1] gives NaN. ShapeError unless the target has x's shape, or none."""
     require_same_shape("binary_cross_entropy", x, target)
     losses = negative(
         add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
@@ -114,8 +114,8 @@ def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, r
 
 
 def _bounded_log(x: Array) -> Array:
-    positive = greater(x, 0)
-    return where(positive, maximum(log(where(positive, x, 1)), -100), -100)
+    zero = equal(x, 0)
+    return where(zero, -100, maximum(log(where(zero, 1, x)), -100))
 
 
 @offered("rn", "functional")

@@ -17,6 +17,7 @@ from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.public import public
+from runnel.core.tracebacks import ending_at_user
 from runnel.tensor.methods import ArrayMethods
 
 Function = Callable[..., Any]
@@ -68,6 +69,7 @@ def _augmented(name: str) -> Function:
     """``x op= y``: changes what is a cell; for a plain value it is ``x = x op y``."""
     compute = getattr(operator, f"__{name}__")
 
+    @ending_at_user
     def method(self: Any, other: Any) -> Any:
         if not self.is_cell:
             return compute(self, other)

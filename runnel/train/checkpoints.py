@@ -136,4 +136,16 @@ def state_at(place: str | os.PathLike[str]) -> Any:
         if last is None:
             return None
         path = Path(last)
-    return load(path)
+    try:
+        return load(path)
+    except FileError as error:
+        raise FileError(f"[resume] {str(error).removeprefix('[load] ')} {_older(path)}") from error
+
+
+def _older(path: Path) -> str:
+    """What to continue from in place of a state that is damaged."""
+    for state in reversed([state for state in saved_states(path.parent) if state.name < path.name]):
+        with contextlib.suppress(FileError):
+            load(state)
+            return f"The state before it, '{state}', is whole: delete '{path.name}', and continue from that one."
+    return "There is no older state that is whole."

@@ -14,6 +14,7 @@ import numpy as np
 from runnel.core.errors import ArgumentError, NonFiniteError, StateError
 from runnel.core.showing import short_repr
 from runnel.core.surface import offered
+from runnel.core.tracebacks import ending_at_user
 from runnel.nn.module import Module
 from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
@@ -126,6 +127,7 @@ class Trainer:
 
     # Training ---------------------------------------------------------------------------------------------------------
 
+    @ending_at_user
     def fit(
         self,
         data: Iterable[Any],
@@ -295,6 +297,7 @@ class Trainer:
 
     # Figures ----------------------------------------------------------------------------------------------------------
 
+    @ending_at_user
     def evaluate(self, data: Iterable[Any]) -> dict[str, Any]:
         """The loss and the metrics over all batches, in evaluation mode; nothing changes, and neither do the random
         numbers of the training."""
@@ -320,6 +323,7 @@ class Trainer:
             self._answer(interruption)  # now that modes and random numbers are back
         return self._figures(mean, metrics)
 
+    @ending_at_user
     def predict(self, data: Iterable[Any]) -> Any:
         """The model's outputs for all batches, in evaluation mode, joined along the first axis: NumPy arrays, in the
         structure of the output. Targets are dropped; batches may be inputs alone."""
@@ -409,6 +413,7 @@ class Trainer:
             "callbacks": [[type(callback).__name__, callback.state_dict()] for callback in self.callbacks],
         }
 
+    @ending_at_user
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what ``state_dict`` gave, in a Trainer that was made in the same way. Callbacks are told by
         their class and order; those that the state does not know begin. StateError where it does not fit; then the

@@ -105,6 +105,20 @@ def test_rows_of_tables(tmp_path: Path) -> None:
         assert list(TableDataset(path, ["name", "size"])[2].items()) == [("name", "three"), ("size", 3)]
 
 
+def test_texts_in_other_encodings_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "values.csv").write_bytes("a,b\n1,tea\n2,café\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"no UTF-8 text in row 1 of column 'b': b'caf\\xe9'"):
+        TableDataset(tmp_path / "values.csv")
+    (tmp_path / "names.csv").write_bytes("a,café\n1,2\n".encode("latin-1"))
+    with pytest.raises(FileError, match="names of the columns"):
+        TableDataset(tmp_path / "names.csv")
+    (tmp_path / "right.csv").write_bytes("a,café\n1,thé\n".encode())
+    assert TableDataset(tmp_path / "right.csv")[0] == {"a": 1, "café": "thé"}
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: '.*none\.csv'"):
+        TableDataset(tmp_path / "none.csv")
+
+
 def test_columns_of_lists_are_ragged(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,24 @@ def test_forged_structures(place: int, tmp_path: Path) -> None:
     (tmp_path / "forged").write_bytes(forged(header, bytes(8)))
     with pytest.raises(FileError, match=r"^\[load\] '.*' cannot be read: .*structure.*\."):
         rn.load(tmp_path / "forged")
+
+
+def test_files_of_other_kinds_are_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:  # as torch.save writes
+        archive.writestr("archive/data.pkl", b"x" * 100)
+    (tmp_path / "old.pt").write_bytes(pickle.dumps({"weight": list(range(100))}, protocol=2))
+    np.save(tmp_path / "x.npy", np.zeros(100))
+    (tmp_path / "notes.txt").write_text("These are notes, and no tensors. " * 10)
+    kinds = {
+        "model.pt": "ZIP archive.*save_file",
+        "old.pt": "a pickle.*save_file",
+        "x.npy": "NumPy",
+        "notes.txt": "no safetensors file",
+    }
+    for name, kind in kinds.items():
+        for load in (rn.load, rn.load_file):
+            with pytest.raises(FileError, match=kind):
+                load(tmp_path / name)
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

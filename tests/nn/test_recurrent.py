@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import nn
 from runnel.core.errors import ShapeError, TracedValueError
+from runnel.nn import recurrent
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence
 from tests.random_numbers import RNG
 
@@ -181,6 +182,26 @@ def test_packed_sequences(kind: str, lengths: list[int], both: bool, layers: int
         assert np.all(padded.numpy()[row, n:] == -5.0)
     for h, w in zip(as_list(last), expected, strict=True):
         np.testing.assert_allclose(h, w, rtol=1e-4, atol=1e-5)
+
+
+def test_packed_sequences_run_through_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many lengths there are: what is compiled follows from the longest one."""
+    loops: list[int] = []
+
+    def counted(step: Any, carry: Any, xs: Any, **options: Any) -> Any:
+        loops.append(xs[0].shape[0])
+        return recurrent_scan(step, carry, xs, **options)
+
+    recurrent_scan = recurrent.scan
+    monkeypatch.setattr(recurrent, "scan", counted)
+    layer = nn.LSTM(2, 3, num_layers=2, bidirectional=True)
+    x = rn.randn(7, 5, 2)
+    layer(pack_padded_sequence(x, [7, 6, 4, 3, 1]))
+    assert loops == [7] * 4
+    x[6, 1:] = float("nan")  # padding is not read
+    output, _ = layer(pack_padded_sequence(x, [7, 6, 4, 3, 1]))
+    output.data.sum().backward()
+    assert all(bool(rn.isfinite(p.grad).all()) for p in layer.parameters())
 
 
 def test_packed_sequences_compiled_with_gradients() -> None:

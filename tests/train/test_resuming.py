@@ -221,7 +221,7 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"\[resume\] there is no file"):
         trainer().fit(loader(), resume=tmp_path / "step-0000000001.state")
     (tmp_path / "step-0000000001.state").write_bytes(b"12345678 damaged")
-    with pytest.raises(FileError, match=r"\[load\]"):
+    with pytest.raises(FileError, match=r"\[resume\].*cannot be read.*no older state"):
         trainer().fit(loader(), resume=tmp_path)
     ours = trainer()
     state = ours.state_dict()
@@ -229,6 +229,20 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     ours.load_state_dict(state)
     with pytest.raises(StateError, match="a pass over more than 5 batches, and now there are 5"):
         ours.fit(loader())
+
+
+def test_a_damaged_last_state_and_the_one_before(tmp_path: Path) -> None:
+    whole = full(tmp_path / "whole")
+    whole.fit(loader(), 2, loader())
+    folder = tmp_path / "cut"
+    full(folder).fit(loader(), 2, loader())
+    *_, before, last = sorted((folder / "states").glob("step-*"))
+    last.write_bytes(last.read_bytes()[:100])
+    continued = full(folder)
+    with pytest.raises(FileError, match=rf"\[resume\].*{last.name}' cannot be read.*{before.name}', is whole: delete"):
+        continued.fit(loader(), 2, loader(), resume=folder / "states")
+    continued.fit(loader(), 2, loader(), resume=before)
+    assert outcome(continued, folder) == outcome(whole, tmp_path / "whole")
 
 
 class Counting(data.TensorDataset):

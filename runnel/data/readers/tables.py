@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ class TableDataset(Dataset[dict[str, Any]]):
 
     Raises:
         FileError: the file is damaged or of another format, has not these columns, has two of a name, or misses a
-            value in a column of ints or bools. One that is missing among floats is NaN, among strings None.
+            value in a column of ints or bools; or text is no UTF-8. A float that is missing is NaN, a string None.
     """
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None, format: str | None = None) -> None:
@@ -82,15 +83,38 @@ def _read(name: str, kind: str) -> Any:
     try:
         if kind == "csv":
             options = arrow.csv.ParseOptions(delimiter="\t" if name.lower().endswith(".tsv") else ",")
-            return arrow.csv.read_csv(name, parse_options=options)
+            return _text(name, arrow.csv.read_csv(name, parse_options=options))
         if kind == "parquet":
             return arrow.parquet.read_table(name)
         return arrow.feather.read_table(name, memory_map=True)
     except FileNotFoundError:
-        raise
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
     except (arrow.ArrowException, OSError) as error:
         reason = str(error).strip().rstrip(".").splitlines()[0]
         raise FileError(f"[TableDataset] '{name}' cannot be read as {kind}: {reason}.") from error
+
+
+def _text(name: str, table: Any) -> Any:
+    """A table of a text file, in which what is no UTF-8 would be bytes."""
+    try:
+        names = table.column_names
+    except UnicodeDecodeError as error:
+        raise FileError(f"[TableDataset] the names of the columns of '{name}' are no UTF-8 text: {error}.") from None
+    for column, values in zip(names, table.columns, strict=True):
+        if str(values.type) == "binary":
+            row = next(i for i, value in enumerate(values.to_pylist()) if not _is_text(value))
+            raise FileError(
+                f"[TableDataset] '{name}' is no UTF-8 text in row {row} of column {column!r}: {values[row].as_py()!r}. "
+                "Convert the file (iconv -f latin1 -t utf-8), or read it with its encoding into an ArrayDataset."
+            )
+    return table
+
+
+def _is_text(value: bytes | None) -> bool:
+    try:
+        return value is None or value.decode("utf-8") is not None
+    except UnicodeDecodeError:
+        return False
 
 
 def _pyarrow() -> ModuleType:

@@ -44,6 +44,18 @@ def backward_twice() -> None:
     loss.backward()
 
 
+def step_after_a_cast() -> None:
+    model = nn.Linear(4, 2)
+    optimizer = optim.Adam(model.parameters())
+    model.double()(X.double()).sum().backward()
+    optimizer.step()
+
+
+def change_a_leaf() -> None:
+    w = rn.ones(3, requires_grad=True)
+    w += 1
+
+
 def branch_on_a_tensor() -> None:
     rn.compile(lambda x: x if x.sum() > 0 else -x)(X)
 
@@ -93,7 +105,19 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
     "layer_norm": (lambda: nn.LayerNorm(5)(X), ShapeError, r"\[layer_norm\].*5.*\(3, 4\)|\[layer_norm\].*\(3, 4\).*5"),
     "assign a shape": (lambda: CELL.assign(rn.ones((3, 2))), ShapeError, r"\[assign\].*'cell'.*\(2, 3\).*\(3, 2\)"),
     "where": (lambda: rn.where(X > 0, X, rn.ones(5)), ShapeError, r"\[where\].*\(3, 4\).*sizes 4 and 5"),
+    "one-hot labels": (
+        lambda: rn.cross_entropy(X, rn.one_hot(LABELS, 4).long()), ShapeError, r"\(3, 4\).*floats.*argmax\(1\)"
+    ),
+    "labels in a column": (
+        lambda: rn.cross_entropy(X, LABELS[:, None]), ShapeError, r"\(3, 1\).*\(3,\).*squeeze\(1\)"
+    ),
+    "channels last": (
+        lambda: nn.Conv2d(3, 8, 3)(rn.ones((2, 9, 9, 3))), ShapeError, r"\[convolution\].*axis 1.*movedim\(-1, 1\)"
+    ),
     # dtypes
+    "a cast behind the optimizer": (
+        step_after_a_cast, DTypeError, r"\[Adam\].*'weight' is float64.*was float32.*make the optimizer after"
+    ),
     "float labels": (
         lambda: rn.cross_entropy(X, LABELS.astype("float32")),
         ShapeError,
@@ -120,6 +144,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
     "item": (lambda: X.item(), ValueError, r"\[item\].*size 1.*\(3, 4\)"),
     "truth": (lambda: bool(X), ValueError, r"\[bool\].*\(3, 4\).*any, all, sum"),
     # gradients
+    "a leaf in place": (change_a_leaf, GradientError, r"\[iadd\].*no_grad.*clone"),
+    "no Parameters": (lambda: optim.SGD([]), ValueError, r"\[SGD\] got no Parameters.*call it again.*ModuleList"),
+    "a module for Parameters": (lambda: optim.SGD(LAYER), TypeError, r"\[SGD\].*model.parameters\(\).*Linear"),
+    "a wrong word of a layer": (lambda: nn.Linear(4, 2, bais=True), TypeError, r"\[Linear\].*'bais'.*'bias'"),  # type: ignore[call-arg]
     "backward twice": (backward_twice, GradientError, r"\[backward\].*freed.*retain_graph=True"),
     "backward of a matrix": (
         lambda: rn.tensor([1.0, 2.0], requires_grad=True).backward(), GradientError, r"\[backward\].*\(2,\).*sum\(\)"
