@@ -92,7 +92,7 @@ def ending_at_user(function: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             end_at_user(error)
             raise
 

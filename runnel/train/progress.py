@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 _EVERY = 5.0  # seconds between two plain lines
+_NARROW = 60  # columns of a terminal in which the numbers take the place of the bar
 
 
 class Progress:
@@ -40,7 +41,7 @@ class Progress:
         """``steps`` more are done."""
         self.done += steps
         if self._bar is not None:
-            self._bar.update(self._task, advance=steps, note=note)
+            self._bar.update(self._task, completed=self.done, note=note)
             return
         now = time.monotonic()
         if now - self._last_report >= _EVERY:
@@ -55,11 +56,15 @@ def _rich_bar() -> Any:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
     except ImportError:
         return None
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:  # rich would show nothing before the end
+        return None
+    place = [] if console.width < _NARROW else [BarColumn()]
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        *place,
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    return Bar(*columns, console=Console(stderr=True), transient=False)
+    return Bar(*columns, console=console, transient=False)

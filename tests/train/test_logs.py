@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +103,25 @@ def test_progress_without_a_terminal_is_lines(capsys: pytest.CaptureFixture[str]
     with Progress("epoch 1/2", None) as bar:
         bar.advance(2, "loss 0.5")
     assert capsys.readouterr().err == "epoch 1/2: 2  loss 0.5\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "has_bar"), [("100", "xterm", True), ("40", "xterm", False), ("100", "dumb", False)]
+)
+def test_progress_on_terminals(columns: str, kind: str, has_bar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr("runnel.train.progress._EVERY", 0.0)
+    monkeypatch.setattr("sys.stderr", Terminal())
+    with Progress("epoch 1/2", 20) as bar:
+        bar.done = 10  # as a training that is continued in the middle of an epoch says
+        bar.advance(1, "loss 0.5")
+    shown = sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert ("━" in shown) == has_bar and "loss 0.5" in shown
+    assert ("11 of 20" if kind == "dumb" else "11/20") in shown
