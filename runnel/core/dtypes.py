@@ -36,6 +36,26 @@ class DType:
     def __reduce__(self) -> tuple[Any, ...]:
         return (by_name, (self.name,))
 
+    # PyTorch's names
+
+    @property
+    def is_floating_point(self) -> bool:
+        """``is_float``."""
+        return self.is_float
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether there are numbers below 0."""
+        return self.kind not in ("bool", "uint")
+
+    def to_real(self) -> DType:
+        """The dtype of the parts of a complex number; of others, itself."""
+        return real_of(self)
+
+    def to_complex(self) -> DType:
+        """The dtype of complex numbers whose parts have this one; of a complex one, itself."""
+        return complex_of(self)
+
 
 bool_ = DType("bool", "bool", np.bool_)
 int8 = DType("int8", "int", np.int8)
@@ -64,6 +84,15 @@ INTEGERS: Final = tuple(d for d in REAL if d.is_integer)
 
 _BY_NAME: Final = {d.name: d for d in ALL}
 _BY_NUMPY: Final = {d.numpy: d for d in _BY_NAME.values()}
+TYPES: Final = {
+    f"torch.{kind}Tensor": name
+    for kind, name in (
+        ("Float", "float32"), ("Double", "float64"), ("Half", "float16"), ("BFloat16", "bfloat16"), ("Long", "int64"),
+        ("Int", "int32"), ("Short", "int16"), ("Char", "int8"), ("Byte", "uint8"), ("Bool", "bool"),
+        ("ComplexFloat", "complex64"), ("ComplexDouble", "complex128"),
+    )
+}  # fmt: skip
+"""Dtypes by the names of PyTorch's types of tensors."""
 _REAL: Final = {complex64: float32, complex128: float64}
 _COMPLEX: Final = {float64: complex128}
 
@@ -89,11 +118,12 @@ def from_numpy(dtype: Any) -> DType:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """What names a dtype (a DType, its name, a NumPy dtype, ``complex``, ``float``, ``int``, ``bool``) as a DType."""
+    """What names a dtype as a DType: one itself, its name, a NumPy dtype, ``complex``, ``float``, ``int``, ``bool``,
+    PyTorch's type of tensors or its name, "torch.FloatTensor"."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
-        named = _BY_NAME.get(dtype)
+        named = _BY_NAME.get(TYPES.get(dtype, dtype))
         if named is None:
             raise TypeError(f"[dtype] no dtype is called '{dtype}'; there are {', '.join(_BY_NAME)}.")
         return named
@@ -101,6 +131,9 @@ def as_dtype(dtype: Any) -> DType:
         return float32
     if dtype is complex:
         return complex64
+    kind = getattr(dtype, "kind", None)
+    if isinstance(kind, DType):  # of tensors of one dtype
+        return kind
     try:
         return from_numpy(np.dtype(dtype))
     except (TypeError, ValueError) as error:

@@ -96,32 +96,22 @@ _NO_WRAPPER: Final = "the module itself: one process trains, on all of its cores
 _INSPECTED: Final = "print(runnel.compile(fn).program(x)) to see a program"
 
 _TORCH: Final = {
-    "compiler": "runnel.compile(fn); runnel.uncompiled(fn) runs a function as it is",
-    "export": _INSPECTED,
-    "fx": _INSPECTED,
-    "hub": "the model in code, and its weights by runnel.load(path)",
     "library": "runnel.custom_vjp(fn), or an op of your own (docs/extending.md)",
-    "multiprocessing": "multiprocessing: tensors can be pickled",
-    "nested": "runnel.data.pack_collate and runnel.nn.functional.varlen_attn",
-    "onnx": "runnel.save_file(model.state_dict(), path): there is no writer of ONNX",
-    "profiler": "`runnel profile SCRIPT` in the shell, or print(runnel.compile(fn).program(x).measure())",
     "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
-    "quantization": "nothing: tensors are floats, integers and bools",
     "sparse_coo_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
     "sparse_csr_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
 }
 
-_TORCH_NN: Final = {
-    "DataParallel": _NO_WRAPPER,
-    "attention": "nothing: runnel.nn.functional.scaled_dot_product_attention chooses by itself",
-    "parallel": _NO_WRAPPER,
+_TORCH_PARALLEL: Final = {"DistributedDataParallel": _NO_WRAPPER}
+
+_TORCH_GRAPH: Final = {
+    "saved_tensors_hooks": "runnel.checkpoint(fn), which keeps the arguments alone and computes again",
+    "Node": _INSPECTED,
 }
 
 _TORCH_UTILS: Final = {
     "benchmark": "print(runnel.compile(fn).program(x).measure())",
-    "dlpack": "runnel.from_dlpack(x)",
     "model_zoo": "runnel.load(path)",
-    "tensorboard": "a Trainer with runnel.train.TensorBoard(folder), which writes event files",
 }
 
 _NO_GPU: Final = "nothing: programs run on CPUs; torch.cuda.is_available() is False"
@@ -136,9 +126,20 @@ EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel.nn.functional": _FUNCTIONAL,
     "runnel.optim": _OPTIMIZERS,
     "runnel.compat.torch": _TORCH,
-    "runnel.compat.torch.nn": _TORCH_NN,
+    "runnel.compat.torch.nn.parallel": _TORCH_PARALLEL,
+    "runnel.compat.torch.autograd.graph": _TORCH_GRAPH,
     "runnel.compat.torch.utils": _TORCH_UTILS,
 }
 
 # Modules for what there is not: every name that they lack is answered with this.
-ABSENT: Final = {"runnel.compat.torch.cuda": _NO_GPU, "runnel.compat.torch.distributed": _ONE_PROCESS}
+ABSENT: Final = {
+    "runnel.compat.torch.cuda": _NO_GPU,
+    "runnel.compat.torch.distributed": _ONE_PROCESS,
+    "runnel.compat.torch.export": _INSPECTED,
+    "runnel.compat.torch.fx": _INSPECTED,
+    "runnel.compat.torch.hub": "the model in code, and its weights by runnel.load(path)",
+    "runnel.compat.torch.nested": "runnel.data.pack_collate and runnel.nn.functional.varlen_attn",
+    "runnel.compat.torch.onnx": "runnel.save_file(model.state_dict(), path): there is no writer of ONNX",
+    "runnel.compat.torch.quantization": "nothing: tensors are floats, integers and bools",
+    "runnel.compat.torch.sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
+}

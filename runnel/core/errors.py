@@ -35,8 +35,8 @@ class RunnelError(Exception):
     """The root: catch it to catch whatever Runnel raises on purpose."""
 
 
-class ArgumentError(RunnelError, TypeError):
-    """An argument is of the wrong kind, missing, or has a name that the function does not know."""
+class ArgumentError(RunnelError, TypeError, ValueError):
+    """An argument is of the wrong kind, missing, contradicts another, or has a name that the function does not know."""
 
 
 class MissingNameError(RunnelError, AttributeError):
@@ -53,12 +53,14 @@ class MissingNameError(RunnelError, AttributeError):
         return MissingNameError, (str(self),)
 
 
-class ShapeError(RunnelError, ValueError):
-    """Operand shapes do not fit the op. The message names the op and the shapes received."""
+class ShapeError(RunnelError, ValueError, RuntimeError):
+    """Operand shapes do not fit the op (NumPy's ValueError, PyTorch's RuntimeError). The message names the op and the
+    shapes received."""
 
 
-class DTypeError(RunnelError, TypeError):
-    """Operand dtypes do not fit the op. The message names the op and the dtypes received."""
+class DTypeError(RunnelError, TypeError, RuntimeError):
+    """Operand dtypes do not fit the op (NumPy's TypeError, PyTorch's RuntimeError). The message names the op and the
+    dtypes received."""
 
 
 class AxisError(RunnelError, IndexError):
@@ -70,7 +72,7 @@ class ExpressionError(RunnelError, ValueError):
     order of loops. The message shows the place in the text, or names the loop."""
 
 
-class DeviceError(RunnelError, ValueError):
+class DeviceError(RunnelError, ValueError, RuntimeError):
     """Operands live on different devices. Move one of them first."""
 
 
@@ -111,7 +113,7 @@ class AuditError(CaptureError):
     """A repeated trace gave another graph than the compiled one: the function reads something that no guard watches."""
 
 
-class StateError(RunnelError, ValueError):
+class StateError(RunnelError, ValueError, RuntimeError):
     """A saved state does not fit what it was to be loaded into. Nothing was loaded."""
 
 

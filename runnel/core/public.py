@@ -47,6 +47,9 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if kwargs and parameters is not None and not kwargs.keys() <= parameters:
+                if kwargs.get("out") is not None:
+                    out = kwargs.pop("out")
+                    return _put_into(out, name, call(*args, **kwargs))
                 kwargs = spelled(name, kwargs, parameters)
             return function(*args, **kwargs)
         except PendingError as pending:
@@ -118,7 +121,12 @@ def offer(
     _OFFERED[owner] = tuple(names)
     _LATE[owner], _LOADED[owner], _FORWARDS[owner] = late, {}, forwards
 
+    if forwards:
+        del namespace["__all__"]  # asked for by ``import *``, it is all names, as ``dir`` has them
+
     def getattr_of_module(name: str) -> Any:  # it holds a string alone, so that capture has nothing to watch
+        if name == "__all__" and _FORWARDS[owner]:
+            return sorted(_names_of(owner))
         here = _LOADED[owner]
         try:
             if name not in here:
@@ -183,6 +191,20 @@ def _offered(owner: str, name: str, value: Any) -> Any:
             if base.__module__.partition(".")[0] == _PACKAGE:
                 constructor(base)
     return value
+
+
+def _put_into(out: Any, name: str, result: Any) -> Any:
+    """``out`` of ``function(..., out=out)``, one array or several, with the values of ``result``."""
+    several = isinstance(result, tuple)
+    arrays, values = (out, result) if several else ((out[0] if isinstance(out, tuple) else out,), (result,))
+    if not isinstance(arrays, (tuple, list)) or len(arrays) != len(values):
+        raise ArgumentError(f"[{name}] out is a tuple of {len(values)} arrays; received {short_repr(out)}.")
+    for array in arrays:
+        if not hasattr(array, "update"):
+            raise ArgumentError(f"[{name}] out is an array that gets the result; received {short_repr(array)}.")
+    for array, value in zip(arrays, values, strict=True):
+        array.update(name, lambda _, value=value: value)
+    return out if several else arrays[0]
 
 
 def methods(kind: type[R]) -> type[R]:

@@ -330,11 +330,18 @@ class Module(Hooks, StatefulTree):
         return self
 
     @ending_at_user
-    def to(self, *where: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
+    def to(
+        self,
+        *where: Any,
+        device: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Self:
         """Put every Parameter and buffer, with its gradient, on another device, or those of floats into another float
-        dtype; returns the module. ``where`` is a device, a dtype, both, or an array that has them; ``non_blocking``
-        changes nothing. Optimizers are made afterwards, or told by ``load_state_dict``: their state stays as it is.
-        DeviceError for a device that does not exist, and in a compiled function."""
+        dtype; returns the module. ``where`` is a device, a dtype, both, or an array that has them; ``non_blocking`` and
+        ``memory_format`` change nothing. Optimizers are made afterwards, or told by ``load_state_dict``: their state
+        stays as it is. DeviceError for a device that does not exist, and in a compiled function."""
         place, kind = destination(where, device, dtype)
         for variable in (*self.parameters(), *self.buffers()):
             to_place = variable.aval.device if place is None else place
@@ -495,6 +502,11 @@ def _lines(module: Module) -> Iterator[str]:
         if is_end:
             above.discard(id(now))
             yield f"{indent})"
+            continue
+        if level and type(now).__repr__ is not Module.__repr__:  # the user's own
+            first, *rest = repr(now).splitlines() or [""]
+            yield f"{indent}{label}{first}"
+            yield from (f"{indent}{line}" for line in rest)
             continue
         count = counts[id(now)]
         note = f"  # {count:,} parameters" if count else ""

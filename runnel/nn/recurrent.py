@@ -83,6 +83,18 @@ class RNNBase(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The Parameters of each layer, and of each direction of it."""
+        return [
+            [p for name, p in self.named_parameters(recurse=False) if name.partition("_l")[2] == suffix[1:]]
+            for layer in range(self.num_layers)
+            for suffix in self._suffixes(layer)
+        ]
+
+    def flatten_parameters(self) -> None:
+        """Nothing: where Parameters lie in memory does not matter."""
+
     def _suffixes(self, layer: int) -> list[str]:
         return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
 

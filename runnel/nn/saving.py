@@ -9,6 +9,7 @@ from runnel.core.errors import StateError
 from runnel.tensor.creation import asarray
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import LoadReport, load_variables
+from runnel.tensor.variable import Variable
 
 EXTRA: Final = "_extra_state"
 
@@ -20,7 +21,7 @@ def saved(module: Any, into: dict[str, Any], prefix: str, keep_vars: bool) -> di
         for hook in part._state_dict_pre_hooks:
             hook.function(part, inside(path), keep_vars)
     variables = {prefix + path: variable for path, variable in module._persistent().items()}
-    into.update(variables if keep_vars else snapshot(lambda: {path: v.value for path, v in variables.items()}))
+    into.update(variables if keep_vars else _readings(variables))
     for path, part in tree:
         if has_extra_state(part):
             into[inside(path) + EXTRA] = part.get_extra_state()
@@ -28,6 +29,14 @@ def saved(module: Any, into: dict[str, Any], prefix: str, keep_vars: bool) -> di
         for hook in part._state_dict_hooks:
             hook.function(part, into, inside(path), {})
     return into
+
+
+def _readings(variables: dict[str, Variable]) -> dict[str, Any]:
+    """The values of Variables as of one point in time. What is changed in place there changes its Variable, too."""
+    values = snapshot(lambda: {path: v.value for path, v in variables.items()})
+    for path, value in values.items():
+        value._origin = variables[path]
+    return values
 
 
 def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:

@@ -2127,7 +2127,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def type(self, dtype: Any = None) -> ResultT:
-            """``x`` in another dtype; without one, the name of PyTorch's type: "torch.FloatTensor"."""
+            """``x`` in another dtype, or PyTorch's type ("torch.FloatTensor", ``FloatTensor``) in its place; without
+            one, the name of that type."""
             ...
 
         def type_as(self, other: Array) -> ResultT:

@@ -18,7 +18,7 @@ import numpy as np
 from runnel.backends.host.memory import Storage
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import DType
-from runnel.core.errors import GradientError
+from runnel.core.errors import GradientError, ShapeError
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import Value
@@ -68,6 +68,7 @@ class Handle(ArrayMethods[T]):
     _leaf: weakref.ref[GradientOwner] | None = None  # to what this is the value of, which holds it in turn
     _grad: T | None = None
     _weak: bool = False
+    _origin: Any = None  # the Variable that in-place changes of this reading of it go to, for those in a state dict
     _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
     _is_rebound: bool = False  # this handle was given another value
     _first: T | None = None  # then the node of its first value, if the tape may need it
@@ -205,7 +206,7 @@ class Handle(ArrayMethods[T]):
         if self._is_unknown:
             raise traced_value(self._aval, what)
         if self._aval.size != 1:
-            raise ValueError(
+            raise ShapeError(
                 f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one "
                 "element first (any, all, sum)."
             )
@@ -231,8 +232,8 @@ class Handle(ArrayMethods[T]):
 
     @property
     def is_cell(self) -> bool:
-        """Whether ``x += y`` changes this handle: it does where a gradient is accumulated."""
-        return self._is_user_leaf
+        """Whether ``x += y`` changes this handle: it does where a gradient is accumulated, and in a state dict."""
+        return self._is_user_leaf or self._origin is not None
 
     @property
     def _is_user_leaf(self) -> bool:

@@ -206,6 +206,11 @@ class ArrayMethods(FunctionMethods[ResultT]):
             raise TypeError("[iter] a 0-d tensor cannot be iterated over.")
         return (self[i] for i in range(self.shape[0]))
 
+    def __contains__(self, value: Any) -> bool:
+        """Whether an element equals ``value``, a number; of an array, whether any two that broadcasting brings together
+        are equal, as in NumPy and PyTorch."""
+        return bool(ops.any(ops.equal(self, value)))
+
     # Functions as methods ---------------------------------------------------------------------------------------------
 
     def clone(self) -> ResultT:

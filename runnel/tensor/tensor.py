@@ -51,7 +51,7 @@ from runnel.tensor.handle import (
 )
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.ownership import CONSTANT_SERIAL
-from runnel.tensor.stand_in import data_of
+from runnel.tensor.stand_in import Data, data_of
 from runnel.tensor.traced_values import traced_value
 
 
@@ -159,6 +159,9 @@ class Tensor(Handle["Tensor"]):
         What was computed from the old value is differentiated by the old value. Under ``no_grad`` the tape stays as it
         is: gradients pass to what the old value was made of, and a leaf stays a leaf. ``name`` is for messages.
         """
+        if self._origin is not None:
+            reached = Data(self._origin).update(name, change).read()
+            change = lambda _: reached  # noqa: E731
         return self._updated(name, change, inplace.fitted)
 
     def reshape_in_place(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from runnel.compile import compiled
+from runnel.core import switches
+from runnel.core.casting import CASTING
 from runnel.core.devices import as_device
+from runnel.core.dtypes import DType, bfloat16, float16
 from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.tensor.autocast import autocast as casting
@@ -43,12 +46,6 @@ class CompiledModule(Module):
         if name == "_orig_mod":
             raise AttributeError(name)
         return getattr(self._orig_mod, name)
-
-
-@offered("torch.jit: script trace freeze")
-def script(obj: Any, *args: Any, **options: Any) -> Any:
-    """The function or module itself: Python code runs as it stands, and :func:`runnel.compile` compiles it."""
-    return obj
 
 
 @offered("torch.utils.checkpoint")
@@ -132,6 +129,36 @@ class GradScaler:
         """Nothing has a state."""
 
 
+@offered("torch.amp")
+def is_autocast_available(device_type: str) -> bool:
+    """Whether there is such a device."""
+    return device_type == "cpu"
+
+
+@offered("torch: is_autocast_enabled is_autocast_cpu_enabled")
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Whether products are cast where this is called."""
+    return device_type == "cpu" and CASTING.dtype is not None
+
+
+@offered("torch: get_autocast_dtype get_autocast_cpu_dtype")
+def get_autocast_dtype(device_type: str = "cpu") -> DType:
+    """What products are cast to; bfloat16 where they are not."""
+    return CASTING.dtype or (bfloat16 if device_type == "cpu" else float16)
+
+
+@offered("torch: is_anomaly_enabled is_anomaly_check_nan_enabled")
+def is_anomaly_enabled() -> bool:
+    """Whether the first NaN is an error."""
+    return bool(switches.check_nans.value)
+
+
+@offered("torch.amp: custom_fwd custom_bwd", "torch.cuda.amp: custom_fwd custom_bwd")
+def custom_autocast(function: Any = None, **options: Any) -> Any:
+    """A decorator of ``forward`` and ``backward`` of an autograd function, for GPUs: the function as it is."""
+    return custom_autocast if function is None else function
+
+
 @offered("torch.cuda.amp: autocast")
 def autocast_on_gpu(enabled: bool = True, dtype: Any = None, cache_enabled: bool | None = None) -> casting:
     """Nothing: there is no GPU whose products could be cast."""
@@ -207,6 +234,13 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 @offered("torch")
 def set_float32_matmul_precision(precision: str) -> None:
     """Nothing: products of float32 are computed in float32."""
+
+
+@offered("torch.autograd.graph")
+@contextmanager
+def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Iterator[None]:
+    """A block in which nothing is different: what the tape keeps is in the CPU's memory."""
+    yield
 
 
 @offered("torch.random")

@@ -10,9 +10,7 @@ import numpy as np
 
 from runnel.backends.context import default_device
 from runnel.core import dtypes, switches
-from runnel.core.casting import CASTING
 from runnel.core.devices import Device
-from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered, offered_names
 from runnel.tensor.creation import asarray
@@ -58,28 +56,10 @@ def get_deterministic_debug_mode() -> int:
     return 0
 
 
-@offered("torch: is_anomaly_enabled is_anomaly_check_nan_enabled")
-def is_anomaly_enabled() -> bool:
-    """Whether backward passes are checked for NaN."""
-    return switches.check_nans.value
-
-
 @offered("torch")
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Whether backward passes are to be checked for NaN."""
     switches.check_nans.set(bool(mode and check_nan))
-
-
-@offered("torch: is_autocast_enabled is_autocast_cpu_enabled")
-def is_autocast_enabled(device_type: Any = None) -> bool:
-    """Whether products are computed in lower precision here."""
-    return CASTING.dtype is not None
-
-
-@offered("torch: get_autocast_dtype get_autocast_cpu_dtype")
-def get_autocast_dtype(device_type: Any = None) -> DType:
-    """The dtype of products under ``autocast``: bfloat16 unless another one is set."""
-    return CASTING.dtype or dtypes.bfloat16
 
 
 @offered("torch")

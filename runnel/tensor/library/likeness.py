@@ -81,24 +81,14 @@ def squeeze(x: Array, axis: Axis = None) -> Array:
 
 @offered("Tensor: type")
 def type_of(x: Array, dtype: Any = None) -> Any:
-    """``x`` in another dtype; without one, the name of PyTorch's type: "torch.FloatTensor"."""
+    """``x`` in another dtype, or PyTorch's type ("torch.FloatTensor", ``FloatTensor``) in its place; without one, the
+    name of that type."""
     if dtype is not None:
         return cast(x, dtypes.as_dtype(dtype))
-    return f"torch.{_TYPES.get(x.dtype.name, x.dtype.name)}Tensor"
+    return _TYPES.get(x.dtype.name, f"torch.{x.dtype.name}Tensor")
 
 
-_TYPES = {
-    "float32": "Float",
-    "float64": "Double",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "int64": "Long",
-    "int32": "Int",
-    "int16": "Short",
-    "int8": "Char",
-    "uint8": "Byte",
-    "bool": "Bool",
-}
+_TYPES = {name: kind for kind, name in dtypes.TYPES.items()}
 
 
 @offered("Tensor", "torch")

@@ -9,6 +9,7 @@ import numpy as np
 
 from runnel.core.errors import GradientError
 from runnel.core.surface import offered
+from runnel.ops import zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.methods import ArrayMethods
@@ -53,6 +54,37 @@ def gradcheck(
                 f"{numeric}; look at the backward rule, or take float64 inputs away from kinks."
             )
     return True
+
+
+@offered("autograd")
+def gradgradcheck(
+    func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, **options: Any
+) -> bool:
+    """Whether the second derivatives of ``func`` are near differences of the first: :func:`gradcheck` of its gradients
+    along ``grad_outputs``, or along ones drawn at random.
+
+    Args:
+        func: takes the ``inputs``, a tensor or a tuple, and gives a tensor or a tuple of them.
+        options: those of :func:`gradcheck`.
+    """
+    arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    with recording(True):
+        outs = [y for y in _several(func(*arguments)) if isinstance(y, Tensor) and y.dtype.is_float]
+    rng = np.random.default_rng(0)
+    given = [asarray(rng.normal(size=y.shape), y.dtype) for y in outs] if grad_outputs is None else grad_outputs
+    seeds = [asarray(seed).detach().requires_grad_() for seed in _several(given)]
+
+    places = [i for i, x in enumerate(arguments) if isinstance(x, ArrayMethods) and x.read().requires_grad]
+
+    def gradients(*arguments_and_seeds: Any) -> tuple[Any, ...]:
+        xs, along = arguments_and_seeds[: len(arguments)], arguments_and_seeds[len(arguments) :]
+        with recording(True):
+            taped = [x if i not in places or x.requires_grad else x.requires_grad_() for i, x in enumerate(xs)]
+            results = [y for y in _several(func(*taped)) if isinstance(y, Tensor) and y.dtype.is_float]
+            found = grad(results, [taped[i] for i in places], list(along), create_graph=True, allow_unused=True)
+        return tuple(zeros_like(taped[i]) if g is None else g for i, g in zip(places, found, strict=True))
+
+    return gradcheck(gradients, (*arguments, *seeds), eps=eps, **options)
 
 
 def _several(result: Any) -> tuple[Any, ...]:

@@ -40,6 +40,9 @@ class FunctionContext:
         marked = {id(x) for x in self._marked}
         self.constants = frozenset(i for i, y in enumerate(_several(result)) if id(y) in marked)
 
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Nothing: derivatives forwards follow from ``backward``."""
+
     def mark_dirty(self, *tensors: Any) -> None:
         """Nothing: tensors are values, and what a function gives is another one."""
 

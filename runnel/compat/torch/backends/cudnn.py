@@ -7,11 +7,42 @@ from typing import TYPE_CHECKING
 from runnel.core import public
 
 if TYPE_CHECKING:
+    from runnel.compat.functions.backends import (
+        allow_tf32,
+        benchmark,
+        benchmark_limit,
+        deterministic,
+        enabled,
+        flags,
+        fp32_precision,
+        is_absent as is_acceptable,
+        version,
+    )
     from runnel.compat.functions.running import is_available
 
-__all__ = ["is_available"]
+__all__ = [
+    "allow_tf32",
+    "benchmark",
+    "benchmark_limit",
+    "deterministic",
+    "enabled",
+    "flags",
+    "fp32_precision",
+    "is_acceptable",
+    "is_available",
+    "version",
+]
 _LATE = {
+    "allow_tf32": "runnel.compat.functions.backends:allow_tf32",
+    "benchmark": "runnel.compat.functions.backends:benchmark",
+    "benchmark_limit": "runnel.compat.functions.backends:benchmark_limit",
+    "deterministic": "runnel.compat.functions.backends:deterministic",
+    "enabled": "runnel.compat.functions.backends:enabled",
+    "flags": "runnel.compat.functions.backends:flags",
+    "fp32_precision": "runnel.compat.functions.backends:fp32_precision",
+    "is_acceptable": "runnel.compat.functions.backends:is_absent",
     "is_available": "runnel.compat.functions.running:is_available",
+    "version": "runnel.compat.functions.backends:version",
 }
 
 public.offer(globals(), __all__, _LATE)

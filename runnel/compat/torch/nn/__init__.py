@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 from runnel.core import public
 
 if TYPE_CHECKING:
-    from runnel.compat.torch.nn import functional, init, modules, parameter, utils
+    from runnel.compat.functions.parallel import DataParallel
+    from runnel.compat.torch.nn import attention, functional, init, modules, parallel, parameter, utils
 
-__all__ = ["functional", "init", "modules", "parameter", "utils"]
+__all__ = ["DataParallel", "attention", "functional", "init", "modules", "parallel", "parameter", "utils"]
 _LATE = {
+    "DataParallel": "runnel.compat.functions.parallel:DataParallel",
+    "attention": "runnel.compat.torch.nn:attention",
     "functional": "runnel.compat.torch.nn:functional",
     "init": "runnel.compat.torch.nn:init",
     "modules": "runnel.compat.torch.nn:modules",
+    "parallel": "runnel.compat.torch.nn:parallel",
     "parameter": "runnel.compat.torch.nn:parameter",
     "utils": "runnel.compat.torch.nn:utils",
 }

@@ -1,4 +1,4 @@
-"""Data sets, orders and batches."""
+"""Data sets and batches."""
 
 # Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from runnel.core import public
 
 if TYPE_CHECKING:
-    from runnel.compat.torch.utils.data import dataloader, dataset, sampler
+    from runnel.compat.torch.utils.data import dataloader, dataset, distributed, sampler
 
-__all__ = ["dataloader", "dataset", "sampler"]
+__all__ = ["dataloader", "dataset", "distributed", "sampler"]
 _LATE = {
     "dataloader": "runnel.compat.torch.utils.data:dataloader",
     "dataset": "runnel.compat.torch.utils.data:dataset",
+    "distributed": "runnel.compat.torch.utils.data:distributed",
     "sampler": "runnel.compat.torch.utils.data:sampler",
 }
 
