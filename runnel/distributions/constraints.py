@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from runnel import ops
 from runnel.ops.library.triangles import tril
@@ -64,48 +66,69 @@ class _Interval(Constraint):
         return ops.logical_and(inside, _is_whole(value)) if self.is_discrete else inside
 
 
-def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+class interval(_Interval):
     """Numbers from one bound to the other, with both."""
-    return _Interval(lower_bound, upper_bound, f"from {_shown(lower_bound)} to {_shown(upper_bound)}")
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        super().__init__(lower_bound, upper_bound, f"from {_shown(lower_bound)} to {_shown(upper_bound)}")
 
 
-def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+class half_open_interval(_Interval):
     """Numbers from one bound up to the other, without that."""
-    below = _Set("", lambda x: ops.logical_and(ops.greater_equal(x, lower_bound), ops.less(x, upper_bound)))
-    below.description = f"from {_shown(lower_bound)} up to, but not including, {_shown(upper_bound)}"
-    return below
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        told = f"from {_shown(lower_bound)} up to, but not including, {_shown(upper_bound)}"
+        super().__init__(lower_bound, upper_bound, told)
+
+    def check(self, value: Any) -> Any:
+        return ops.logical_and(super().check(value), ops.less(value, self.upper_bound))
 
 
-def greater_than(lower_bound: Any) -> Constraint:
+class greater_than(_Interval):
     """Numbers above a bound."""
-    return _Interval(lower_bound, None, f"greater than {_shown(lower_bound)}", is_open=True)
+
+    def __init__(self, lower_bound: Any) -> None:
+        super().__init__(lower_bound, None, f"greater than {_shown(lower_bound)}", is_open=True)
 
 
-def greater_than_eq(lower_bound: Any) -> Constraint:
+class greater_than_eq(_Interval):
     """Numbers not below a bound."""
-    return _Interval(lower_bound, None, f"{_shown(lower_bound)} or greater")
+
+    def __init__(self, lower_bound: Any) -> None:
+        super().__init__(lower_bound, None, f"{_shown(lower_bound)} or greater")
 
 
-def less_than(upper_bound: Any) -> Constraint:
+class less_than(_Interval):
     """Numbers below a bound."""
-    return _Set(f"less than {_shown(upper_bound)}", lambda x: ops.less(x, upper_bound))
+
+    def __init__(self, upper_bound: Any) -> None:
+        super().__init__(None, upper_bound, f"less than {_shown(upper_bound)}")
+
+    def check(self, value: Any) -> Any:
+        return ops.less(value, self.upper_bound)
 
 
-def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+class integer_interval(_Interval):
     """Whole numbers from one bound to the other, with both."""
-    told = f"a whole number from {_shown(lower_bound)} to {_shown(upper_bound)}"
-    return _Interval(lower_bound, upper_bound, told, is_discrete=True)
+
+    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+        told = f"a whole number from {_shown(lower_bound)} to {_shown(upper_bound)}"
+        super().__init__(lower_bound, upper_bound, told, is_discrete=True)
 
 
-def multinomial(upper_bound: Any) -> Constraint:
+class multinomial(Constraint):
     """Vectors of counts with the sum ``upper_bound``."""
 
-    def test(x: Any) -> Any:
-        return ops.logical_and(
-            ops.all(ops.logical_and(ops.greater_equal(x, 0), _is_whole(x)), -1), ops.equal(ops.sum(x, -1), upper_bound)
-        )
+    is_discrete = True
+    event_dim = 1
 
-    return _Set(f"a vector of counts with the sum {_shown(upper_bound)}", test, 1, is_discrete=True)
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
+        self.description = f"a vector of counts with the sum {_shown(upper_bound)}"
+
+    def check(self, value: Any) -> Any:
+        are_counts = ops.all(ops.logical_and(ops.greater_equal(value, 0), _is_whole(value)), -1)
+        return ops.logical_and(are_counts, ops.equal(ops.sum(value, -1), self.upper_bound))
 
 
 class independent(Constraint):
@@ -124,6 +147,55 @@ class independent(Constraint):
         return ops.all(inside, tuple(range(-count, 0))) if count else inside
 
 
+class cat(Constraint):
+    """Along the axis ``dim``, ``lengths`` positions that fulfil each of ``cseq``."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        self.cseq = list(cseq)
+        self.dim = dim
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        self.is_discrete = any(c.is_discrete for c in self.cseq)
+        self.event_dim = max(c.event_dim for c in self.cseq)
+        self.description = "; ".join(c.description for c in self.cseq)
+
+    def check(self, value: Any) -> Any:
+        parts = ops.split(value, self.lengths, self.dim)
+        return ops.concat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class stack(Constraint):
+    """Along the axis ``dim``, a position that fulfils each of ``cseq``."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        self.cseq = list(cseq)
+        self.dim = dim
+        self.is_discrete = any(c.is_discrete for c in self.cseq)
+        self.event_dim = max(c.event_dim for c in self.cseq)
+        self.description = "; ".join(c.description for c in self.cseq)
+
+    def check(self, value: Any) -> Any:
+        parts = [ops.squeeze(part, self.dim) for part in ops.split(value, 1, self.dim)]
+        return ops.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class dependent_property(property):
+    """A decorator of a property that is a constraint which depends on parameters."""
+
+    def __init__(
+        self, fn: Callable[[Any], Any] | None = None, *, is_discrete: bool = False, event_dim: int = 0
+    ) -> None:
+        super().__init__(fn)
+        self.is_discrete, self.event_dim = is_discrete, event_dim
+
+    def __call__(self, fn: Callable[[Any], Any]) -> dependent_property:
+        return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Whether it depends on parameters and stands for the constraint of an instance."""
+    return constraint is dependent or isinstance(constraint, dependent_property)
+
+
 def _shown(bound: Any) -> str:
     return f"{bound:g}" if isinstance(bound, (int, float)) else "bounds that are tensors"
 
@@ -136,9 +208,26 @@ def _is_symmetric(x: Any) -> Any:
     return ops.all(ops.less_equal(ops.abs(x - x.mT), 1e-6 + ops.abs(x) * 1e-5), (-2, -1))
 
 
+def _eigenvalues(x: Any) -> Any:
+    return ops.linalg.eigh(ops.where(ops.isfinite(x), x, 0)).eigenvalues
+
+
 def _is_positive_definite(x: Any) -> Any:
-    eigenvalues = ops.linalg.eigh(ops.where(ops.isfinite(x), x, 0)).eigenvalues
-    return ops.logical_and(_is_symmetric(x), ops.all(ops.greater(eigenvalues, 0), -1))
+    return ops.logical_and(_is_symmetric(x), ops.all(ops.greater(_eigenvalues(x), 0), -1))
+
+
+def _is_positive_semidefinite(x: Any) -> Any:
+    return ops.logical_and(_is_symmetric(x), ops.all(ops.greater_equal(_eigenvalues(x), 0), -1))
+
+
+def _is_square(x: Any) -> Any:
+    return ops.equal(ops.full_like(x, x.shape[-2], x.shape[:-2]), x.shape[-1])
+
+
+def _is_correlation_cholesky(x: Any) -> Any:
+    apart = ops.abs(ops.sqrt(ops.sum(x * x, -1)) - 1)
+    near = ops.all(ops.less(apart, 10 * x.shape[-1] * float(np.finfo(x.dtype.numpy).eps)), -1)
+    return ops.logical_and(_is_cholesky(x), near)
 
 
 def _is_lower_triangular(x: Any) -> Any:
@@ -174,3 +263,7 @@ lower_triangular = _Set("a lower triangular matrix", _is_lower_triangular, 2)
 lower_cholesky = _Set("a lower triangular matrix with a positive diagonal", _is_cholesky, 2)
 symmetric = _Set("a symmetric matrix", _is_symmetric, 2)
 positive_definite = _Set("a symmetric, positive definite matrix", _is_positive_definite, 2)
+positive_semidefinite = _Set("a symmetric, positive semidefinite matrix", _is_positive_semidefinite, 2)
+corr_cholesky = _Set("a lower triangular matrix with rows of length 1", _is_correlation_cholesky, 2)
+square = _Set("a square matrix", _is_square, 2)
+dependent = _Set("what depends on other parameters", lambda x: ops.equal(x, x))

@@ -162,6 +162,10 @@ class Distribution(HoldsTensors):
             require_in(name, "value", tensor, self.support)
         return tensor
 
+    def _validate_sample(self, value: Any) -> None:
+        """What subclasses written for PyTorch call: ValueError where ``value`` is no value of the distribution."""
+        self._valid(value)
+
     def _missing(self, what: str) -> NotImplementedError:
         return NotImplementedError(f"[{type(self).__name__}] has no {what}.")
 

@@ -10,18 +10,25 @@ from runnel import ops
 from runnel.core.surface import offered
 from runnel.distributions.categorical import Categorical, OneHotCategorical
 from runnel.distributions.distribution import Distribution, sum_last
+from runnel.distributions.exponential_family import ExponentialFamily
 from runnel.distributions.gamma_family import Exponential, Gamma, Pareto
 from runnel.distributions.half import HalfNormal
 from runnel.distributions.independent import Independent
 from runnel.distributions.intervals import ContinuousBernoulli, Uniform
 from runnel.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
-from runnel.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal, squared_distance
+from runnel.distributions.matrices import Wishart
+from runnel.distributions.multivariate_normal import (
+    LowRankMultivariateNormal,
+    MultivariateNormal,
+    half_log_det,
+    squared_distance,
+)
 from runnel.distributions.simplex import Beta, Dirichlet
 from runnel.distributions.transformed import TransformedDistribution
 from runnel.distributions.trials import Bernoulli, Binomial, Geometric, Poisson
 from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.numbers import xlogy
-from runnel.ops.library.special import digamma, lgamma
+from runnel.ops.library.special import digamma, lgamma, mvlgamma
 from runnel.random.drawing import known_values
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -218,6 +225,29 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Any:
     return sum_last(kl_divergence(p.base_dist, q.base_dist), max(more, 0))
 
 
+@register_kl(Wishart, Wishart)
+def _wishart(p: Wishart, q: Wishart) -> Any:
+    n = p.event_shape[-1]
+    spread = ops.sum(squared_distance(ops.expand_dims(q.scale_tril, -3), p.scale_tril.mT), -1)
+    sizes = half_log_det(q.scale_tril) - half_log_det(p.scale_tril)
+    gammas = mvlgamma(q.df * 0.5, n) - mvlgamma(p.df * 0.5, n)
+    return q.df * sizes + (spread - n) * p.df * 0.5 + gammas + (p.df - q.df) * 0.5 * p.sum_of_digammas()
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Any:
+    """The Bregman divergence of the log normalizer (F. Nielsen, R. Nock, "Entropies and cross-entropies of exponential
+    families", 2010)."""
+    if type(p) is not type(q):
+        raise NotImplementedError("[kl_divergence] ExponentialFamilies are of one class.")
+    value, gradients = p.normalizer_and_slopes()
+    apart = q._log_normalizer(*q._natural_params) - value
+    own = len(p.event_shape)
+    for a, b, slope in zip(p._natural_params, q._natural_params, gradients, strict=True):
+        apart = apart - sum_last((b - a) * slope, own)
+    return apart
+
+
 # --- of two classes: -H(p) less the mean of log q -------------------------------------------------------------------
 
 
@@ -235,9 +265,9 @@ def _gamma_of_exponential(p: Exponential) -> Gamma:
     return Gamma(ops.ones_like(p.rate), p.rate, validate_args=False)
 
 
-for _kind in (Beta, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform):
+for _kind in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform):
     register_kl(_kind, Normal)(_to_normal)
-for _kind in (Beta, Gamma, Pareto):
+for _kind in (Beta, ContinuousBernoulli, Gamma, Pareto):
     register_kl(_kind, Exponential)(_to_exponential)
 
 
@@ -279,6 +309,92 @@ def _normal_laplace(p: Normal, q: Laplace) -> Any:
     return mean / q.scale + ops.log(q.scale * 2) - p.entropy()
 
 
+@register_kl(Beta, ContinuousBernoulli)
+def _beta_continuous_bernoulli(p: Beta, q: ContinuousBernoulli) -> Any:
+    return ops.softplus(q.logits) - p.mean * q.logits - q._log_constant() - p.entropy()
+
+
+@register_kl(Bernoulli, Poisson)
+def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Any:
+    return q.rate - p.probs * ops.log(q.rate) - p.entropy()
+
+
+@register_kl(Gamma, Gumbel)
+def _gamma_gumbel(p: Gamma, q: Gumbel) -> Any:
+    """The mean of exp(-x/scale) is (1 + 1/(rate·scale))^-concentration."""
+    centred = (p.mean - q.loc) / q.scale
+    mean = ops.exp(q.loc / q.scale - p.concentration * ops.log1p(1 / (p.rate * q.scale)))
+    return centred + mean + ops.log(q.scale) - p.entropy()
+
+
+def _where_inside(is_outside: Any, value: Any) -> Any:
+    return ops.where(is_outside, math.inf, value)
+
+
+def _is_outside_of(q: Uniform) -> Any:
+    """Whether some numbers between 0 and 1 are impossible for q."""
+    return ops.logical_or(ops.greater(q.low, 0), ops.less(q.high, 1))
+
+
+@register_kl(ContinuousBernoulli, Uniform)
+@register_kl(Beta, Uniform)
+def _unit_uniform(p: Any, q: Uniform) -> Any:
+    return _where_inside(_is_outside_of(q), ops.log(q.high - q.low) - p.entropy())
+
+
+def _is_not_unit(p: Uniform) -> Any:
+    """Whether p has values outside of 0 to 1."""
+    return ops.logical_or(ops.less(p.low, 0), ops.greater(p.high, 1))
+
+
+@register_kl(Uniform, Beta)
+def _uniform_beta(p: Uniform, q: Beta) -> Any:
+    """The mean of log x over an interval is (h·log h - l·log l)/(h - l) - 1."""
+    width = p.high - p.low
+    low, high = 1 - p.low, 1 - p.high
+    logs = (xlogy(p.high, p.high) - xlogy(p.low, p.low)) / width - 1
+    others = (xlogy(low, low) - xlogy(high, high)) / width - 1
+    mean = (q.concentration1 - 1) * logs + (q.concentration0 - 1) * others - q._log_beta()
+    return _where_inside(_is_not_unit(p), -mean - p.entropy())
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _uniform_continuous_bernoulli(p: Uniform, q: ContinuousBernoulli) -> Any:
+    value = ops.softplus(q.logits) - p.mean * q.logits - q._log_constant() - p.entropy()
+    return _where_inside(_is_not_unit(p), value)
+
+
+@register_kl(Uniform, Gamma)
+def _uniform_gamma(p: Uniform, q: Gamma) -> Any:
+    logs = (xlogy(p.high, p.high) - xlogy(p.low, p.low)) / (p.high - p.low) - 1
+    mean = xlogy(q.concentration, q.rate) - lgamma(q.concentration) + (q.concentration - 1) * logs - q.rate * p.mean
+    return _where_inside(ops.less(p.low, 0), -mean - p.entropy())
+
+
+@register_kl(Uniform, Pareto)
+def _uniform_pareto(p: Uniform, q: Pareto) -> Any:
+    logs = (xlogy(p.high, p.high) - xlogy(p.low, p.low)) / (p.high - p.low) - 1
+    mean = ops.log(q.alpha) + q.alpha * ops.log(q.scale) - (q.alpha + 1) * logs
+    return _where_inside(ops.less(p.low, q.scale), -mean - p.entropy())
+
+
+@register_kl(Beta, Gamma)
+def _beta_gamma(p: Beta, q: Gamma) -> Any:
+    logs = digamma(p.concentration1) - digamma(p.concentration1 + p.concentration0)
+    mean = xlogy(q.concentration, q.rate) - lgamma(q.concentration) + (q.concentration - 1) * logs - q.rate * p.mean
+    return -mean - p.entropy()
+
+
+@register_kl(Pareto, Gamma)
+def _pareto_gamma(p: Pareto, q: Gamma) -> Any:
+    """Infinite for alpha ≤ 1, where the mean is."""
+    logs = ops.log(p.scale) + 1 / p.alpha
+    mean = xlogy(q.concentration, q.rate) - lgamma(q.concentration) + (q.concentration - 1) * logs
+    is_finite = ops.greater(p.alpha, 1)
+    alpha = ops.where(is_finite, p.alpha, 2.0)
+    return ops.where(is_finite, q.rate * p.scale * alpha / (alpha - 1) - mean - p.entropy(), math.inf)
+
+
 def _infinite(p: Any, q: Any) -> Any:
     """Where p has values that are impossible for q."""
     shape = broadcast_shapes("kl_divergence", p.batch_shape, q.batch_shape)
@@ -286,13 +402,14 @@ def _infinite(p: Any, q: Any) -> Any:
 
 
 for _wide, _narrower in {
-    Exponential: (Beta, Pareto, Uniform),
-    Gamma: (Beta, Pareto, Uniform),
-    Gumbel: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Laplace: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Normal: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Pareto: (Beta, Uniform),
+    Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gamma: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gumbel: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Laplace: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Normal: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
+    Pareto: (Beta, ContinuousBernoulli, Uniform),
     Beta: (Pareto,),
+    ContinuousBernoulli: (Pareto,),
     Poisson: (Bernoulli, Binomial),
 }.items():
     for _other in _narrower:

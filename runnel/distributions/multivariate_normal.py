@@ -15,7 +15,7 @@ from runnel.ops.library.triangles import diagonal
 from runnel.tensor.random import key_of, randn
 
 
-def _half_log_det(factor: Any) -> Any:
+def half_log_det(factor: Any) -> Any:
     """Of a lower triangular matrix, the logarithm of the determinant."""
     return ops.sum(ops.log(diagonal(factor, 0, -2, -1)), -1)
 
@@ -75,7 +75,7 @@ class MultivariateNormal(Distribution):
         validates = Distribution._validates if validate_args is None else validate_args
         if validates:  # before the factorization, whose own error says less
             require_in("MultivariateNormal", name, matrix, self.arg_constraints[name])
-        self._factor = ops.broadcast_to(_factor_of(name, matrix), (*batch, n, n))
+        self._factor = ops.broadcast_to(factor_of(name, matrix), (*batch, n, n))
         super().__init__(batch, (n,), validate_args)
 
     @property
@@ -112,13 +112,14 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: Any) -> Any:
         distance = squared_distance(self._factor, self._valid(value) - self.loc)
-        return (distance + self.event_shape[0] * LOG_2PI) * -0.5 - _half_log_det(self._factor)
+        return (distance + self.event_shape[0] * LOG_2PI) * -0.5 - half_log_det(self._factor)
 
     def entropy(self) -> Any:
-        return _half_log_det(self._factor) + 0.5 * self.event_shape[0] * (1 + LOG_2PI)
+        return half_log_det(self._factor) + 0.5 * self.event_shape[0] * (1 + LOG_2PI)
 
 
-def _factor_of(name: str, matrix: Any) -> Any:
+def factor_of(name: str, matrix: Any) -> Any:
+    """The lower Cholesky factor of the covariance that ``matrix`` says as ``name``."""
     if name == "scale_tril":
         return matrix
     return cholesky(matrix if name == "covariance_matrix" else inv(matrix))
@@ -199,7 +200,7 @@ class LowRankMultivariateNormal(Distribution):
         return ops.sum(self.cov_factor * self.cov_factor, -1) + self.cov_diag
 
     def _log_det(self, capacitance: Any) -> Any:
-        return _half_log_det(capacitance) * 2 + ops.sum(ops.log(self.cov_diag), -1)
+        return half_log_det(capacitance) * 2 + ops.sum(ops.log(self.cov_diag), -1)
 
     def log_prob(self, value: Any) -> Any:
         difference = self._valid(value) - self.loc

@@ -50,6 +50,17 @@ DISTRIBUTIONS = {
     "D.LowRankMultivariateNormal(T([0.5, -1.0, 0.0]), T([[1.0], [0.5], [-0.3]]), T([0.5, 1.0, 2.0]))": (
         "T([[0.0, -1.5, 1.0], [3.0, 1.0, 0.0]])"
     ),
+    "D.GeneralizedPareto(T([0.5, -1.0]), T([2.0, 0.3]), T([0.2, -0.4]))": "T([[0.6, -0.8], [3.0, -0.5]])",
+    "D.LKJCholesky(3, T([0.7, 2.5]))": (
+        "T([[[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8]], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.8, 0.0, 0.6]]])"
+    ),
+    "D.Wishart(T([3.0, 4.5]), T([[2.0, 0.6], [0.6, 0.5]]))": (
+        "T([[[2.0, 0.5], [0.5, 1.0]], [[9.0, -0.5], [-0.5, 0.1]]])"
+    ),
+    "D.Wishart(T(3.0), precision_matrix=T([[2.0, 0.6], [0.6, 0.5]]))": "T([[2.0, 0.5], [0.5, 1.0]])",
+    "D.Wishart(T(5.0), T([[2.0, 0.3, 0.1], [0.3, 0.5, 0.2], [0.1, 0.2, 1.0]]))": (
+        "T([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 4.0]])"
+    ),
     "D.Independent(D.Normal(T([[0.5, -1.0], [0.0, 1.0]]), T([2.0, 0.3])), 1)": "T([[0.0, -1.5], [3.0, 1.0]])",
     "D.LogisticNormal(T([0.5, -1.0]), T([2.0, 0.3]))": "T([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])",
     "D.TransformedDistribution(D.Uniform(T(0.0), T(1.0)), "
@@ -113,6 +124,26 @@ _CROSSED = [
     ("Uniform(T(2.0), T(3.0))", "Gumbel(T(0.2), T(0.5))"),
     ("Normal(T(2.0), T(1.0))", "Exponential(T(0.5))"),
     ("Poisson(T(2.0))", "Bernoulli(T(0.5))"),
+    ("Bernoulli(T([0.3, 0.9]))", "Poisson(T(0.5))"),
+    ("Beta(T(2.0), T(3.0))", "ContinuousBernoulli(T(0.3))"),
+    ("Beta(T(2.0), T(3.0))", "Gamma(T(0.7), T(1.5))"),
+    ("Beta(T(2.0), T(3.0))", "Uniform(T([-0.5, 0.2]), T([2.0, 1.0]))"),
+    ("ContinuousBernoulli(T(0.3))", "Exponential(T(0.7))"),
+    ("ContinuousBernoulli(T(0.3))", "Normal(T(0.7), T(2.0))"),
+    ("ContinuousBernoulli(T(0.3))", "Pareto(T(0.7), T(2.0))"),
+    ("ContinuousBernoulli(T(0.3))", "Uniform(T([-0.5, 0.2]), T([2.0, 1.0]))"),
+    ("Exponential(T(0.3))", "ContinuousBernoulli(T(0.7))"),
+    ("Gamma(T(0.3), T(2.0))", "ContinuousBernoulli(T(0.7))"),
+    ("Gamma(T(0.3), T(2.0))", "Gumbel(T(0.7), T(1.2))"),
+    ("Gumbel(T(0.3), T(2.0))", "ContinuousBernoulli(T(0.7))"),
+    ("Laplace(T(0.3), T(2.0))", "ContinuousBernoulli(T(0.7))"),
+    ("Normal(T(0.3), T(2.0))", "ContinuousBernoulli(T(0.7))"),
+    ("Pareto(T(0.3), T(2.0))", "ContinuousBernoulli(T(0.7))"),
+    ("Pareto(T(0.3), T([2.0, 0.5]))", "Gamma(T(0.7), T(1.2))"),
+    ("Uniform(T([0.2, -1.0]), T([0.7, 0.5]))", "Beta(T(0.7), T(1.2))"),
+    ("Uniform(T([0.2, -1.0]), T([0.7, 0.5]))", "ContinuousBernoulli(T(0.7))"),
+    ("Uniform(T([0.2, 2.0]), T([0.7, 5.0]))", "Gamma(T(0.7), T(1.2))"),
+    ("Uniform(T([0.8, 2.0]), T([1.7, 5.0]))", "Pareto(T(0.7), T(1.2))"),
     (
         "LowRankMultivariateNormal(T([0.5, -1.0]), T([[1.0], [0.5]]), T([0.5, 1.0]))",
         "MultivariateNormal(T([0.0, 1.0]), T([[1.0, 0.1], [0.1, 3.0]]))",
@@ -132,3 +163,70 @@ DIVERGENCES = [
 ]
 QUANTILES = "T([0.1, 0.5, 0.9])"
 MOMENTS = ("mean", "mode", "variance", "stddev")
+# transforms by text: arguments whose values, slopes and gradients are compared
+TRANSFORMS = {
+    "D.ExpTransform()": "T([0.3, -2.0])",
+    "D.SigmoidTransform()": "T([0.3, -2.0])",
+    "D.TanhTransform()": "T([0.3, -2.0])",
+    "D.SoftplusTransform()": "T([0.3, -2.0])",
+    "D.PowerTransform(T(1.7))": "T([0.3, 2.0])",
+    "D.AffineTransform(T([0.5, 1.0]), T([2.0, -3.0]))": "T([0.3, -2.0])",
+    "D.AffineTransform(0.5, 2.0, event_dim=1)": "T([[0.3, -2.0]])",
+    "D.StickBreakingTransform()": "T([[0.3, -2.0], [0.0, 1.0]])",
+    "D.CorrCholeskyTransform()": "T([[0.3, -2.0, 0.7], [0.0, 1.0, -0.4]])",
+    "D.LowerCholeskyTransform()": "T([[0.3, -2.0], [0.7, -0.4]])",
+    "D.PositiveDefiniteTransform()": "T([[0.3, -2.0], [0.7, -0.4]])",
+    "D.SoftmaxTransform()": "T([0.3, -2.0])",
+    "D.ReshapeTransform((2, 3), (6,))": "T([[[0.3, -2.0, 1.0], [0.7, 0.1, -0.4]]])",
+    "D.CatTransform([D.ExpTransform(), D.AffineTransform(1.0, 2.0)], dim=-1, lengths=[1, 2])": (
+        "T([[0.3, -2.0, 1.0], [0.7, 0.1, -0.4]])"
+    ),
+    "D.CatTransform([D.ExpTransform(), D.TanhTransform()], dim=0)": "T([[0.3, -2.0, 1.0], [0.7, 0.1, -0.4]])",
+    "D.StackTransform([D.ExpTransform(), D.TanhTransform()], dim=1)": "T([[0.3, -2.0], [0.7, 0.1]])",
+    "D.CumulativeDistributionTransform(D.Normal(T(0.2), T(1.5)))": "T([0.3, -2.0])",
+    "D.IndependentTransform(D.ExpTransform(), 1)": "T([[0.3, -2.0]])",
+    "D.ComposeTransform([D.ExpTransform(), D.StickBreakingTransform()])": "T([0.3, -2.0])",
+    "D.identity_transform": "T([0.3, -2.0])",
+    **{
+        f"D.{table}(D.constraints.{constraint})": "T([0.3, -2.0])"
+        for table in ("transform_to", "biject_to")
+        for constraint in (
+            "real", "real_vector", "positive", "nonnegative", "greater_than(2.0)", "greater_than_eq(-1.0)",
+            "less_than(3.0)", "interval(-1.0, 2.5)", "half_open_interval(0.0, 4.0)", "unit_interval", "simplex",
+            "independent(D.constraints.positive, 1)", "cat([D.constraints.positive, D.constraints.real])",
+            "stack([D.constraints.positive, D.constraints.unit_interval])",
+        )
+    },
+    "D.transform_to(D.constraints.lower_cholesky)": "T([[0.3, -2.0], [0.7, -0.4]])",
+    "D.transform_to(D.constraints.positive_definite)": "T([[0.3, -2.0], [0.7, -0.4]])",
+    "D.biject_to(D.constraints.corr_cholesky)": "T([0.3])",
+}  # fmt: skip
+# constraints by text: values of which each is asked whether it belongs to the set
+CONSTRAINTS = {
+    "real": "T([0.3, math.nan])",
+    "positive": "T([0.3, 0.0, -1.0, math.nan])",
+    "nonnegative": "T([0.3, 0.0, -1.0])",
+    "unit_interval": "T([0.0, 1.0, 1.1])",
+    "interval(T(-1.0), T(2.0))": "T([-1.0, 2.0, 2.1])",
+    "half_open_interval(0.0, 2.0)": "T([0.0, 2.0, 1.0])",
+    "greater_than(2.0)": "T([2.0, 2.1])",
+    "greater_than_eq(2.0)": "T([2.0, 1.9])",
+    "less_than(2.0)": "T([2.0, 1.9])",
+    "integer_interval(0, 3)": "T([0.0, 1.5, 3.0, 4.0])",
+    "nonnegative_integer": "T([0.0, 1.5, -1.0])",
+    "positive_integer": "T([0.0, 1.0])",
+    "boolean": "T([0.0, 1.0, 0.5])",
+    "simplex": "T([[0.2, 0.8], [0.5, 0.6], [-0.1, 1.1]])",
+    "one_hot": "T([[0.0, 1.0], [1.0, 1.0]])",
+    "lower_triangular": "T([[[1.0, 0.0], [2.0, 1.0]], [[1.0, 1.0], [2.0, 1.0]]])",
+    "lower_cholesky": "T([[[1.0, 0.0], [2.0, 1.0]], [[1.0, 0.0], [2.0, -1.0]]])",
+    "corr_cholesky": "T([[[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0], [0.6, 0.7]]])",
+    "square": "T([[[1.0, 0.0], [0.6, 0.8]]])",
+    "symmetric": "T([[[1.0, 0.5], [0.5, 0.8]], [[1.0, 0.0], [0.6, 0.8]]])",
+    "positive_semidefinite": "T([[[1.0, 0.5], [0.5, 0.8]], [[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])",
+    "positive_definite": "T([[[1.0, 0.5], [0.5, 0.8]], [[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])",
+    "real_vector": "T([[0.1, 0.2], [0.1, math.nan]])",
+    "independent(D.constraints.positive, 1)": "T([[0.1, 0.2], [0.1, -1.0]])",
+    "cat([D.constraints.positive, D.constraints.real], dim=1)": "T([[0.1, -0.2], [-0.1, 0.2]])",
+    "stack([D.constraints.positive, D.constraints.real], dim=1)": "T([[0.1, -0.2], [-0.1, 0.2]])",
+}

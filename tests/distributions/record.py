@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ class Recorder:
         return self.leaves[-1]
 
     def evaluate(self, text: str) -> Any:
-        return eval(text, {"D": distributions, "T": self})
+        return eval(text, {"D": distributions, "T": self, "math": math})
 
 
 def plain(x: torch.Tensor) -> list[Any]:
@@ -77,12 +78,32 @@ def divergence(p: str, q: str) -> dict[str, Any]:
     return {"value": plain(value), "gradients": gradients(make.leaves, value)}
 
 
+def transform(text: str, argument: str) -> dict[str, Any]:
+    make = Recorder()
+    t, x = make.evaluate(text), make.evaluate(argument)
+    y = t(x)
+    slope = attempt(lambda: t.log_abs_det_jacobian(x, y))
+    total = y.square().sum() + (0 if slope is None else t.log_abs_det_jacobian(x, y).sum())
+    return {
+        "value": plain(y),
+        "inverse": attempt(lambda: t.inv(y.detach())),
+        "slope": slope,
+        "shapes": [list(t.forward_shape(x.shape)), list(t.inverse_shape(y.shape))],
+        "gradients": gradients(make.leaves, total),
+    }
+
+
 def main() -> None:
     torch.set_default_dtype(torch.float64)
     recorded = {
         "torch": torch.__version__,
         "distributions": {text: distribution(text, values) for text, values in cases.DISTRIBUTIONS.items()},
         "divergences": [divergence(p, q) for p, q in cases.DIVERGENCES],
+        "transforms": {text: transform(text, x) for text, x in cases.TRANSFORMS.items()},
+        "constraints": {
+            name: Recorder().evaluate(f"D.constraints.{name}.check({x})").int().tolist()
+            for name, x in cases.CONSTRAINTS.items()
+        },
     }
     PLACE.write_bytes(gzip.compress(json.dumps(recorded, separators=(",", ":")).encode(), mtime=0))
 

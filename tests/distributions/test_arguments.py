@@ -44,6 +44,12 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "reparametrised": (lambda: D.Poisson(1.0).rsample(), NotImplementedError, r"\[Poisson\] has no rsample"),
     "cdf": (lambda: D.Dirichlet(rn.ones(2)).cdf(rn.ones(2)), NotImplementedError, r"\[Dirichlet\] has no cdf"),
+    "freedom": (lambda: D.Wishart(1.0, rn.eye(3)), ValueError, r"\[Wishart\] df is greater than 2; received \[1.0\]"),
+    "factor": (lambda: D.Wishart(3.0), ValueError, r"\[Wishart\] takes one of covariance_matrix.* received none"),
+    "dimension": (lambda: D.LKJCholesky(1), ValueError, r"\[LKJCholesky\] dim is 2 or greater; received 1"),
+    "no transform": (lambda: D.biject_to(constraints.boolean), NotImplementedError, r"with biject_to\.register"),
+    "no constraint": (lambda: D.transform_to(3), TypeError, r"\[transform_to\] is called with a constraint; received"),
+    "elements": (lambda: D.CorrCholeskyTransform()(rn.ones(4)), ShapeError, r"n\(n - 1\)/2 elements; received 4"),
     "pair": (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), NotImplementedError, r"add one with"),
 }  # fmt: skip
 
@@ -116,3 +122,72 @@ def test_straight_through_gradients_are_those_of_probabilities() -> None:
     expected = rn.grad(lambda v: (rn.softmax(v) * weights).sum())(logits.detach())
     (drawn * weights).sum().backward()
     np.testing.assert_allclose(logits.grad.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_transforms_for_constraints_of_others() -> None:
+    class Even(constraints.Constraint):
+        pass
+
+    class EvenToo(Even):
+        pass
+
+    @D.transform_to.register(Even)
+    def _even(constraint: Even) -> D.Transform:
+        return D.AffineTransform(0.0, 2.0)
+
+    assert D.transform_to(EvenToo())(rn.asarray(3.0)).item() == 6.0
+    with pytest.raises(TypeError, match="registers constraints"):
+        D.biject_to.register(3, lambda _: D.ExpTransform())
+
+
+def test_dependent_constraints() -> None:
+    class Interval(D.Distribution):
+        @constraints.dependent_property(is_discrete=False, event_dim=0)
+        def support(self) -> Any:
+            return constraints.interval(0.0, 2.0)
+
+    assert constraints.is_dependent(Interval.support) and not constraints.is_dependent(constraints.real)
+    assert Interval().support.check(rn.asarray(3.0)).item() is False
+
+
+def test_divergence_of_wishart_numbers_is_that_of_gamma_numbers() -> None:
+    """A Wishart matrix of one number has a gamma distribution of df/2 and 1/(2·variance)."""
+    p, q = D.Wishart(3.0, [[2.0]]), D.Wishart(4.5, [[0.7]])
+    gammas = D.kl_divergence(D.Gamma(1.5, 0.25), D.Gamma(2.25, 1 / 1.4))
+    np.testing.assert_allclose(D.kl_divergence(p, q).numpy(), gammas.numpy(), rtol=1e-5)
+
+
+def test_generalized_pareto_numbers_without_a_concentration_are_exponential() -> None:
+    """The derivatives by the concentration at 0, too, are the limits of those around."""
+    slopes = []
+    for xi in (-1e-4, 0.0, 1e-4):
+        leaf = rn.tensor(np.asarray(xi), requires_grad=True)
+        d = D.GeneralizedPareto(rn.asarray(0.5, rn.float64), 2.0, leaf)
+        (d.log_prob(rn.asarray(4.0, rn.float64)) + d.icdf(rn.asarray(0.7, rn.float64))).backward()
+        slopes.append(leaf.grad.item())
+    assert slopes[1] == pytest.approx((slopes[0] + slopes[2]) / 2, rel=1e-5)
+    exponential = D.Exponential(0.5).log_prob(rn.asarray(3.5)).item()
+    assert D.GeneralizedPareto(0.5, 2.0, 0.0).log_prob(rn.asarray(4.0)).item() == pytest.approx(exponential)
+
+
+def test_exponential_families_by_their_normalizers() -> None:
+    """Entropy and divergence of Poisson's kin, the exponential numbers, from F(θ) = -log(-θ)."""
+
+    class Waiting(D.ExponentialFamily):
+        def __init__(self, rate: float) -> None:
+            self.rate = rn.asarray([rate])
+            super().__init__((1,))
+
+        @property
+        def _natural_params(self) -> tuple[Any, ...]:
+            return (-self.rate,)
+
+        def _log_normalizer(self, natural: Any) -> Any:
+            return -rn.log(-natural)
+
+        _mean_carrier_measure = 0
+
+    p, q = Waiting(1.5), Waiting(0.4)
+    np.testing.assert_allclose(p.entropy().numpy(), [D.Exponential(1.5).entropy().item()], rtol=1e-6)
+    expected = D.kl_divergence(D.Exponential(1.5), D.Exponential(0.4)).item()
+    np.testing.assert_allclose(D.kl_divergence(p, q).numpy(), [expected], rtol=1e-6)

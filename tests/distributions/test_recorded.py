@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ class Reader:
         return self.leaves[-1]
 
     def evaluate(self, text: str) -> Any:
-        return eval(text, {"D": rn.distributions, "T": self})
+        return eval(text, {"D": rn.distributions, "T": self, "math": math})
 
 
 def assert_like(value: Any, expected: list[Any], what: str, tolerance: float = TOLERANCE) -> None:
@@ -89,3 +90,28 @@ def test_divergences(number: int) -> None:
     if value.requires_grad:
         value.sum().backward()
     assert_gradients(make.leaves, expected["gradients"], "gradient")
+
+
+@pytest.mark.parametrize("text", cases.TRANSFORMS)
+def test_transforms(text: str) -> None:
+    expected, make = recorded()["transforms"][text], Reader()
+    transform, x = make.evaluate(text), make.evaluate(cases.TRANSFORMS[text])
+    y = transform(x)
+    assert_like(y, expected["value"], "value")
+    total = (y * y).sum()
+    if expected["slope"] is not None:
+        slope = transform.log_abs_det_jacobian(x, y)
+        assert_like(slope, expected["slope"], "slope")
+        total = total + slope.sum()
+    if expected["inverse"] is not None:
+        assert_like(transform.inv(y.detach()), expected["inverse"], "inverse")
+    shapes = [list(transform.forward_shape(x.shape)), list(transform.inverse_shape(y.shape))]
+    assert shapes == expected["shapes"]
+    total.backward()
+    assert_gradients(make.leaves, expected["gradients"], "gradient")
+
+
+@pytest.mark.parametrize("name", cases.CONSTRAINTS)
+def test_constraints(name: str) -> None:
+    check = Reader().evaluate(f"D.constraints.{name}.check({cases.CONSTRAINTS[name]})")
+    assert check.numpy().astype(int).tolist() == recorded()["constraints"][name]

@@ -35,6 +35,9 @@ CONTINUOUS: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: D.MixtureSameFamily(D.Categorical(rn.asarray([0.3, 0.7])), D.Normal(rn.asarray([-1.0, 2.0]), 0.5)),
         lambda x: 0.3 * st.norm(-1, 0.5).cdf(x) + 0.7 * st.norm(2, 0.5).cdf(x),
     ),
+    "GeneralizedPareto": (lambda: D.GeneralizedPareto(1.0, 2.0, 0.3), st.genpareto(0.3, 1, 2)),
+    "short tail": (lambda: D.GeneralizedPareto(0.0, 1.0, -0.4), st.genpareto(-0.4)),
+    "Wishart of a number": (lambda: D.Independent(D.Wishart(3.0, [[2.0]]), 0), st.gamma(1.5, scale=4)),
     "logistic": (
         lambda: D.TransformedDistribution(D.Uniform(0.0, 1.0), [D.SigmoidTransform().inv, D.AffineTransform(1.0, 2.0)]),
         st.logistic(1, 2),
@@ -45,7 +48,7 @@ CONTINUOUS: dict[str, tuple[Callable[[], Any], Any]] = {
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous(name: str) -> None:
     make, expected = CONTINUOUS[name]
-    x = make().sample((4000,), key=KEY).numpy().astype(np.float64)
+    x = make().sample((4000,), key=KEY).numpy().astype(np.float64).reshape(-1)
     assert st.kstest(x, getattr(expected, "cdf", expected)).pvalue > UNLIKELY
 
 
@@ -85,6 +88,9 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "RelaxedOneHot": lambda: D.RelaxedOneHotCategorical(0.5, PARTS).expand((2,)),
     "VonMises": lambda: D.VonMises(PARTS, 2.0).expand((2, 3)),
     "Poisson": lambda: D.Poisson(PARTS),
+    "Wishart": lambda: D.Wishart(rn.asarray([4.0, 5.0]), rn.eye(3)),
+    "LKJCholesky": lambda: D.LKJCholesky(3, rn.asarray([0.7, 2.0])),
+    "GeneralizedPareto": lambda: D.GeneralizedPareto(PARTS, 1.0, -0.2),
     "vectors": lambda: D.MixtureSameFamily(
         D.Categorical(rn.ones(4)), D.Independent(D.Normal(rn.zeros((2, 4, 3)), 1.0), 1)
     ),
@@ -118,6 +124,29 @@ def test_covariances() -> None:
     np.testing.assert_allclose(np.cov(x.T), covariance, atol=0.1)
     low = D.LowRankMultivariateNormal(rn.zeros(2), rn.asarray([[1.0], [0.5]]), rn.asarray([0.2, 0.4]))
     np.testing.assert_allclose(np.cov(low.sample((8000,), key=KEY).numpy().T), low.covariance_matrix.numpy(), atol=0.1)
+
+
+def test_matrices() -> None:
+    """Means of Wishart matrices; correlations r of LKJ matrices, of which (r + 1)/2 has a beta distribution."""
+    wishart = D.Wishart(5.0, rn.asarray([[2.0, 0.6], [0.6, 0.5]]))
+    x = wishart.sample((8000,), key=KEY).numpy()
+    np.testing.assert_allclose(x.mean(0), wishart.mean.numpy(), atol=0.25)
+    np.testing.assert_allclose(x.var(0), wishart.variance.numpy(), rtol=0.1)
+    for dim, concentration in ((3, 1.0), (4, 2.5)):
+        factor = D.LKJCholesky(dim, concentration).sample((4000,), key=KEY).numpy().astype(np.float64)
+        correlations = factor @ np.swapaxes(factor, -1, -2)
+        half = concentration - 1 + dim / 2
+        for i, j in ((1, 0), (dim - 1, 1)):
+            assert st.kstest((correlations[:, i, j] + 1) / 2, st.beta(half, half).cdf).pvalue > UNLIKELY
+
+
+def test_the_density_of_factors_is_that_of_two_by_two_correlations() -> None:
+    """For dim 2 the factor is (r, √(1 - r²)), and r has the density (1 - r²)^(concentration - 1) up to a constant."""
+    r = np.linspace(-0.9, 0.9, 7)
+    factor = np.zeros((7, 2, 2))
+    factor[:, 0, 0], factor[:, 1, 0], factor[:, 1, 1] = 1, r, np.sqrt(1 - r * r)
+    own = D.LKJCholesky(2, rn.asarray(2.5, rn.float64)).log_prob(rn.asarray(factor)).numpy()
+    np.testing.assert_allclose(own, st.beta(2.5, 2.5, -1, 2).logpdf(r), rtol=1e-10)
 
 
 @pytest.mark.parametrize(
