@@ -64,8 +64,8 @@ HAVE_INPLACE_FORMS: Final = frozenset(
 # Methods that PyTorch gives hints about copying and layout, which change nothing here.
 TAKE_HINTS: Final = frozenset(
     {
-        "bfloat16", "bool", "byte", "char", "clone", "contiguous", "copy_", "cpu", "double", "float", "half", "int",
-        "long", "short", "to", "type",
+        "bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "clone", "contiguous", "copy_", "cpu", "double",
+        "float", "half", "int", "long", "short", "to", "type",
     }
 )  # fmt: skip
 HINTS: Final = frozenset({"memory_format", "non_blocking"})

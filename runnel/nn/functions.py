@@ -114,16 +114,23 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     pairs += [(0, 0)] * (x.ndim - len(pairs))
     pairs.reverse()
+    if mode == "circular":  # what is taken away is not at the other end
+        x, pairs = _cut(x, pairs, pad), [(max(before, 0), max(after, 0)) for before, after in pairs]
     around = [(max(before, 0), max(after, 0)) for before, after in pairs]
     result: Tensor = ops.pad(x, around, 0 if value is None else value, mode)
+    return _cut(result, pairs, pad)
+
+
+def _cut(x: Array, pairs: Sequence[tuple[int, int]], asked: Sequence[int]) -> Tensor:
+    """``x`` without what negative ``pairs`` take away."""
     for axis, (before, after) in enumerate(pairs):
         cuts = max(-before, 0), max(-after, 0)
         if any(cuts):
-            size = result.shape[axis] - sum(cuts)
+            size = x.shape[axis] - sum(cuts)
             if size < 0:
-                raise ShapeError(f"[pad] {pad!r} takes more from axis {axis} of shape {x.shape} than there is.")
-            result = ops.narrow(result, axis, cuts[0], size)
-    return result
+                raise ShapeError(f"[pad] {asked!r} takes more from axis {axis} of shape {x.shape} than there is.")
+            x = ops.narrow(x, axis, cuts[0], size)
+    return x
 
 
 @offered("functional")

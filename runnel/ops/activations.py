@@ -10,7 +10,7 @@ from runnel.core.dtypes import as_dtype
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
-from runnel.ops.comparison import greater, greater_equal, less_equal
+from runnel.ops.comparison import greater, greater_equal, isnan, less_equal
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.logic import where
 from runnel.ops.reductions import max, sum
@@ -28,8 +28,8 @@ def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
 @composed
 def elu(x: Array, alpha: float = 1.0) -> Array:
     """x where positive, else alpha · (exp(x) - 1)."""
-    positive = greater(x, 0)
-    return where(positive, x, multiply(expm1(where(positive, 0, x)), alpha))  # whose derivative at 0 is alpha
+    below = less_equal(x, 0)  # at 0, where the derivative is alpha, too; NaN is above
+    return where(below, multiply(expm1(where(below, x, 0)), alpha), x)
 
 
 @offered("rn", "functional")
@@ -85,9 +85,14 @@ def mish(x: Array) -> Array:
 @offered("rn", "functional")
 @composed
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
-    """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds. Integers stay integers."""
+    """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds, nor at NaN. Integers stay
+    integers."""
+    if low > high:
+        raise ValueError(f"[hardtanh] the lower bound is not above the upper one; received {low} and {high}.")
     if x.dtype.is_integer:
         low, high = int(low), int(high)
+    else:
+        x = where(isnan(x), math.nan, x)
     return where(less_equal(x, low), low, where(greater_equal(x, high), high, x))
 
 

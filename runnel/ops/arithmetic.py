@@ -18,7 +18,7 @@ from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
-from runnel.ops.comparison import equal, greater, less
+from runnel.ops.comparison import equal, less, less_equal
 from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials, per_element
 from runnel.ops.logic import where
 from runnel.ops.promotion import binary, binary_float, unary
@@ -176,7 +176,7 @@ def minimum(x: Operand, y: Operand) -> Array:
 
 relu_p = Op("relu", "x", "x where it is positive or NaN, else 0.")
 reference.register(relu_p, in_numpy(lambda x: np.where(x < 0, np.zeros_like(x), x)))
-partials(relu_p, lambda g, out, x: where(greater(out, 0), g, 0))
+partials(relu_p, lambda g, out, x: where(less_equal(out, 0), 0, g))  # NaN passes it, as in PyTorch
 cost.register(relu_p, per_element)
 axes.register(relu_p, ELEMENTWISE)
 

@@ -8,7 +8,7 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.ops.arguments import Array
+from runnel.ops.arguments import Array, broadcast_shapes
 from runnel.ops.arithmetic import multiply
 from runnel.ops.attention_primitives import attention_p
 from runnel.ops.attention_terms import Options
@@ -31,7 +31,8 @@ def scaled_dot_product_attention(
     lengths: Array | None = None,
     dropout_key: Array | None = None,
 ) -> Array:
-    """softmax(query·keyᵀ·scale + mask)·value for queries (..., Tq, D), keys (..., Tk, D) and values (..., Tk, V).
+    """softmax(query·keyᵀ·scale + mask)·value for queries (..., Tq, D), keys (..., Tk, D) and values (..., Tk, V),
+    whose leading axes broadcast unless ``enable_gqa``.
 
     ``attn_mask`` broadcasts to (..., Tq, Tk): a bool one says what a query may see, a float one is added. ``is_causal``
     hides the keys after a query's position, beside what a mask hides. ``lengths``, one integer for each index of the
@@ -47,6 +48,8 @@ def scaled_dot_product_attention(
             q, k, v, mask, dropout_p, is_causal, scale, enable_gqa, lengths=lengths, dropout_key=dropout_key
         )
         return cast(attended, query.dtype)
+    if not enable_gqa and len({x.shape[:-2] for x in (query, key, value)}) > 1:
+        query, key, value = _with_leading_axes(query, key, value)
     _check(query, key, value, enable_gqa)
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if not factor > 0:
@@ -93,6 +96,12 @@ def apply_attention(main: tuple[Array, ...], options: Options, *, packed: bool) 
     )  # fmt: skip
 
 
+def _with_leading_axes(*operands: Array) -> list[Array]:
+    """Operands whose axes but the last two are broadcast to those of all."""
+    leading = broadcast_shapes("scaled_dot_product_attention", *(x.shape[:-2] for x in operands))
+    return [broadcast_to(x, (*leading, *x.shape[-2:])) for x in operands]
+
+
 def _check(query: Array, key: Array, value: Array, enable_gqa: bool) -> None:
     name = "[scaled_dot_product_attention]"
     shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
@@ -108,10 +117,6 @@ def _check(query: Array, key: Array, value: Array, enable_gqa: bool) -> None:
         few, many = key.shape[-3], query.shape[-3]
         if query.shape[:-3] != key.shape[:-3] or few == 0 or many % few:
             raise ShapeError(f"{name} {shapes}: the heads of query, {many}, are no multiple of those of key, {few}.")
-    elif query.shape[:-2] != key.shape[:-2]:
-        raise ShapeError(
-            f"{name} {shapes} differ in their leading axes; enable_gqa allows fewer heads of key and value."
-        )
 
 
 def _four_axes(x: Array) -> Array:

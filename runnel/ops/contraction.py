@@ -184,7 +184,7 @@ def matmul(x: Operand, y: Operand) -> Array:
 def _are_multiplied_as_they_are(x: TensorLike, y: TensorLike) -> bool:
     """Whether these are matrices of one dtype that the machine multiplies: the usual case, without conversions."""
     dtype = x.dtype
-    return x.ndim == y.ndim == 2 and y.dtype is dtype and dtype.is_inexact and operand_dtype(dtype) is dtype
+    return x.ndim == y.ndim == 2 and y.dtype is dtype and dtype.is_inexact and sum_dtype(operand_dtype(dtype)) is dtype
 
 
 def _product(a: Array, b: Array) -> Array:

@@ -12,7 +12,7 @@ from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops import convolution_rules, winograd_rules
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import add
+from runnel.ops.arithmetic import add, subtract
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
@@ -20,6 +20,7 @@ from runnel.ops.dots import operand_dtype, sum_dtype
 from runnel.ops.im2col import channels_first, channels_last, effective_size
 from runnel.ops.integer_convolution import convolved, require_fit, transposed
 from runnel.ops.padding import pad
+from runnel.ops.parts import complex, imag, real
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.ops.views import reshape
@@ -96,14 +97,18 @@ def conv_transpose(
         raise ShapeError(
             f"[conv_transpose] output_padding {asked} must be smaller than the stride {steps} or the dilation {gaps}."
         )
-    extra = tuple(min(e, step - 1) for e, step in zip(asked, steps, strict=True))  # no kernel reaches the rest
+    extra = tuple(min(e, step - 1) for e, step in zip(asked, steps, strict=True))
+    pairs = tuple((p, p - min(p, e - f)) for p, e, f in zip(around, asked, extra, strict=True))  # more of the whole
     size = tuple(
-        (n - 1) * step - 2 * p + effective_size(extent, gap) + e
-        for n, step, p, extent, gap, e in zip(x.shape[2:], steps, around, weight.shape[2:], gaps, extra, strict=True)
+        (n - 1) * step - low - high + effective_size(extent, gap) + e
+        for n, step, (low, high), extent, gap, e in zip(
+            x.shape[2:], steps, pairs, weight.shape[2:], gaps, extra, strict=True
+        )
     )
     if min(size) < 1:
         raise ShapeError(f"[conv_transpose] padding {around} leaves nothing of the spatial shape: {size}.")
-    pairs = tuple((p, p) for p in around)
+    # no kernel reaches what lies behind the whole
+    behind = [(0, e - f - (low - high)) for e, f, (low, high) in zip(asked, extra, pairs, strict=True)]
 
     def product(a: Array, w: Array) -> Array:
         attrs: dict[str, Any] = {"size": size, "stride": steps, "padding": pairs, "dilation": gaps, "groups": groups}
@@ -112,8 +117,7 @@ def conv_transpose(
             y = transposed(a, w, **attrs)
         else:
             y = apply(convolution_input_gradient_p, a, w, **attrs)
-        behind = [(0, e - f) for e, f in zip(asked, extra, strict=True)]
-        return pad(y, ((0, 0), (0, 0), *behind)) if extra != asked else y
+        return pad(y, ((0, 0), (0, 0), *behind)) if any(high for _, high in behind) else y
 
     return _biased("conv_transpose", product, x, weight, bias)
 
@@ -128,19 +132,36 @@ def _spatial(name: str, x: Array, weight: Array) -> int:
 
 
 def _biased(name: str, product: Callable[[Array, Array], Array], x: Array, weight: Array, bias: Array | None) -> Array:
-    """The product in float32 or float64, or in integers; the bias is added channels-last, where sums over all but
-    channels are fast."""
+    """The product in float32 or float64, or in integers; of complex numbers the parts are multiplied. The bias is added
+    channels-last, where sums over all but channels are fast."""
     common: DType = common_dtype(convolution_p, (x, weight))
+    if common.is_complex:
+        return _of_parts(name, product, cast(x, common), cast(weight, common), bias)
     common = float32 if common is bool_ else common
     multiplied = operand_dtype(common) if common.is_float else common
     dtype = sum_dtype(multiplied) if common.is_float else common
     y = product(cast(x, multiplied), cast(weight, multiplied))
     if bias is not None:
-        if bias.shape != (y.shape[1],):
-            raise ShapeError(f"[{name}] a bias of shape ({y.shape[1]},) is needed, one number for each channel of the "
-                             f"result; got {bias.shape}.")  # fmt: skip
+        _require_bias(name, bias, y)
         y = channels_first(add(channels_last(y), for_each_image(cast(bias, dtype), y)))
     return cast(y, common)
+
+
+def _of_parts(name: str, product: Callable[[Array, Array], Array], x: Array, w: Array, bias: Array | None) -> Array:
+    (a, b), (c, d) = (real(x), imag(x)), (real(w), imag(w))
+    y = complex(subtract(product(a, c), product(b, d)), add(product(a, d), product(b, c)))
+    if bias is None:
+        return y
+    _require_bias(name, bias, y)
+    return cast(add(y, reshape(bias, (-1, *(1,) * (y.ndim - 2)))), x.dtype)
+
+
+def _require_bias(name: str, bias: Array, y: Array) -> None:
+    if bias.shape != (y.shape[1],):
+        raise ShapeError(
+            f"[{name}] a bias of shape ({y.shape[1]},) is needed, one number for each channel of the result; got "
+            f"{bias.shape}."
+        )
 
 
 def for_each_image(vector: Array, y: Array) -> Array:

@@ -95,7 +95,9 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
 @offered("rn", "functional")
 @composed
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
-    """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones."""
+    """d² / 2 for differences d up to delta, which is positive, and delta·(|d| - delta/2) for greater ones."""
+    if delta <= 0:
+        raise ValueError(f"[huber_loss] delta is positive; received {delta}.")
     distance = abs(_difference("huber_loss", x, target))
     far = multiply(subtract(distance, 0.5 * delta), delta)
     return reduced("huber_loss", where(less(distance, delta), multiply(square(distance), 0.5), far), reduction)

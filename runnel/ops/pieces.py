@@ -77,8 +77,14 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
 
 @offered("rn", "Tensor", views=True)
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
-    """``size`` elements along ``axis``, from ``start`` on."""
-    return _sliced(x, normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size), 1)
+    """``size`` elements along ``axis``, from ``start`` on, which counts from the end if it is negative."""
+    place, first, count = normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size)
+    n = x.shape[place]
+    if not -n <= first <= n:
+        raise ShapeError(
+            f"[narrow] start lies between {-n} and {n} along axis {place} of shape {x.shape}; got {first}."
+        )
+    return _sliced(x, place, first + n if first < 0 else first, count, 1)
 
 
 @offered("rn", "Tensor", views=True)

@@ -44,7 +44,7 @@ def _geometry(
     if spatial < 1:
         raise ShapeError(f"[{name}] needs a batch axis, a channel axis and spatial axes; got shape {x.shape}.")
     kernel_shape = per_axis(name, "kernel", kernel, spatial)
-    steps = per_axis(name, "stride", kernel_shape if stride is None else stride, spatial)
+    steps = per_axis(name, "stride", kernel_shape if stride is None or stride == () else stride, spatial)
     around = per_axis(name, "padding", padding, spatial)
     gaps = per_axis(name, "dilation", dilation, spatial)
     if min((*kernel_shape, *steps, *gaps)) < 1 or any(
@@ -104,6 +104,8 @@ def avg_pool(
         return cast(means, x.dtype)
     total = _window_sums(pad(channels_last(x), ((0, 0), *pairs, (0, 0))), kernel, steps)
     if divisor_override is not None:
+        if divisor_override == 0:
+            raise ValueError("[avg_pool] divisor_override is not 0.")
         return channels_first(_share(total, divisor_override))
     paddings = per_axis("avg_pool", "padding", padding, x.ndim - 2)
     counts = [

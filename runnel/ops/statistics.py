@@ -69,12 +69,13 @@ def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 @offered("rn", "Tensor", "special")
 @composed
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
+    """log Σ exp(x) over ``axis``, computed beside the greatest element (of complex numbers, the greatest real
+    part) so that nothing overflows."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
     wide = cast(x, wide_dtype(x))
     if 0 in [x.shape[a] for a in axes]:
         return rounded_as(log(sum(exp(wide), axes, keepdims)), x)
-    greatest = stop_gradient(max(wide, axes, keepdims=True))
+    greatest = stop_gradient(max(real(wide), axes, keepdims=True))
     shift = where(isfinite(greatest), greatest, 0)
     result = add(log(sum(exp(subtract(wide, shift)), axes, keepdims=True)), shift)
     return rounded_as(finished(result, axes, keepdims), x)

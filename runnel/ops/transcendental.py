@@ -70,7 +70,7 @@ def exp(x: Operand) -> Array:
 
 expm1_p = Op("expm1", "x", "exp(x) - 1, accurate near 0.")
 elementwise(expm1_p, scalar.expm1, FLOATS)
-partials(expm1_p, lambda g, out, x: multiply(g, add(out, 1)))
+partials(expm1_p, lambda g, out, x: multiply(g, exp(x)))  # where out is near -1, out + 1 has lost its digits
 
 
 @offered("rn", "Tensor", "Tensor_", "special")

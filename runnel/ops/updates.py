@@ -13,7 +13,7 @@ from runnel.core.dtypes import bool_, float64, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
-from runnel.ops.arithmetic import abs, add, divide, floor_divide, multiply, subtract, trunc
+from runnel.ops.arithmetic import abs, add, add_p, divide, floor_divide, multiply, subtract, trunc
 from runnel.ops.assignment import add_at, put
 from runnel.ops.axisless import of_axisless
 from runnel.ops.broadcasting import broadcast_to
@@ -23,7 +23,7 @@ from runnel.ops.creation_like import zeros_like
 from runnel.ops.indexing import from_the_front, require_in_range, scatter_add
 from runnel.ops.keys import is_mask
 from runnel.ops.logic import where
-from runnel.ops.promotion import lifted
+from runnel.ops.promotion import common_dtype, lifted
 from runnel.ops.statistics import clip
 from runnel.ops.views import moveaxis, reshape
 
@@ -113,14 +113,26 @@ def lerp(x: Array, end: Operand, weight: Operand) -> Array:
 
 @offered("rn", "Tensor", "Tensor_")
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
-    """x + value · a · b."""
+    """x + value · a · b, all in the dtype of the result."""
+    x, a, b = _together(x, a, b)
     return add(x, _scaled(multiply(a, b), value))
 
 
 @offered("rn", "Tensor", "Tensor_")
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
-    """x + value · a / b."""
+    """x + value · a / b, all in the dtype of the result."""
+    x, a, b = _together(x, a, b)
     return add(x, _scaled(divide(a, b), value))
+
+
+def _together(x: Array, a: Operand, b: Operand) -> tuple[Array, Operand, Operand]:
+    """Operands that are arrays of several floating dtypes in the one in which they meet."""
+    arrays = [y for y in (x, a, b) if isinstance(y, TensorLike)]
+    if len({y.dtype for y in arrays}) == 1 or not any(y.dtype.is_inexact for y in arrays):
+        return x, a, b
+    dtype = common_dtype(add_p, tuple(arrays))
+    x, a, b = (cast(y, dtype) if isinstance(y, TensorLike) else y for y in (x, a, b))
+    return x, a, b
 
 
 def _scaled(x: Array, factor: Operand) -> Array:
@@ -176,6 +188,8 @@ def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand
         return cast(index_add(cast(x, int64), dim, index, source, alpha=alpha), bool_)
     axis, _ = _rows("index_add", x, dim, index)
     shape: Shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
+    if source.shape != shape and (source.ndim or x.ndim > 1):
+        raise ShapeError(f"[index_add] a source of shape {shape} is needed, a row for each index; got {source.shape}.")
     rows = broadcast_to(moveaxis(broadcast_to(_scaled(source, alpha), shape), axis, 0), (index.size, *_rest(x, axis)))
     require_in_range("index_add", index, axis, x.shape)
     positions = from_the_front(reshape(index, (index.size,)), x.shape[axis])

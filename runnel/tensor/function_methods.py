@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from runnel.ops.library.older import TriangularSolve
     from runnel.ops.library.order import Bounds, Ranked
     from runnel.ops.library.reflections import FactorQR
+    from runnel.ops.library.unchecked import FactorLUInfo
     from runnel.tensor.library.extremes import _LEFT_OUT
 
 ResultT = TypeVar("ResultT", bound=TensorLike)
@@ -85,7 +86,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("add_", lambda x: updates.add_scaled(x, other, alpha=alpha))
 
     def addcdiv(self, a: Operand, b: Operand, *, value: Operand = 1) -> ResultT:
-        """x + value · a / b."""
+        """x + value · a / b, all in the dtype of the result."""
         return updates.addcdiv(self, a, b, value=value)
 
     def addcdiv_(self, a: Operand, b: Operand, *, value: Operand = 1) -> Self:
@@ -93,7 +94,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("addcdiv_", lambda x: updates.addcdiv(x, a, b, value=value))
 
     def addcmul(self, a: Operand, b: Operand, *, value: Operand = 1) -> ResultT:
-        """x + value · a · b."""
+        """x + value · a · b, all in the dtype of the result."""
         return updates.addcmul(self, a, b, value=value)
 
     def addcmul_(self, a: Operand, b: Operand, *, value: Operand = 1) -> Self:
@@ -518,7 +519,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("logical_xor_", lambda x: logic.logical_xor(x, y))
 
     def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
-        """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
+        """log Σ exp(x) over ``axis``, computed beside the greatest element (of complex numbers, the greatest real
+        part) so that nothing overflows."""
         return precision.logsumexp(self, axis, keepdims)
 
     def lt(self, y: Operand) -> ResultT:
@@ -599,7 +601,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return precision.matmul(self, y)
 
     def narrow(self, axis: int, start: int, size: int) -> ResultT:
-        """``size`` elements along ``axis``, from ``start`` on."""
+        """``size`` elements along ``axis``, from ``start`` on, which counts from the end if it is negative."""
         return self._other(pieces.narrow(self, axis, start, size))
 
     def ne(self, y: Operand) -> ResultT:
@@ -1106,7 +1108,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def corrcoef(self) -> ResultT:
-            """The correlations of the rows of ``x``; a number for one row."""
+            """The correlations of the rows of ``x``, within [-1, 1]; a number for one row."""
             ...
 
         def cosh(self) -> ResultT:
@@ -1288,7 +1290,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def float_power(self, y: Operand) -> ResultT:
-            """x to the power y, in float64."""
+            """x to the power y, in float64 or complex128."""
             ...
 
         def float_power_(self, y: Operand) -> Self:
@@ -1351,7 +1353,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def hardshrink(self, lambd: float = 0.5) -> ResultT:
-            """0 within [-lambd, lambd], else x."""
+            """0 within [-lambd, lambd], else x; NaN stays, and passes no gradient."""
             ...
 
         def heaviside(self, values: Operand) -> ResultT:
@@ -1565,7 +1567,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def logaddexp(self, y: Operand) -> ResultT:
-            """log(eˣ + eʸ), computed beside the greater of them so that nothing overflows."""
+            """log(eˣ + eʸ), computed beside the greater of them (of complex numbers, that with the greater real part)
+            so that nothing overflows."""
             ...
 
         def logaddexp2(self, y: Operand) -> ResultT:
@@ -1577,20 +1580,20 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def logdet(self) -> ResultT:
-            """The logarithms of determinants: -∞ at 0, NaN below."""
+            """The logarithms of determinants: -∞ at 0, NaN below, complex ones for complex matrices."""
             ...
 
         def logit(self, eps: float | None = None) -> ResultT:
-            """log(x / (1 - x)), of x kept within [eps, 1 - eps]."""
+            """log(x / (1 - x)), of x kept within [eps, 1 - eps]; without ``eps``, NaN outside of [0, 1], and the
+            derivative too."""
             ...
 
         def logit_(self, eps: float | None = None) -> Self:
             """Give this array the value of ``logit`` of it and the arguments; returns the array itself."""
             ...
 
-        def lu(self, pivot: bool = True) -> FactorLU:
-            """The factors of :func:`lu` in one matrix, and the pivots as int32: for :func:`lu_solve` and
-            ``rn.lu_unpack``."""
+        def lu(self, pivot: bool = True, get_infos: bool = False) -> FactorLU | FactorLUInfo:
+            """The factors of ``lu_factor``; with ``get_infos``, those of :func:`lu_factor_ex`."""
             ...
 
         def lu_solve(self, LU_data: Array, LU_pivots: Array) -> ResultT:
@@ -2030,6 +2033,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             normalized: bool = False,
             onesided: bool | None = None,
             return_complex: bool | None = None,
+            align_to_window: bool | None = None,
         ) -> ResultT:
             """result[…, k, t] = Σ window[j]·x[…, t·hop_length + j]·exp(-2πi·j·k/n_fft), over j below ``n_fft``."""
             ...
@@ -2399,7 +2403,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         logdet = LateMethod("runnel.ops.library.matrices:logdet")
         logit = LateMethod("runnel.ops.library.numbers:logit")
         logit_ = LateMethod("runnel.ops.library.numbers:logit", updating)
-        lu = LateMethod("runnel.ops.library.elimination:lu_factor")
+        lu = LateMethod("runnel.ops.library.unchecked:packed_lu")
         lu_solve = LateMethod("runnel.ops.library.elimination:lu_solution")
         map2_ = LateMethod("runnel.tensor.library.reshaping:map2_")
         map_ = LateMethod("runnel.tensor.library.reshaping:map_")

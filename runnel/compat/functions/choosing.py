@@ -117,19 +117,19 @@ def detach(input: Array) -> Array:
 
 @offered("torch")
 def tril_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
-    """The positions on and below a diagonal of a matrix: int64 of shape (2, n)."""
-    return _indices("tril_indices", np.tril_indices, row, col, offset)
+    """The positions on and below a diagonal of a matrix: int64, or ``dtype``, of shape (2, n)."""
+    return _indices("tril_indices", np.tril_indices, row, col, offset, **options)
 
 
 @offered("torch")
 def triu_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
-    """The positions on and above a diagonal of a matrix: int64 of shape (2, n)."""
-    return _indices("triu_indices", np.triu_indices, row, col, offset)
+    """The positions on and above a diagonal of a matrix: int64, or ``dtype``, of shape (2, n)."""
+    return _indices("triu_indices", np.triu_indices, row, col, offset, **options)
 
 
-def _indices(name: str, function: Any, row: int, col: int, offset: int) -> Any:
+def _indices(name: str, function: Any, row: int, col: int, offset: int, dtype: Any = None, **options: Any) -> Any:
     as_sizes(name, (row, col))
-    return asarray(np.stack(function(row, max(min(offset, col), -row), col)))
+    return asarray(np.stack(function(row, max(min(offset, col), -row), col)), dtype)
 
 
 @offered("torch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType, as_dtype, float32
-from runnel.core.errors import DTypeError
+from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops import creation_like
 from runnel.ops.arguments import Array, as_sizes
@@ -109,6 +110,9 @@ def arange(
     """Evenly spaced numbers from ``start`` (0, if one number is given) up to but not including ``end``. For an integer
     dtype, all three are made integers first."""
     start, end, step = _of_kind(dtype, start, end, step)
+    first, last = (0, start) if end is None else (start, end)
+    if (last - first) * step < 0:
+        raise ValueError(f"[arange] a step of {step} does not lead from {first} to {last}.")
     return finished(creation.arange(start, end, step, dtype), None, device, requires_grad)
 
 
@@ -140,7 +144,10 @@ def empty_strided(size: Shape, stride: Shape, **options: Any) -> Tensor:
 
 @offered("torch")
 def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tensor:
-    """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout`` says."""
+    """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout``, an order of its
+    axes, says."""
+    if sorted(physical_layout) != list(builtins.range(len(size))):
+        raise ShapeError(f"[empty_permuted] {physical_layout} is no order of the axes of shape {tuple(size)}.")
     return empty(size, **options)
 
 

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
-from runnel.ops.library import elimination, products, unchecked
-
-
-@offered("torch")
-def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
-    """The factors of ``torch.linalg.lu_factor``; with ``get_infos``, of ``lu_factor_ex``."""
-    if get_infos:
-        return unchecked.lu_factor_ex(A, pivot=pivot)
-    return elimination.lu_factor(A, pivot)
+from runnel.ops.library import products
 
 
 @offered("torch")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,10 +28,21 @@ def solve(A: Array, B: Array, *, left: bool = True) -> Array:
     return ops.transpose(solved(ops.transpose(A), ops.transpose(B)))
 
 
+_DRIVERS: Final = ("gels", "gelsy", "gelsd", "gelss")
+
+
 @offered("torch.linalg")
 def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> matrices.Lstsq:
-    """:func:`runnel.linalg.lstsq`, which computes by singular values whatever the ``driver`` of LAPACK."""
-    return matrices.lstsq(input, b, rcond)
+    """:func:`runnel.linalg.lstsq`, which computes by singular values whatever the ``driver`` of LAPACK. Those drivers
+    that know neither the rank ("gels") nor the singular values (all but "gelsd" and "gelss") give none."""
+    if driver not in (None, *_DRIVERS):
+        raise ValueError(f"[lstsq] driver is one of {', '.join(_DRIVERS)}; received {driver!r}.")
+    result = matrices.lstsq(input, b, rcond)
+    if driver in ("gelsd", "gelss"):
+        return result
+    nothing = result.singular_values[..., :0].reshape(0)
+    rank = nothing.astype(result.rank.dtype) if driver == "gels" else result.rank
+    return result._replace(rank=rank, singular_values=nothing)
 
 
 @offered("torch.linalg")

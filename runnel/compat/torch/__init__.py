@@ -166,7 +166,7 @@ if TYPE_CHECKING:
         randn_like,
         randperm,
     )
-    from runnel.compat.functions.factoring import chain_matmul, lu
+    from runnel.compat.functions.factoring import chain_matmul
     from runnel.compat.functions.kinds import (
         BFloat16Tensor,
         BoolTensor,
@@ -304,6 +304,7 @@ if TYPE_CHECKING:
     from runnel.ops.library.reflections import householder_product as orgqr
     from runnel.ops.library.scattering import segment_reduce
     from runnel.ops.library.strides import as_strided, as_strided as as_strided_copy
+    from runnel.ops.library.unchecked import packed_lu as lu
     from runnel.ops.pieces import split as split_with_sizes
     from runnel.ops.updates import (
         add_scaled as add,
@@ -809,7 +810,7 @@ _LATE = {
     "logspace": "runnel.compat.functions.creation:logspace",
     "lstm": "runnel.compat.functions.recurrent:lstm",
     "lstm_cell": "runnel.compat.functions.recurrent:lstm_cell",
-    "lu": "runnel.compat.functions.factoring:lu",
+    "lu": "runnel.ops.library.unchecked:packed_lu",
     "lu_solve": "runnel.ops.library.elimination:lu_solution",
     "manual_seed": "runnel.compat.functions.drawing:manual_seed",
     "max": "runnel.tensor.library.extremes:max",

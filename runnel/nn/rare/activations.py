@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from runnel import ops
+from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.tensor import random
@@ -16,16 +18,16 @@ def celu(x: Array, alpha: float = 1.0) -> Tensor:
     """x where positive, else alpha · (exp(x/alpha) - 1) (J. Barron, 2017)."""
     if alpha == 0:
         raise ZeroDivisionError("[celu] alpha divides x and cannot be 0.")
-    below = ops.where(ops.greater(x, 0), 0, x)
-    result: Tensor = ops.where(ops.greater(x, 0), x, ops.expm1(below / alpha) * alpha)
+    is_below = ops.less_equal(x, 0)
+    result: Tensor = ops.where(is_below, ops.expm1(ops.where(is_below, x, 0) / alpha) * alpha, x)
     return result
 
 
 @offered("functional", "Tensor")
 def hardshrink(x: Array, lambd: float = 0.5) -> Array:
-    """0 within [-lambd, lambd], else x."""
-    is_small = ops.logical_and(ops.greater_equal(x, -lambd), ops.less_equal(x, lambd))
-    result: Array = ops.where(is_small, 0, x)
+    """0 within [-lambd, lambd], else x; NaN stays, and passes no gradient."""
+    is_large = ops.logical_or(ops.less(x, -lambd), ops.greater(x, lambd))
+    result: Array = ops.where(is_large, x, ops.where(ops.isnan(x), math.nan, 0))
     return result
 
 
@@ -64,6 +66,8 @@ def threshold(x: Array, threshold: float, value: float) -> Tensor:
 def prelu(x: Array, weight: Array) -> Array:
     """x where positive, else weight · x. ``weight`` has one element, or one for each channel of ``x`` (N, C, …)
     (K. He et al., 2015)."""
+    if weight.ndim > 1:
+        raise ShapeError(f"[prelu] the weight is a number or a vector; received shape {weight.shape}.")
     if weight.size != 1:
         channels = 1 if x.ndim > 1 else 0
         shape = tuple(-1 if axis == channels else 1 for axis in range(x.ndim))

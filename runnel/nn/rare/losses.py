@@ -15,6 +15,7 @@ from runnel.nn.rare import distances
 from runnel.ops.arguments import Array
 from runnel.ops.indexing import labels_below
 from runnel.ops.losses import IGNORED, reduced, require_same_shape
+from runnel.ops.views import with_axis
 from runnel.tensor.tensor import Tensor
 
 # --- margins and distances --------------------------------------------------------------------------------------------
@@ -129,6 +130,9 @@ def multi_margin_loss(
     weight of y. p is 1 or 2."""
     if p not in (1, 2):
         raise ValueError(f"[multi_margin_loss] p is 1 or 2; received {p}.")
+    x = with_axis(x)
+    if x.ndim == 1 and target.shape == (1,):
+        x = ops.expand_dims(x, 0)
     _require_labels("multi_margin_loss", x, target, x.shape[:-1])
     label = labels_below(ops.cast(ops.expand_dims(target, -1), int64), x.shape[-1])
     is_label = ops.equal(ops.iota(x, x.shape, -1), label)
@@ -146,6 +150,7 @@ def multi_margin_loss(
 def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
     """Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i, for x (N, C) or (C,). ``target``, of the
     same shape, has the labels in front, and -1 behind the last one."""
+    x, target = with_axis(x), with_axis(target)
     _require_labels("multilabel_margin_loss", x, target, x.shape)
     classes = x.shape[-1]
     is_end = ops.less(target, 0)

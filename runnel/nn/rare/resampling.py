@@ -49,7 +49,7 @@ def interpolate(
     """``x`` (N, C, *sizes) with other sizes of one to three spatial axes.
 
     Args:
-        x: a float array.
+        x: an array; integers are interpolated in float32 and rounded.
         size: the sizes, one for all axes or one for each; or
         scale_factor: their ratios to those of ``x``; sizes are rounded down.
         mode: "nearest", "nearest-exact", "linear" (one axis), "bilinear", "bicubic" (two), "trilinear" (three), "area".
@@ -64,13 +64,17 @@ def interpolate(
         result: Tensor = ops.adaptive_avg_pool(x, tuple(axis.after for axis in axes))
         return result
     aligned = bool(align_corners)
-    y = x if x.dtype.itemsize != 2 else ops.cast(x, float32)
+    is_exact = mode.startswith("nearest")
+    y = x if is_exact or (x.dtype.is_inexact and x.dtype.itemsize != 2) else ops.cast(x, float32)
     for place in reversed(range(spatial)):
         axis = axes[place]
-        if mode.startswith("nearest"):
+        if is_exact:
             y = _nearest(y, 2 + place, axis, exact=mode != "nearest")
         elif axis.before != axis.after or axis.step != 1:
             y = _weighted(y, 2 + place, *_TAPS[mode == "bicubic", antialias](axis, aligned))
+    if x.dtype.is_integer and not is_exact:
+        ends = np.iinfo(x.dtype.numpy)
+        y = ops.clip(ops.round(y), int(ends.min), int(ends.max))
     resized: Tensor = ops.cast(y, x.dtype)
     return resized
 

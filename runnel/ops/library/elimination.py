@@ -190,7 +190,7 @@ def lu(x: Array, pivot: bool = True) -> LU:
     return LU(_permutation(order, x), _lower(packed), _upper(packed))
 
 
-@offered("linalg", "Tensor: lu")
+@offered("linalg")
 def lu_factor(x: Array, pivot: bool = True) -> FactorLU:
     """The factors of :func:`lu` in one matrix, and the pivots as int32: for :func:`lu_solve` and ``rn.lu_unpack``."""
     _require_pivots("lu_factor", pivot)

@@ -175,6 +175,7 @@ def fliplr(x: Array) -> Array:
 @offered("rn", "Tensor", views=True)
 def flipud(x: Array) -> Array:
     """The elements in reverse order along axis 0."""
+    normalize_axis("flipud", 0, x.ndim)
     return flip(x, 0)
 
 

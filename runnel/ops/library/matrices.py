@@ -45,8 +45,8 @@ from runnel.ops.logic import where
 from runnel.ops.parts import complex, conj, imag
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.reductions import max, min, sum
-from runnel.ops.statistics import norm as norm_along
-from runnel.ops.transcendental import square
+from runnel.ops.statistics import norm as norm_along, rounded_as, wide_dtype
+from runnel.ops.transcendental import log, square
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze, with_axis
 
 # --- inverse and determinant --------------------------------------------------------------------------------------
@@ -165,8 +165,10 @@ def slogdet(x: Array) -> Slogdet:
 
 @offered("rn", "Tensor")
 def logdet(x: Array) -> Array:
-    """The logarithms of determinants: -∞ at 0, NaN below."""
+    """The logarithms of determinants: -∞ at 0, NaN below, complex ones for complex matrices."""
     result = slogdet(x)
+    if x.dtype.is_complex:
+        return add(log(result.sign), result.logabsdet)
     return where(less_equal(result.sign, -1), math.nan, result.logabsdet)
 
 
@@ -182,10 +184,10 @@ abstract_eval.register(cholesky_p, _of_square("cholesky"))
 def _cholesky_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
     inner = matmul(adjoint(out), g)
     i, j = rows_and_columns(inner)
-    half = where(greater(i, j), inner, where(equal(i, j), multiply(inner, 0.5), 0))
-    left = apply(solve_p, adjoint(out), half)
-    gradient = adjoint(apply(solve_p, adjoint(out), adjoint(left)))
-    return (multiply(add(gradient, adjoint(gradient)), 0.5),)
+    below = where(greater(i, j), inner, 0)
+    whole = multiply(add(add(below, adjoint(below)), where(equal(i, j), inner, 0)), 0.5)
+    left = apply(solve_p, adjoint(out), whole)
+    return (adjoint(apply(solve_p, adjoint(out), adjoint(left))),)
 
 
 @offered("linalg", "rn", "Tensor")
@@ -381,8 +383,8 @@ def _expm_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
 
 @offered("linalg: matrix_exp expm", "rn", "Tensor")
 def matrix_exp(x: Array) -> Array:
-    """The exponentials Σ xᵏ/k! of square matrices."""
-    return apply(expm_p, x)
+    """The exponentials Σ xᵏ/k! of square matrices; of half precision computed in float32."""
+    return rounded_as(apply(expm_p, cast(x, wide_dtype(x))), x)
 
 
 # --- norms --------------------------------------------------------------------------------------------------------

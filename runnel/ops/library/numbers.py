@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runnel.core.dtypes import DType, bool_, float32, float64
+from runnel.core.dtypes import DType, bool_, complex128, float32, float64
 from runnel.core.library.dtype_info import finfo
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
@@ -27,18 +27,24 @@ from runnel.ops.arithmetic import (
 from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
-from runnel.ops.logic import logical_and, logical_or, logical_xor, where
-from runnel.ops.parts import conj, imag
+from runnel.ops.logic import logical_and, logical_not, logical_or, logical_xor, where
+from runnel.ops.parts import conj, imag, real
 from runnel.ops.promotion import meet
 from runnel.ops.reductions import all
 from runnel.ops.statistics import clip
-from runnel.ops.transcendental import exp, log, log1p, pow, sin
+from runnel.ops.transcendental import exp, log, log1p, pow, sin, sqrt
 
 
 def _floats(*operands: Any) -> list[Array]:
     """The operands in one float dtype and one rank; integers become float32, as in all functions of floats."""
     own = meet(add_p, *operands)
     return own if own[0].dtype.is_float else [cast(x, float32) for x in own]
+
+
+def _inexact(*operands: Any) -> list[Array]:
+    """:func:`_floats`, or the operands as complex numbers."""
+    own = meet(add_p, *operands)
+    return own if own[0].dtype.is_inexact else [cast(x, float32) for x in own]
 
 
 def in_float64(x: Array) -> tuple[Array, DType]:
@@ -129,21 +135,22 @@ def rad2deg(x: Array) -> Array:
 @offered("rn", "special", "Tensor", "Tensor_")
 def exp2(x: Array) -> Array:
     """2 to the power x."""
-    (own,) = _floats(x)
+    (own,) = _inexact(x)
     return pow(2.0, own)
 
 
 @offered("rn", "Tensor", "Tensor_")
 def float_power(x: Operand, y: Operand) -> Array:
-    """x to the power y, in float64."""
-    a, b = meet(add_p, x, y, dtype=float64)
-    return pow(a, b)
+    """x to the power y, in float64 or complex128."""
+    a, _ = meet(add_p, x, y)
+    wide = complex128 if a.dtype.is_complex else float64
+    return pow(*meet(add_p, x, y, dtype=wide))
 
 
 @offered("rn", "Tensor", "Tensor_")
 def ldexp(x: Array, exponent: Operand) -> Array:
     """x · 2^exponent."""
-    a, b = _floats(x, exponent)
+    a, b = _inexact(x, exponent)
     return multiply(a, pow(2.0, b))
 
 
@@ -170,8 +177,14 @@ def _times_log(x: Operand, y: Operand, logarithm: Any, pole: float, top: float) 
 
 @offered("rn", "Tensor")
 def logaddexp(x: Operand, y: Operand) -> Array:
-    """log(eˣ + eʸ), computed beside the greater of them so that nothing overflows."""
-    a, b = _floats(x, y)
+    """log(eˣ + eʸ), computed beside the greater of them (of complex numbers, that with the greater real part) so that
+    nothing overflows."""
+    a, b = _inexact(x, y)
+    if a.dtype.is_complex:
+        first = greater_equal(real(a), real(b))
+        top = where(first, a, b)
+        rest = where(equal(a, b), 0, subtract(where(first, b, a), top))
+        return add(top, log1p(exp(rest)))
     gap = abs(where(equal(a, b), 0, subtract(a, b)))
     return add(maximum(a, b), log1p(exp(negative(gap))))
 
@@ -186,30 +199,35 @@ def logaddexp2(x: Operand, y: Operand) -> Array:
 
 @offered("rn", "special", "Tensor", "Tensor_")
 def logit(x: Array, eps: float | None = None) -> Array:
-    """log(x / (1 - x)), of x kept within [eps, 1 - eps]."""
+    """log(x / (1 - x)), of x kept within [eps, 1 - eps]; without ``eps``, NaN outside of [0, 1], and the derivative
+    too."""
     (p,) = _floats(x)
     if eps is not None:
         p = clip(p, eps, 1 - eps)
-    return subtract(log(p), log1p(negative(p)))
+        return subtract(log(p), log1p(negative(p)))
+    inside = logical_and(greater_equal(p, 0), less_equal(p, 1))
+    return multiply(subtract(log(p), log1p(negative(p))), where(inside, 1, math.nan))
 
 
 @offered("rn", "special")
 def entr(x: Array) -> Array:
-    """-x · log x: 0 at 0, -∞ below."""
+    """-x · log x: 0 at 0, where the derivative is ∞; -∞ below, where it is NaN."""
     (p,) = _floats(x)
-    inside = greater(p, 0)
-    return where(
-        inside, negative(multiply(p, log(where(inside, p, 1)))), where(equal(p, 0), 0, where(less(p, 0), -math.inf, p))
-    )
+    below, is_zero = less(p, 0), equal(p, 0)
+    inside = logical_not(less_equal(p, 0))
+    above = negative(multiply(p, log(where(inside, p, 1))))
+    minus = log(multiply(where(below, maximum(p, -1), 1), 0))
+    return where(inside, above, where(is_zero, sqrt(where(is_zero, p, 1)), minus))
 
 
 @offered("rn", "special", "Tensor", "Tensor_")
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), 1 at 0."""
-    wide, dtype = in_float64(x)
+    (own,) = _inexact(x)
+    wide, dtype = cast(own, complex128 if own.dtype.is_complex else float64), own.dtype
     is_zero = equal(wide, 0)
     safe = where(is_zero, 1, wide)
-    turned = subtract(safe, multiply(round(multiply(safe, 0.5)), 2))  # exact, so that large x keep their digits
+    turned = subtract(safe, multiply(round(multiply(real(safe), 0.5)), 2))  # exact, so that large x keep their digits
     return cast(where(is_zero, 1, divide(sin(multiply(turned, math.pi)), multiply(safe, math.pi))), dtype)
 
 
@@ -242,9 +260,12 @@ def isneginf(x: Array) -> Array:
 
 @offered("rn", "Tensor")
 def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether |x - y| ≤ atol + rtol·|y|, elementwise; infinities are near themselves, NaN only with ``equal_nan``."""
+    """Whether |x - y| ≤ atol + rtol·|y|, elementwise; infinities are near themselves, NaN only with ``equal_nan``.
+    Tolerances are not negative."""
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError(f"[isclose] tolerances are not negative; received rtol={rtol!r}, atol={atol!r}.")
     a, b = meet(add_p, x, y)
-    if not a.dtype.is_float or a.dtype.itemsize < 4:
+    if not a.dtype.is_inexact or a.dtype.itemsize < 4:
         wide = float32 if a.dtype.is_float else float64
         a, b = cast(a, wide), cast(b, wide)
     distance = abs(subtract(a, b))

@@ -26,7 +26,7 @@ def angle(x: Array) -> Array:
     if x.dtype.is_complex:
         return atan2(imag(x), real(x))
     own = x if x.dtype.is_float else cast(x, float32)
-    return where(isnan(own), own, where(less(own, 0), math.pi, zeros_like(own)))
+    return where(isnan(own), math.nan, where(less(own, 0), math.pi, zeros_like(own)))
 
 
 @offered("rn")

@@ -10,7 +10,7 @@ from typing import Any
 
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import bool_, float32
-from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
@@ -20,11 +20,11 @@ from runnel.ops.contraction import matmul, matmul_p, outer, tensordot
 from runnel.ops.conversion import cast
 from runnel.ops.library.triangles import diagonal
 from runnel.ops.logic import logical_not, where
-from runnel.ops.parts import conj
+from runnel.ops.parts import complex, conj, imag, real
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.promotion import alike
 from runnel.ops.reductions import sum
-from runnel.ops.statistics import mean, norm, std, var
+from runnel.ops.statistics import clip, mean, norm, std, var
 from runnel.ops.transcendental import sqrt
 from runnel.ops.views import expand_dims, permute, reshape, transpose
 
@@ -317,11 +317,15 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
     rows = reshape(x, (1, x.size)) if x.ndim < 2 else x
     if rows.ndim != 2:
         raise ShapeError(f"[cov] takes a vector or a matrix of rows; got shape {x.shape}.")
-    rows = rows if rows.dtype.is_float else cast(rows, float32)
+    rows = rows if rows.dtype.is_inexact else cast(rows, float32)
+    if fweights is not None and not fweights.dtype.is_integer:
+        raise DTypeError(f"[cov] fweights count columns: integers; received {fweights.dtype.name}.")
+    if any(w is not None and w.shape not in ((), rows.shape[1:]) for w in (fweights, aweights)):
+        raise ShapeError(f"[cov] weights are numbers or vectors, a number for each of the {rows.shape[1]} columns.")
     weights = [cast(w, rows.dtype) for w in (fweights, aweights) if w is not None]
     if not weights:
         centred = subtract(rows, mean(rows, 1, keepdims=True))
-        result = divide(matmul(centred, transpose(centred)), rows.shape[1] - correction)
+        result = divide(matmul(centred, transpose(conj(centred))), rows.shape[1] - correction)
     else:
         w = weights[0] if len(weights) == 1 else multiply(*weights)
         total = sum(w)
@@ -329,18 +333,21 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
         loss: Any = correction
         if aweights is not None:
             loss = divide(multiply(sum(multiply(w, cast(aweights, w.dtype))), correction), total)
-        result = divide(matmul(multiply(centred, w), transpose(centred)), subtract(total, loss))
+        result = divide(matmul(multiply(centred, w), transpose(conj(centred))), subtract(total, loss))
     return reshape(result, ()) if result.size == 1 else result
 
 
 @offered("rn", "Tensor")
 def corrcoef(x: Array) -> Array:
-    """The correlations of the rows of ``x``; a number for one row."""
+    """The correlations of the rows of ``x``, within [-1, 1]; a number for one row."""
     c = cov(x)
     if c.ndim == 0:
         return divide(c, c)
-    deviations = sqrt(diagonal(c))
-    return divide(divide(c, expand_dims(deviations, 1)), expand_dims(deviations, 0))
+    deviations = sqrt(real(diagonal(c)))
+    ratios = divide(divide(c, expand_dims(deviations, 1)), expand_dims(deviations, 0))
+    if ratios.dtype.is_complex:
+        return complex(clip(real(ratios), -1, 1), clip(imag(ratios), -1, 1))
+    return clip(ratios, -1, 1)
 
 
 @offered("rn", "Tensor")

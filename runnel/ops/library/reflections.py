@@ -76,9 +76,9 @@ def _reflected(vectors: Array, tau: Array, x: Array, *, last_first: bool) -> Arr
 
 def _require(name: str, x: Array, tau: Array) -> tuple[int, int]:
     m, n = require_matrices(name, x)
-    if tau.ndim != x.ndim - 1 or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > n or n > m:
+    if tau.ndim != x.ndim - 1 or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > min(m, n):
         raise ShapeError(
-            f"[{name}] matrices (..., m, n) with m ≥ n need factors of shape (..., k) with k ≤ n; received shapes "
+            f"[{name}] matrices (..., m, n) need factors of shape (..., k) with k ≤ min(m, n); received shapes "
             f"{x.shape} and {tau.shape}."
         )
     return m, n
@@ -89,6 +89,8 @@ def householder_product(x: Array, tau: Array) -> Array:
     """The first n columns of H₁·H₂·…·H_k for matrices ``x`` (…, m, n), where Hᵢ = 1 - τᵢ·v·vᴴ: v is column i of ``x``
     below the diagonal, 1 on it and 0 above, and τᵢ is ``tau[..., i]``."""
     m, n = _require("householder_product", x, tau)
+    if n > m:
+        raise ShapeError(f"[householder_product] takes matrices (..., m, n) with m ≥ n; received shape {x.shape}.")
     identity = cast(equal(iota(x, (m, n), 0), iota(x, (m, n), 1)), x.dtype)
     return _reflected(x, tau, broadcast_to(identity, x.shape), last_first=True)
 

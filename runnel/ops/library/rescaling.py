@@ -12,6 +12,7 @@ from runnel.ops.broadcasting import unbroadcast
 from runnel.ops.comparison import greater
 from runnel.ops.conversion import cast
 from runnel.ops.logic import where
+from runnel.ops.reductions import accumulated
 from runnel.ops.statistics import norm, wide_dtype
 
 _EPSILON = 1e-7  # of PyTorch's: so the norm stays just below the greatest
@@ -36,4 +37,4 @@ def sum_to_size(x: Array, *size: Any) -> Array:
     leading = x.ndim - len(shape)
     if leading < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[leading:], strict=True)):
         raise ShapeError(f"[sum_to_size] shape {shape} does not broadcast to {x.shape}.")
-    return unbroadcast(x, shape)
+    return unbroadcast(x if x.dtype.is_inexact else cast(x, accumulated(x.dtype)), shape)

@@ -40,6 +40,7 @@ def stft(
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
+    align_to_window: bool | None = None,
 ) -> Array:
     """result[…, k, t] = Σ window[j]·x[…, t·hop_length + j]·exp(-2πi·j·k/n_fft), over j below ``n_fft``.
 
@@ -55,7 +56,11 @@ def stft(
         onesided: frequencies 0 to n_fft // 2 alone, of which the others are the conjugates; by default where ``x`` and
             ``window`` are real.
         return_complex: False: real and imaginary parts along a last axis of size 2. Must be given for real signals.
+        align_to_window: without ``center``, whether frame t begins where the window does, which lies in the middle of a
+            longer frame: the signal is padded by half of what the frame has more.
     """
+    if align_to_window and center:
+        raise ArgumentError("[stft] align_to_window=True is for center=False.")
     if x.ndim not in (1, 2):
         raise ShapeError(f"[stft] signals have the shape (n,) or (batch, n); got {x.shape}.")
     is_real = not x.dtype.is_complex and (window is None or not window.dtype.is_complex)
@@ -72,6 +77,9 @@ def stft(
     signal = x if x.dtype.is_inexact else cast(x, factors.dtype)
     if center:
         signal = pad(signal, (*((0, 0),) * (x.ndim - 1), (size // 2, size // 2)), mode=pad_mode)
+    elif align_to_window and win_length is not None:
+        beside = (size - operator.index(win_length)) // 2
+        signal = pad(signal, (*((0, 0),) * (x.ndim - 1), (beside, beside)))
     if signal.shape[-1] < size:
         raise ShapeError(f"[stft] {signal.shape[-1]} samples hold no frame of n_fft={size}.")
     frames = multiply(unfold(signal, -1, size, hop), factors)

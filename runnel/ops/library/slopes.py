@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
-from runnel.core.errors import ShapeError
+from runnel.core.errors import AxisError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
@@ -18,7 +18,11 @@ from runnel.ops.views import reshape
 
 @offered("rn")
 def gradient(
-    x: Array, *, spacing: float | Array | Sequence[Any] = 1.0, axis: Axis = None, edge_order: int = 1
+    x: Array,
+    *,
+    spacing: float | Array | Sequence[Any] | None = None,
+    axis: Axis = None,
+    edge_order: int = 1,
 ) -> tuple[Array, ...]:
     """The derivative of a sampled function along each of ``axis`` (None: all), in the shape of ``x``.
 
@@ -28,7 +32,8 @@ def gradient(
 
     Args:
         x: the samples; edge_order + 1 of them at least along each axis.
-        spacing: their distance: one number for all axes; or for each axis a number, or the vector of positions.
+        spacing: their distance (None: 1): one number for all axes; or for each axis a number, or the vector of
+            positions.
         axis: one axis, or several.
         edge_order: 1 or 2.
     """
@@ -36,6 +41,9 @@ def gradient(
         raise ValueError(f"[gradient] edge_order is 1 or 2; received {edge_order}.")
     listed = range(x.ndim) if axis is None else as_tuple(axis)
     places = [normalize_axis("gradient", a, x.ndim) for a in listed]
+    if len(set(places)) < len(places):
+        raise AxisError(f"[gradient] each axis is named once; received {axis!r}.")
+    spacing = 1.0 if spacing is None else spacing
     if isinstance(spacing, TensorLike) and spacing.ndim:
         spacing = (spacing,)
     steps = list(spacing) if isinstance(spacing, Sequence) else [spacing] * len(places)

@@ -19,7 +19,7 @@ from runnel.ops.indexing import take
 from runnel.ops.logic import where
 from runnel.ops.pieces import flip, narrow, slice_p, stack
 from runnel.ops.reductions import sum
-from runnel.ops.views import expand_dims, moveaxis, reshape
+from runnel.ops.views import expand_dims, moveaxis, reshape, with_axis
 
 
 def _require_matrices(name: str, x: Array) -> None:
@@ -107,6 +107,8 @@ def trace(x: Array, offset: int = 0, dtype: Any = None) -> Array:
 def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
     """The windows of ``size`` elements along ``axis``, ``step`` apart: their number stands in the place of the axis,
     their elements in a new last axis."""
+    if not x.ndim:
+        return narrow(unfold(with_axis(x), axis, 1, step)[0], 0, 0, size)
     place, width, by = normalize_axis("unfold", axis, x.ndim), operator.index(size), operator.index(step)
     n = x.shape[place]
     if not 0 <= width <= n or by < 1:

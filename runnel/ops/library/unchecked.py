@@ -19,7 +19,7 @@ from runnel.ops.arithmetic import divide, multiply
 from runnel.ops.comparison import equal
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
-from runnel.ops.library.elimination import lu_p
+from runnel.ops.library.elimination import FactorLU, lu_factor, lu_p
 from runnel.ops.library.matrices import cholesky, inv, matrix_norm, svdvals
 from runnel.ops.library.triangles import diagonal
 from runnel.ops.linalg import host_op, require_matrices, rows_and_columns, solve, stacked
@@ -150,6 +150,12 @@ def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) ->
     checked("lu_factor_ex", info, check_errors)
     packed, pivots, _ = apply(lu_p, x)
     return FactorLUInfo(packed, pivots, info)
+
+
+@offered("torch: lu", "Tensor: lu")
+def packed_lu(A: Array, pivot: bool = True, get_infos: bool = False) -> FactorLU | FactorLUInfo:
+    """The factors of ``lu_factor``; with ``get_infos``, those of :func:`lu_factor_ex`."""
+    return lu_factor_ex(A, pivot=pivot) if get_infos else lu_factor(A, pivot)
 
 
 @offered("linalg")

@@ -10,6 +10,7 @@ from runnel.core import dtypes, switches
 from runnel.core.devices import Device, devices as every_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
+from runnel.core.errors import ShapeError
 from runnel.core.library.dtype_info import isdtype
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
@@ -132,6 +133,8 @@ def type_as(x: Array, other: Array) -> Array:
 @offered("rn", "Tensor", views=True)
 def t(x: Array) -> Array:
     """The transpose of a matrix; a vector or number itself."""
+    if x.ndim > 2:
+        raise ShapeError(f"[t] takes a matrix, a vector or a number; received shape {x.shape}.")
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
 
 

@@ -9,9 +9,12 @@ import numpy as np
 
 def array(text: str, name: str) -> np.ndarray:
     """An array of the kind and shape that ``text`` says, seeded by ``name``: "2 3" normal numbers, "p 2 3" from (0, 1),
-    "c 2 3" such constants, "s 2 3" of 1 and -1, "i5 2 3" integers below 5, "b 2 3" bools, "= 1 2" these integers."""
+    "c 2 3" such constants, "s 2 3" of 1 and -1, "i5 2 3" integers below 5, "b 2 3" bools, "= 1 2" these integers,
+    "v 1 nan" these floats."""
     rng = np.random.default_rng(zlib.crc32(f"{name} {text}".encode()))
     kind, _, rest = text.partition(" ") if not text[:1].isdigit() and text else ("", "", text)
+    if kind == "v":
+        return np.array(list(map(float, rest.split())))
     numbers = tuple(map(int, rest.split()))
     if kind == "=":
         return np.array(numbers)
@@ -28,7 +31,7 @@ def array(text: str, name: str) -> np.ndarray:
 
 def has_gradient(text: str) -> bool:
     """Whether such an array gets a gradient: floats that are data."""
-    return text[:1].isdigit() or text[:1] in ("", "p")
+    return text[:1].isdigit() or text[:1] in ("", "p", "v")
 
 
 def parameter(name: str, shape: tuple[int, ...]) -> np.ndarray:

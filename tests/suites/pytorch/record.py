@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import edges
 import functions
 import layers
 import made
@@ -21,13 +22,15 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import prune  # noqa: F401 (as nn.utils.prune)
 
-EVERY = {**functions.FUNCTIONS, **operations.OPERATIONS}
+EVERY = {**functions.FUNCTIONS, **operations.OPERATIONS, **edges.EDGES}
 PLACE = Path(__file__).with_name("pytorch.json.gz")
 
 
 def plain(x: torch.Tensor | np.ndarray) -> list[Any]:
     """The shape of an array, and its elements with twelve digits."""
-    values = np.asarray(x.detach() if isinstance(x, torch.Tensor) else x)
+    if isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16:
+        x = x.float()  # exactly; NumPy has no such dtype
+    values = np.asarray(x.detach().numpy(force=True) if isinstance(x, torch.Tensor) else x)
     return [list(values.shape), [float(f"{v:.12g}") if values.dtype.kind == "f" else int(v) for v in values.flat]]
 
 
