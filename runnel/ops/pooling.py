@@ -119,6 +119,8 @@ def _share(total: Array, count: Array | int) -> Array:
     """``total`` over ``count``, of integers without the fraction, as in C."""
     if not total.dtype.is_integer:
         return divide(total, count)
+    if isinstance(count, int) and count < 0:
+        total, count = negative(total), -count
     down = floor_divide(absolute(total), count)
     return where(less(total, 0), negative(down), down)
 

@@ -128,7 +128,8 @@ def feature_alpha_dropout_(input: Array, p: float, train: bool) -> Array:
 
 
 def _moments(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
-    """The mean, and one over the deviation."""
+    """The mean, and one over the deviation; no gradient passes through them."""
+    x = ops.stop_gradient(x)
     return ops.mean(x, axes, keepdims=True), ops.rsqrt(ops.var(x, axes, keepdims=True) + eps)
 
 
