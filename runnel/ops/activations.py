@@ -9,7 +9,7 @@ from runnel.core.composed import composed
 from runnel.core.dtypes import as_dtype
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
+from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, relu, subtract
 from runnel.ops.comparison import greater, greater_equal, isnan, less_equal
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.logic import where
@@ -99,8 +99,11 @@ def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
 @offered("rn", "functional")
 @composed
 def relu6(x: Array) -> Array:
-    """x kept within [0, 6]."""
-    return hardtanh(x, 0.0, 6.0)
+    """x kept within [0, 6]; no gradient passes at the bounds, nor at NaN."""
+    if x.dtype.is_integer:
+        return hardtanh(x, 0, 6)
+    above = relu(where(isnan(x), math.nan, x))
+    return where(greater_equal(above, 6), 6, above)
 
 
 @offered("rn", "functional")

@@ -18,7 +18,7 @@ from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
-from runnel.ops.comparison import equal, less, less_equal
+from runnel.ops.comparison import equal, less, less_equal, not_equal
 from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials, per_element
 from runnel.ops.logic import where
 from runnel.ops.promotion import binary, binary_float, unary
@@ -128,7 +128,7 @@ def sign(x: Operand) -> Array:
 
 abs_p = Op("abs", "x", "|x|.")
 elementwise(abs_p, scalar.abs_, NUMBERS)
-partials(abs_p, lambda g, out, x: multiply(g, sign(x)))
+partials(abs_p, lambda g, out, x: multiply(g, where(not_equal(x, x), 0, sign(x))))  # 0 at NaN, as in PyTorch
 
 
 @offered("rn: abs absolute", "Tensor: abs absolute", "Tensor_: abs absolute")
@@ -176,7 +176,8 @@ def minimum(x: Operand, y: Operand) -> Array:
 
 relu_p = Op("relu", "x", "x where it is positive or NaN, else 0.")
 reference.register(relu_p, in_numpy(lambda x: np.where(x < 0, np.zeros_like(x), x)))
-partials(relu_p, lambda g, out, x: where(less_equal(out, 0), 0, g))  # NaN passes it, as in PyTorch
+# PyTorch's: NaN passes it, and it needs a gradient itself, of 0: ``out``, where that is 0
+partials(relu_p, lambda g, out, x: where(less_equal(out, 0), out, g))
 cost.register(relu_p, per_element)
 axes.register(relu_p, ELEMENTWISE)
 

@@ -15,7 +15,7 @@ from runnel.core.tracebacks import warn_user
 from runnel.ops.activations import log_softmax, shifted, softplus
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
-from runnel.ops.comparison import equal, less, not_equal
+from runnel.ops.comparison import equal, greater_equal, not_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
 from runnel.ops.indexing import labels_below, picked
@@ -88,8 +88,9 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
     if beta == 0:
         return l1_loss(x, target, reduction)
     distance = abs(_difference("smooth_l1_loss", x, target))
-    near = multiply(square(distance), 0.5 / beta)
-    return reduced("smooth_l1_loss", where(less(distance, beta), near, subtract(distance, 0.5 * beta)), reduction)
+    is_far = greater_equal(distance, beta)
+    near = multiply(square(where(is_far, 0, distance)), 0.5 / beta)  # no infinity is squared
+    return reduced("smooth_l1_loss", where(is_far, subtract(distance, 0.5 * beta), near), reduction)
 
 
 @offered("rn", "functional")
@@ -99,8 +100,10 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
     if delta <= 0:
         raise ValueError(f"[huber_loss] delta is positive; received {delta}.")
     distance = abs(_difference("huber_loss", x, target))
+    is_far = greater_equal(distance, delta)
+    near = multiply(square(where(is_far, 0, distance)), 0.5)  # no infinity is squared
     far = multiply(subtract(distance, 0.5 * delta), delta)
-    return reduced("huber_loss", where(less(distance, delta), multiply(square(distance), 0.5), far), reduction)
+    return reduced("huber_loss", where(is_far, far, near), reduction)
 
 
 @offered("rn", "functional")
@@ -148,7 +151,7 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
         is_zero = equal(target, 0)
         losses = where(is_zero, 0, multiply(target, subtract(log(where(is_zero, 1, target)), x)))
     if reduction == "batchmean":
-        return divide(sum(losses), x.shape[0])
+        return divide(sum(losses), x.shape[0] if x.ndim else 1)
     return reduced("kl_div", losses, reduction)
 
 

@@ -175,7 +175,8 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
 
 @offered("rn", "Tensor: split split_with_sizes", "torch: split_with_sizes", views=True)
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
-    """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
+    """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last.
+    There is one piece at least."""
     place = normalize_axis("split", axis, x.ndim)
     n = x.shape[place]
     cuts = as_shape("split", sizes)
@@ -183,7 +184,7 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
         (size,) = cuts
         if size <= 0:
             raise ShapeError(f"[split] the size of a piece must be positive, got {size}.")
-        cuts = tuple(min(size, n - start) for start in range(0, n, size))
+        cuts = tuple(min(size, n - start) for start in range(0, n, size)) or (0,)
     if min(cuts, default=0) < 0 or sum(cuts) != n:
         raise ShapeError(
             f"[split] sizes {tuple(cuts)} must add up to {n}, the size of axis {place} of shape {x.shape}."

@@ -73,8 +73,8 @@ def _prod_jvp(tangents: Tangents, out: Array, x: Array, *, axes: tuple[int, ...]
 
 
 def _share(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple[Array]:
-    """The extreme elements, if several, share the gradient equally."""
-    hit = cast(equal(x, out), g.dtype)
+    """The extreme elements, if several, share the gradient equally; NaN are extreme."""
+    hit = cast(logical_or(equal(x, out), isnan(x)), g.dtype)
     return (divide(multiply(g, hit), sum_keepdims(hit, axes)),)
 
 

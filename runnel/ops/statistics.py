@@ -18,6 +18,7 @@ from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal
 from runnel.ops.conversion import cast, stop_gradient
+from runnel.ops.creation_like import full_like
 from runnel.ops.logic import isfinite, logical_or, where
 from runnel.ops.parts import conj, real
 from runnel.ops.reductions import finished, max, min, sum
@@ -145,8 +146,8 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
 
 @offered("rn: clip clamp", "Tensor: clip clamp", "Tensor_: clip clamp")
 def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
-    """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays, and so does that of an
-    array of bounds; min > max gives max."""
+    """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays, and so does that of a
+    bound; min > max gives max."""
     if min is not None:
         x = where(_or_nan(less(x, min), min), min, x)
     if max is not None:
@@ -155,7 +156,9 @@ def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Ar
 
 
 def _or_nan(beyond: Array, bound: Operand) -> Array:
-    """``beyond``, and where an array of bounds is NaN."""
+    """``beyond``, and where the bound is NaN."""
+    if isinstance(bound, float) and math.isnan(bound):
+        return full_like(beyond, True)
     if not isinstance(bound, TensorLike) or not bound.dtype.is_float:
         return beyond
     return logical_or(beyond, not_equal(bound, bound))

@@ -113,16 +113,16 @@ def lerp(x: Array, end: Operand, weight: Operand) -> Array:
 
 @offered("rn", "Tensor", "Tensor_")
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
-    """x + value · a · b, all in the dtype of the result."""
+    """x + (value · a) · b, all in the dtype of the result."""
     x, a, b = _together(x, a, b)
-    return add(x, _scaled(multiply(a, b), value))
+    return add(x, multiply(_scaled(a, value), b))
 
 
 @offered("rn", "Tensor", "Tensor_")
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
-    """x + value · a / b, all in the dtype of the result."""
+    """x + (value · a) / b, all in the dtype of the result."""
     x, a, b = _together(x, a, b)
-    return add(x, _scaled(divide(a, b), value))
+    return add(x, divide(_scaled(a, value), b))
 
 
 def _together(x: Array, a: Operand, b: Operand) -> tuple[Array, Operand, Operand]:

@@ -10,13 +10,15 @@ import pytest
 import runnel as rn
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float64
-from runnel.core.tables import Op, axes, decompose, jvp
+from runnel.core.tables import Op, axes, decompose, jvp, lower
+from runnel.loops.rules import Elementwise
 from tests.ops.records import RECORDS, sample
 from tests.suites.closeness import check
 from tests.suites.functions import FUNCTIONS
-from tests.suites.inputs import NAMES, main_dtype
+from tests.suites.inputs import NAMES, main_dtype, special_inputs
 
 SIZE = 3
+POINTWISE = [n for n in NAMES if type(lower.get(Op.registry[n])) is Elementwise and main_dtype(RECORDS[n]).is_float]
 
 
 def stacks_of(name: str, case: Any) -> list[np.ndarray[Any, Any]]:
@@ -52,6 +54,16 @@ def test_vmap_of_ops(name: str) -> None:
             each = zip(*(fn(*element(i)) for i in range(SIZE)), strict=True)
             for got, expected in zip(actual, each, strict=True):
                 check(got.numpy(), np.stack([x.numpy() for x in expected]), 0.0, (name, case, chosen))
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_vmap_of_pointwise_ops_at_special_values(name: str) -> None:
+    """Where samples of them agree: of equal numbers, of infinities, of NaN."""
+    op = Op.registry[name]
+    attrs = RECORDS[name].cases[0][1]
+    arrays = [rn.asarray(x.reshape(10, 10)) for x in special_inputs(name, main_dtype(RECORDS[name]))]
+    actual = rn.vmap(lambda *xs: apply(op, *xs, **attrs))(*arrays)
+    check(actual.numpy(), apply(op, *arrays, **attrs).numpy(), 0.0, name)
 
 
 def test_every_op_has_rules() -> None:

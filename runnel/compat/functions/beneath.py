@@ -128,8 +128,7 @@ def feature_alpha_dropout_(input: Array, p: float, train: bool) -> Array:
 
 
 def _moments(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
-    """The mean, and one over the deviation; no gradient passes through them."""
-    x = ops.stop_gradient(x)
+    """The mean, and one over the deviation."""
     return ops.mean(x, axes, keepdims=True), ops.rsqrt(ops.var(x, axes, keepdims=True) + eps)
 
 
@@ -139,7 +138,9 @@ def native_layer_norm(
 ) -> tuple[Array, Array, Array]:
     """``nn.functional.layer_norm``, the means, and one over the deviations."""
     shape = tuple(normalized_shape)
-    mean, rstd = _moments(input, tuple(range(-len(shape), 0)), eps)
+    mean, rstd = _moments(
+        ops.stop_gradient(input), tuple(range(-len(shape), 0)), eps
+    )  # PyTorch has no gradient of them
     return ops.layer_norm(input, shape, weight, bias, eps), mean, rstd
 
 
@@ -170,7 +171,7 @@ def native_batch_norm(
     """``nn.functional.batch_norm``, and in training the means and one over the deviations (else two empty vectors)."""
     if training:
         axes = (0, *range(2, input.ndim))
-        mean, rstd = (ops.reshape(x, (input.shape[1],)) for x in _moments(input, axes, eps))
+        mean, rstd = (ops.reshape(x, (input.shape[1],)) for x in _moments(ops.stop_gradient(input), axes, eps))
     else:
         mean = rstd = ops.full_like(input, 0, (0,))
     normal = functions.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)

@@ -97,6 +97,7 @@ class Shape:
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
         self.ends = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.ends)}
+        self.lasting: dict[tuple[int, ...], list[bool]] = {}  # of the readings, which have derivatives, for these seeds
 
     def end(self, end: End, ends: tuple[Tensor, ...], call: TapedCall) -> Tensor:
         """What ``end`` is at one call."""
@@ -149,8 +150,22 @@ class _Pull(NamedTuple):
         pairs = zip(self.numbers, seeds, strict=True)
         cotangents = [tape.ResultCotangent(i, x) for i, x in pairs] if self.numbers else list(seeds)
         late = LateGradients(lambda: self.record.pulled_again(self.out, cotangents))
-        reads = self.record.shape.reads
-        return [None if x is None else late.twin(x, i) for x, (i, _) in zip(gradients, reads, strict=True)]
+        lasting, reads = self._lasting(seeds, cotangents), self.record.shape.reads
+        return [
+            late.twin(x, i) if x is not None and (lasting is None or lasting[i]) else x
+            for x, (i, _) in zip(gradients, reads, strict=True)
+        ]
+
+    def _lasting(self, seeds: Sequence[Tensor], cotangents: Sequence[Any]) -> list[bool] | None:
+        """Which of the readings' gradients depend on what needs a gradient, as the tape of single ops has it; None:
+        all, since the seeds do."""
+        if any(x.requires_grad for x in seeds):
+            return None
+        known, key = self.record.shape.lasting, tuple(self.numbers)
+        if key not in known:
+            again = self.record.pulled_again(self.out, cotangents, tells=False)
+            known[key] = [x is not None and x.requires_grad for x in again]
+        return known[key]
 
     def _of_components(self, parts: Sequence[Tensor]) -> list[Any]:
         return self.gradients(parts, RECORDING.get() and any(x.requires_grad for x in parts))
@@ -203,13 +218,14 @@ class PartRecord(PulledRecord[Tensor]):
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]
         return [*first, *handed[shape.spans[0]]]
 
-    def pulled_again(self, out: Tensor, cotangents: Sequence[Any]) -> list[Tensor | None]:
+    def pulled_again(self, out: Tensor, cotangents: Sequence[Any], *, tells: bool = True) -> list[Tensor | None]:
         """The cotangents of all readings, with a tape. From now on the tape of ``out`` is of single ops."""
         call = self.call
         if call is None:
             raise tape.freed(out)
-        if self._stretch is None:
+        if tells:
             call.tapes.tell()
+        if self._stretch is None:
             ends = super().inputs
 
             def end(at: End) -> Tensor | None:

@@ -223,13 +223,15 @@ def gaussian_nll_loss(
     x: Array, target: Array, var: float | Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """(log var + (x - target)²/var) / 2 for a variance of at least ``eps``, of the shape of x, without its last axis or
-    with one of size 1 there, or one number; ``full`` adds log(2π)/2."""
+    with axes of size 1, or one number; ``full`` adds log(2π)/2."""
     if isinstance(var, (int, float)):
         var = ops.full_like(x, var)
     elif var.shape != x.shape and var.shape == x.shape[:-1]:
         var = ops.expand_dims(var, -1)
-    elif var.shape != x.shape and var.shape != (*x.shape[:-1], 1):
-        raise ShapeError(f"[gaussian_nll_loss] var has the shape of x, {x.shape}, or (…, 1); received {var.shape}.")
+    elif var.shape != x.shape and (
+        var.ndim != x.ndim or any(n not in (1, m) for n, m in zip(var.shape, x.shape, strict=True))
+    ):
+        raise ShapeError(f"[gaussian_nll_loss] var has sizes of x, {x.shape}, or 1; received shape {var.shape}.")
     var = var + ops.stop_gradient(ops.maximum(var, eps) - var)  # as if it had been that great
     losses = (ops.log(var) + ops.square(x - target) / var) * 0.5
     if full:

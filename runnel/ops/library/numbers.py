@@ -31,7 +31,7 @@ from runnel.ops.logic import logical_and, logical_not, logical_or, logical_xor, 
 from runnel.ops.parts import conj, imag, real
 from runnel.ops.promotion import meet
 from runnel.ops.reductions import all
-from runnel.ops.statistics import clip
+from runnel.ops.statistics import clip, rounded_as, wide_dtype
 from runnel.ops.transcendental import exp, log, log1p, pow, sin, sqrt
 
 
@@ -201,12 +201,12 @@ def logaddexp2(x: Operand, y: Operand) -> Array:
 def logit(x: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)), of x kept within [eps, 1 - eps]; without ``eps``, NaN outside of [0, 1], and the derivative
     too."""
-    (p,) = _floats(x)
+    p = cast(x, wide_dtype(x))
     if eps is not None:
         p = clip(p, eps, 1 - eps)
-        return subtract(log(p), log1p(negative(p)))
+        return rounded_as(subtract(log(p), log1p(negative(p))), x)
     inside = logical_and(greater_equal(p, 0), less_equal(p, 1))
-    return multiply(subtract(log(p), log1p(negative(p))), where(inside, 1, math.nan))
+    return rounded_as(multiply(subtract(log(p), log1p(negative(p))), cast(where(inside, 1.0, math.nan), p.dtype)), x)
 
 
 @offered("rn", "special")

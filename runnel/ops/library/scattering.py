@@ -250,7 +250,7 @@ def combined(reduce: str, values: Array, segment_ids: Array, rows: int) -> Array
         count = reshape(
             maximum(added_rows(segment_ids, full_like(segment_ids, 1), rows), 1), (rows, *(1,) * (values.ndim - 1))
         )
-        return divide(total, cast(count, total.dtype)) if values.dtype.is_float else floor_divide(total, count)
+        return (divide if values.dtype.is_float else floor_divide)(total, cast(count, total.dtype))
     if reduce == "prod":
         return _of_segments(values, segment_ids, rows, multiply, 1)
     extreme = _of_segments(stop_gradient(values), segment_ids, rows, maximum if reduce == "amax" else minimum, 0)

@@ -16,6 +16,8 @@ NOT_FINITE = dict.fromkeys(
         "torch.logit(o, 0.1)", "torch.expm1(o)", "F.elu(o * 9)",
         "F.hardtanh(o)", "F.leaky_relu(o)", "F.celu(o)", "F.selu(o)",
         "torch.fmax(o, o.flip(0))", "torch.nan_to_num(o)", "F.threshold(o, 0.5, 3.0)", "F.hardsigmoid(o)",
+        "torch.abs(o)", "torch.max(o)", "F.huber_loss(o, o.detach().nan_to_num() * 0, reduction='none')",
+        "F.smooth_l1_loss(o, o.detach().nan_to_num() * 0, reduction='none')", "torch.clamp(o, float('nan')).isnan()",
         "torch.sqrt(o)", "torch.log(o)", "torch.atan(o)", "torch.tanh(o)",
         "torch.maximum(o, o.flip(0))", "torch.sinc(o)", "torch.where(o > 0, o, 0.0)",
         "torch.nansum(o)", "torch.round(o)", "torch.frac(o)", "torch.relu(o)", "torch.sigmoid(o)",
@@ -47,6 +49,7 @@ EMPTY = {
     "torch.lu_solve(y, *torch.linalg.lu_factor(x))": {"x": "0 0", "y": "0 1"},
     "torch.ormqr(x, w, y)": {"x": "2 4", "w": "2", "y": "2 3"},
     "x.unfold(0, 1, 1)": {"x": ""},
+    "torch.split(x, 2)": {"x": "0 3"},
     "F.multi_margin_loss(x, n)": {"x": "", "n": "= 0"},
     "F.multi_margin_loss(x, n, reduction='none')": {"x": "3", "n": "= 1"},
     "F.multi_margin_loss(x, n[0], reduction='none')": {"x": "3", "n": "= 1"},
@@ -60,11 +63,15 @@ WHOLE_NUMBERS = {
     f"F.conv1d({WHOLE}, {WHOLE}[:, :, :2], {WHOLE}[:, 0, 0])": {"x": "2 2 7"},
     f"F.conv_transpose2d({WHOLE}, {WHOLE}[0, :, None, :2, :2], stride=2)": IMAGE,
     "(x > 0).sum_to_size(1, 4)": {"x": "3 4"},
+    "torch.scatter_reduce(n, 0, i, m, 'mean')": {"n": "= 1 2 3", "i": "= 0 0 2", "m": "= 5 8 9"},
+    "torch.scatter_reduce(n.int(), 0, i, m.int(), 'mean')": {"n": "= 1 2 3", "i": "= 0 0 2", "m": "= 5 8 9"},
     "torch.tril_indices(3, 4, dtype=torch.int32)": {},
     "torch.linalg.vander(n)": {"n": "= 1 2 3"},
 }
 
 MIXED = {
+    "torch.addcmul(x, y, y, value=float('inf')).isinf()": Z,
+    "torch.addcdiv(x, y, w, value=3)": {**Z, "w": "p 3 4"},
     "torch.addcdiv(x, y.bfloat16().detach(), y.float().detach(), value=3)": Z,
     "torch.addcmul(x, y.half().detach(), y.float().detach(), value=3)": Z,
     "torch.mm(x.bfloat16(), y.bfloat16().T)": Z,
@@ -73,6 +80,8 @@ MIXED = {
 }
 
 PIECES = {
+    "F.gaussian_nll_loss(x, y, p)": {**Z, "p": "p 1 4"},
+    "F.kl_div(x, p, reduction='batchmean')": {"x": "", "p": "p"},
     "torch.narrow(x, 1, -3, 2)": {"x": "3 4"},
     "x.narrow(0, 3, 0)": {"x": "3 4"},
     "F.pad(x, (-1, 1, -2, 1), mode='circular')": IMAGE,

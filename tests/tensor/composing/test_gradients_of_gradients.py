@@ -1,0 +1,42 @@
+"""Whether a gradient needs a gradient: the same at every call, op by op and as a program, and as PyTorch has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import runnel as rn
+from runnel.nn import functional
+
+NEEDED: dict[str, tuple[Callable[[rn.Tensor], Any], bool]] = {
+    "relu6": (functional.relu6, True),
+    "relu": (functional.relu, True),
+    "hardsigmoid": (functional.hardsigmoid, True),
+    "elu": (functional.elu, True),
+    "gelu": (functional.gelu, True),
+    "mse_loss": (lambda x: functional.mse_loss(x, rn.zeros(3)), True),
+    "mean": (rn.mean, False),
+    "clip": (lambda x: rn.clip(x, 0, 1), False),
+    "dot": (lambda x: functional.linear(x, rn.ones((2, 3))), False),
+}
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_the_same_at_every_call(name: str) -> None:
+    function, expected = NEEDED[name]
+    needed = []
+    for _ in range(5):
+        x = rn.tensor([1.0, -2.0, 7.0], requires_grad=True)
+        (g,) = rn.autograd.grad(function(x).sum(), x, create_graph=True)
+        needed.append(g.requires_grad)
+    assert needed == [expected] * 5
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6"])
+def test_second_derivatives_of_what_is_straight_are_0(name: str) -> None:
+    for _ in range(4):
+        x = rn.tensor([0.0, -2.0, 3.0, 6.0, 8.0], requires_grad=True)
+        (g,) = rn.autograd.grad(getattr(functional, name)(x).sum(), x, create_graph=True)
+        assert rn.autograd.grad((g * g).sum() + g.sum(), x)[0].tolist() == [0, 0, 0, 0, 0]
