@@ -17,6 +17,7 @@ from runnel.core import switches
 from runnel.core.errors import CaptureWarning
 from tests.fuzz import graph_checks, graph_programs, modes, sums
 from tests.fuzz.graph_checks import Way
+from tests.fuzz.language import checking as language
 from tests.ops.assignment import checking as assignments
 
 FEW = 512  # programs whose plans and machine code may be kept
@@ -62,6 +63,7 @@ KINDS: dict[str, Callable[[int, bool], str | None]] = {
     "sums": fault_of(sums.run),
     "modes": fault_of(modes.run),
     "assignments": fault_of(assignments.run_random),
+    "programs": language.fault,
 }
 
 
@@ -90,6 +92,8 @@ def main() -> int:
                 print(f"{done} programs, {faults} faults, {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{options.count} programs from seed {options.seed} on {options.target}: {faults} faults, "
           f"{time.monotonic() - begun:.0f} s")  # fmt: skip
+    if language.COUNTS:
+        print(", ".join(f"{name}: {count}" for name, count in language.COUNTS.items()))
     return 1 if faults else 0
 
 

@@ -136,6 +136,9 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
 def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any, value: Any) -> None:
     source = rec.source_of(target)
     size = base.__len__(target)
+    if base is bytearray:  # which keeps no objects, so that nothing is known of a number that is read there again
+        containers.content(rec, target)
+        value = containers.content(rec, value)
     stays = not rec.effects.is_changed(target) or id(target) in rec.effects.items_set  # but for single items
     if type(key) is int and stays:
         rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")

@@ -210,7 +210,7 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
         for key, item in view:
             rec.reach(item, item_source(rec, source, key, item))
     elif base is bytearray:
-        log.check(source, "bytes({v}) != {0}", f"content of {source}", (_memo(rec, value, bytes(before)),))
+        log.check(source, "bytes({v}) != {0}", f"items of {source}", (_memo(rec, value, bytes(before)),))
     else:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
@@ -325,7 +325,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     """``value[key]`` of a container that uses its own ``__getitem__``."""
     base = container_of(type(value))
     source = rec.source_of(value)
-    if source is None or base in (set, frozenset, bytearray):
+    if source is None or base in (set, frozenset):
         content(rec, value) if source is not None else None
         return _plain_item(rec, value, key)
     if base is dict:

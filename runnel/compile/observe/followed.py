@@ -1,4 +1,4 @@
-"""Lists and deques of numbers and texts that change from call to call: what they hold is an expression of the guard.
+"""Lists and deques of numbers and texts, and bytearrays, that change from call to call: what they hold is an expression of the guard.
 
 A change is made to a copy when the guard is evaluated, so that what the run reads behind it is what each call finds.
 Such a container counts as one that varies once a check of all its items has ended an earlier trace.
@@ -20,7 +20,7 @@ from runnel.compile.observe.values import PLAIN, SINGLETONS, SYMBOLIC
 
 MOST: Final = symbols.PARTS  # items that are read one by one
 _LARGEST: Final = 4096  # items that are copied at each call
-_KINDS: Final = (list, collections.deque)
+_KINDS: Final = (list, collections.deque, bytearray)
 _VALUES: Final = PLAIN - SINGLETONS
 
 
@@ -178,5 +178,6 @@ METHODS: Final = {
         (list, ("append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear")),
         (collections.deque, ("append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "remove",
                              "rotate", "reverse", "clear")),
+        (bytearray, ("append", "extend", "insert", "pop", "remove", "reverse", "clear")),
     )
 }  # fmt: skip

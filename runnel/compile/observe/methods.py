@@ -452,6 +452,8 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
             rec.hashed(x) if base in (dict, set) else None
         return _apply(rec, value, base, name, args, kwargs)
     effects = rec.effects
+    if base is bytearray:  # which keeps no objects
+        args = tuple([content(rec, x) for x in args])
     if base is collections.deque:
         longest(rec, value, source)
     if base is dict:
@@ -519,6 +521,8 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
 
 def _items_of(rec: Recorder, value: Any, name: str) -> Any:
     """What is added to a container, as it is now."""
+    if type(value) in (bytes, bytearray):
+        return bytes(content(rec, value))
     if name == "__ior__" and type(value) is dict:
         return dict(pairs(rec, value))
     if name in ("__ior__", "__iand__", "__isub__", "__ixor__"):

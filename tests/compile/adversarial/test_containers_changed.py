@@ -75,6 +75,13 @@ OF_LISTS_ALONE: Final = (
     "del d[1]; d.append(2)",
 )
 OF_DEQUES_ALONE: Final = ("d.appendleft(2); d.pop()", "d.rotate(1)", "d.popleft(); d.append(d[-1] + 1)")
+OF_BYTES: Final = (
+    *(change.replace("+= [1]", "+= b'a'") for change in OF_LISTS),
+    "d[:] = bytes(v + 1 for v in d)",
+    "d.pop(0); d.append(d[-1] + 1)",
+    "d[:1] = b'xy'; del d[1]",
+    "del d[1]; d.append(2)",
+)
 READ_OF_LISTS: Final = (
     "d[0]",
     "d[-1]",
@@ -121,6 +128,9 @@ KINDS: Final = {
     "__dict__ of an object": Kind(lambda: ((m := Plain()).__dict__, m), OF_DICTS, READ_OF_DICTS, GROWN),
     "list": Kind(lambda: ([3, 1.5, 2], None), OF_LISTS + OF_LISTS_ALONE, READ_OF_LISTS, "d[0] += 10"),
     "deque": Kind(lambda: (deque([3, 1.5, 2]), None), OF_LISTS + OF_DEQUES_ALONE, READ_OF_LISTS, "d[0] += 10"),
+    "bytearray": Kind(
+        lambda: (bytearray(b"abc"), None), OF_BYTES, (*READ_OF_LISTS, "bytes(d)[0]", "int(d[:2].hex(), 16)"), "d[0] += 10"
+    ),
     "set": Kind(lambda: ({1, 2, 5}, None), OF_SETS, READ_OF_SETS, "d.add(50)"),
 }
 FORMS: Final = (

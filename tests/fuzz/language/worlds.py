@@ -1,0 +1,242 @@
+"""A program in two equal worlds, in one of which ``step`` is compiled: after each call all must look the same.
+
+Audits are off: what a guard misses is to be seen. A clear error of ours ends the comparison, and so does nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import random
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.compile.wrappers import Wrapper
+from runnel.core import switches
+from runnel.core.errors import CaptureWarning, RunnelError
+from tests.compile.adversarial import worlds
+from tests.fuzz.language.grammar import Program
+
+_NAME: Final = "random_program"
+_IMPORTS: Final = """
+import bisect, collections, contextlib, contextvars, copy, dataclasses, enum, functools, heapq, itertools, json, math
+import operator, re, types, typing, warnings
+import numpy as np
+import runnel as rn
+from runnel import nn, optim
+def tensor(*values): return rn.asarray(np.array(values if len(values) > 1 else values[0], np.float32))
+"""
+_HIDDEN: Final = ("__builtins__", "__warningregistry__")
+_LOCALS: Final = "x, y, s, total = tensor(1.0, 2.0, 3.0), tensor(2.0, 1.0), 2, 3\n"  # of changes written like statements
+
+
+class Called(NamedTuple):
+    """What a call gave or raised, said and left behind."""
+
+    result: Any
+    seen: Any
+    told: tuple[str, ...]  # what the capture warns of
+    refused: bool  # by a clear error of ours
+
+
+class Outcome(NamedTuple):
+    fault: str | None
+    calls: int
+    traces: int
+    reasons: tuple[str, ...]  # of eager runs, and refusals
+
+
+class Look(worlds.Look):
+    """Private attributes, classes, functions and modules of the program, too; one NaN is like another."""
+
+    def __call__(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, np.generic):  # a value, like a number of Python's
+            return (kind.__name__, *self.bits(np.asarray(value)))
+        if isinstance(value, Wrapper) or kind in (types.BuiltinFunctionType, types.MethodDescriptorType):
+            return super().__call__(value)
+        own = _NAME in (getattr(value, "__module__", None) or "")
+        is_ours = (
+            (kind is types.FunctionType and own)
+            or (inspect.isclass(value) and own)
+            or (kind is types.ModuleType and value.__name__ == "user_module")
+            or kind in (types.MethodType, functools.partial, property, types.CellType)
+        )
+        if not is_ours:
+            return super().__call__(value)
+        if id(value) in self.met:
+            return ("again", self.met[id(value)])
+        self.met[id(value)] = len(self.met)
+        self.kept.append(value)
+        return (kind.__name__, *map(self, self.hanging(value)))
+
+    def hanging(self, value: Any) -> Iterator[Any]:
+        kind = type(value)
+        if kind is types.FunctionType:
+            yield from (value.__name__, value.__defaults__, value.__kwdefaults__, vars(value))
+            yield [self.cell(c) for c in value.__closure__ or ()]
+        elif kind is types.MethodType:
+            yield from (value.__self__, value.__func__)
+        elif kind is types.CellType:
+            yield self.cell(value)
+        elif kind is functools.partial:
+            yield from (value.func, value.args, value.keywords, vars(value))
+        elif kind is property:
+            yield from (value.fget, value.fset)
+        else:
+            skip = ("__dict__", "__weakref__", "__doc__", "__module__", "__builtins__", "_abc_impl")
+            yield {k: v for k, v in sorted(vars(value).items()) if k not in skip and not k.startswith("__")}
+
+    def cell(self, cell: Any) -> Any:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return "empty"
+
+    def bits(self, array: np.ndarray) -> Any:
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            array = np.where(np.isnan(array), np.array(np.nan, array.dtype), array)
+        return super().bits(array)
+
+    def attributes(self, value: Any, skip: str = "") -> Any:
+        kind = type(value)
+        if not own_module(kind):
+            return super().attributes(value, skip)
+        slots = [
+            (name, self(member.__get__(value)))
+            for base in kind.__mro__
+            if "__slots__" in vars(base)
+            for name, member in vars(base).items()
+            if type(member) is types.MemberDescriptorType and _has(member, value)
+        ]
+        space = getattr(value, "__dict__", {})
+        hidden = _hidden(value)
+        return [(k, self(v)) for k, v in space.items() if k not in hidden], slots
+
+    def content(self, value: Any) -> Any:
+        if isinstance(value, (dict, list, tuple)):  # not by what the class makes of it
+            base = next(b for b in (dict, list, tuple) if isinstance(value, b))
+            items = dict.items(value) if base is dict and type(value).__mro__[1] is dict and own_module(type(value)) else None
+            return [(self(k), self(v)) for k, v in items] if items is not None else super().content(value)
+        return () if own_module(type(value)) and not isinstance(value, (set, frozenset)) else super().content(value)
+
+
+def own_module(kind: type) -> bool:
+    return kind.__module__ == _NAME
+
+
+def _has(member: Any, value: Any) -> bool:
+    try:
+        member.__get__(value)
+    except AttributeError:
+        return False
+    return True
+
+
+def _hidden(value: Any) -> tuple[str, ...]:
+    """What Runnel itself keeps on Modules, which differs between worlds and means nothing to users."""
+    return tuple(k for k in vars(value) if k.startswith("_")) if isinstance(value, rn.nn.Module) else ()
+
+
+class World:
+    def __init__(self, program: Program, compiled: bool) -> None:
+        self.compiled = compiled
+        self.module = types.ModuleType(_NAME)
+        self.space = vars(self.module)
+        exec(_IMPORTS, self.space)
+        self.given = set(self.space)
+        self.program = program
+
+    def run(self) -> Iterator[Called]:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            switches.override(eager=not self.compiled),
+            worlds.without_audits(),
+        ):
+            patch.setitem(sys.modules, _NAME, self.module)
+            for generator in (rn.manual_seed, np.random.seed, random.seed):
+                generator(7)
+            self.calls = [compile(e, "<event>", "eval") if e.startswith("step(") else None for e in self.program.events]
+            exec(compile(_LOCALS + self.program.source, f"<{_NAME}>", "exec"), self.space)
+            self.step = self.space["step"]
+            if self.compiled:
+                self.step = rn.compile(self.step)
+            for event in self.program.events:
+                if event.startswith("step("):
+                    yield self.call(event)
+                else:
+                    with contextlib.suppress(Exception), quiet(), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        exec(event, self.space)
+
+    def call(self, text: str) -> Called:
+        refused = False
+        out = io.StringIO()
+        scope = {**self.space, "step": self.step}
+        with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
+            warnings.simplefilter("always")
+            try:
+                result: Any = ("gives", eval(text, scope))
+            except Exception as problem:
+                refused = isinstance(problem, RunnelError) and self.compiled
+                result = ("raises", type(problem).__name__, str(problem).partition("\n")[0])
+        told = tuple(str(w.message) for w in caught if issubclass(w.category, CaptureWarning))
+        said = [str(w.message) for w in caught if not issubclass(w.category, CaptureWarning)]
+        look = Look()
+        seen = [("(result)", look(result)), ("(printed)", out.getvalue()), ("(warned)", said)]
+        seen += [(k, look(self.space[k])) for k in sorted(set(self.space) - self.given - {"step"}) if k not in _HIDDEN]
+        seen.append(("(generator)", look(rn.get_rng_state())))
+        return Called(result, seen, told, refused)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+def compare(program: Program) -> Outcome:
+    """The first difference between the worlds, if there is one."""
+    try:
+        plain = list(World(program, compiled=False).run())
+    except Exception as problem:  # the world is not one, which can be when it was made smaller
+        return Outcome(None, 0, 0, (f"no world: {type(problem).__name__}: {problem}",))
+    world = World(program, compiled=True)
+    reasons: list[str] = []
+    number = 0
+    for number, (a, b) in enumerate(zip(plain, world.run(), strict=True)):
+        reasons += b.told
+        if b.refused and b.result[:2] != a.result[:2]:
+            return Outcome(None, number, traces(world), (*reasons, f"{b.result[1]}: {b.result[2]}"))
+        if a.seen != b.seen:
+            return Outcome(f"call {number}: {difference(a, b)}", number, traces(world), tuple(reasons))
+    return Outcome(None, number + 1, traces(world), tuple(reasons))
+
+
+def traces(world: World) -> int:
+    return int(world.step.statistics["traces"])
+
+
+def difference(a: Called, b: Called) -> str:
+    """What differs first, as text."""
+    names = {name: value for name, value in b.seen}
+    for name, value in a.seen:
+        if name not in names:
+            return f"{name} is missing"
+        if names[name] != value:
+            return f"{name}\n  eager    {_short(value)}\n  compiled {_short(names[name])}"
+    return f"more names: {sorted(set(names) - {name for name, _ in a.seen})}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 600 else text[:600] + "..."
