@@ -8,7 +8,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from runnel.compile.observe import (
     attributes,
@@ -133,7 +133,13 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
     _change_sequence(rec, target, base, operator.setitem, key, value)
 
 
+_ASSIGNED: Final = (list, collections.deque, bytearray)  # whose items can be set
+
+
 def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any, value: Any) -> None:
+    if base not in _ASSIGNED:
+        apply(target, *((key, value) if apply is operator.setitem else (key,)))  # raises
+        return
     source = rec.source_of(target)
     size = base.__len__(target)
     if base is bytearray:  # which keeps no objects, so that nothing is known of a number that is read there again

@@ -349,7 +349,7 @@ def _own(value: Any, name: str) -> Any:
     for base in mro(type(value)):
         if not is_python_class(base) and name in namespace(base):
             return namespace(base)[name]
-    raise TypeError(f"'{type(value).__name__}' object has no {name}")
+    raise TypeError(f"'{type(value).__name__}' object is not subscriptable")
 
 
 def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
