@@ -15,6 +15,7 @@ from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
+    BOUND,
     C_FUNCTIONS,
     CONTAINERS,
     PLAIN,
@@ -123,7 +124,19 @@ def compare(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
         return answer(rec, COMPARISONS[symbol], a, b)
     if is_python_class(type(a)) or is_python_class(type(b)):
         return _compared(rec, symbol, a, b)
+    if type(a) in BOUND and type(a) is type(b) and symbol in ("==", "!="):
+        return _same_parts(rec, a, b) is (symbol == "==")
     return rec.calls_c(COMPARISONS[symbol], (a, b))
+
+
+def _same_parts(rec: Recorder, a: Any, b: Any) -> bool:
+    """Whether two bound methods are of one object and one function."""
+    for name in BOUND[type(a)]:
+        one, other = rec.hooks.load_attr(name, a), rec.hooks.load_attr(name, b)
+        same = compare(rec, "==", one, other) if type(one) in PLAIN else identity(rec, one, other, False)
+        if not same:
+            return False
+    return True
 
 
 def _compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:

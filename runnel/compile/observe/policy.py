@@ -49,7 +49,16 @@ from runnel.compile.observe.classes import MISSING, instance_dict, is_python_cla
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import CONTAINERS, PLAIN, SYMBOLIC, VIEWS, container_of, described, is_class
+from runnel.compile.observe.values import (
+    BOUND,
+    CONTAINERS,
+    PLAIN,
+    SYMBOLIC,
+    VIEWS,
+    container_of,
+    described,
+    is_class,
+)
 
 Answer = Callable[..., Any]
 
@@ -162,6 +171,7 @@ class Policy(AbstractPolicy):
         """Whether a guard may read an attribute of an object of C code again."""
         return (
             kind in _VALUES
+            or name in BOUND.get(kind, ())
             or issubclass(kind, BaseException)
             or kind in (property, classmethod, staticmethod, weakref.ref)
         )
@@ -172,6 +182,10 @@ class Policy(AbstractPolicy):
         if kind in (datetime.date, datetime.time, datetime.datetime, datetime.timedelta, re.Pattern, uuid.UUID):
             if source is not None:
                 rec.log.check(source, "{v} is not {0} and {v} != {0}", f"value of {source}", (value,))
+            return
+        if kind in BOUND:  # equal to others by which object it belongs to
+            for name in BOUND[kind]:
+                rec.pinned(rec.hooks.load_attr(name, value))
             return
         if source is None or kind is object or kind in _OPAQUE_BUT_FIXED:
             return
@@ -321,7 +335,7 @@ def check_constant(rec: Recorder, value: Any, source: Source) -> None:
 
 
 _OPAQUE_BUT_FIXED: Final = frozenset(
-    {FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)}
+    {FunctionType, *BOUND, super, types.CellType, type(MISSING)}
     | {type(getattr(functools, "Placeholder", MISSING))}  # from CPython 3.14 on
 )
 

@@ -62,6 +62,12 @@ C_FUNCTIONS: Final = frozenset(
         types.ClassMethodDescriptorType,
     }
 )  # fmt: skip
+# A function and the object it is called with: equal if both are, the object by which one it is.
+BOUND: Final[dict[type, tuple[str, ...]]] = {
+    types.MethodType: ("__self__", "__func__"),
+    types.BuiltinFunctionType: ("__self__", "__name__"),
+    types.MethodWrapperType: ("__self__", "__name__"),
+}
 
 
 def container_of(kind: type) -> Any:
