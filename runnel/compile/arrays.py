@@ -17,7 +17,8 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.core.dtypes import from_numpy
 from runnel.core.lifetime import Weak
-from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor import grad_hooks, tensor as tensors, tracing
+from runnel.tensor.handle import version
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -41,9 +42,36 @@ def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
     """Another tensor of the same kind can stand in for this one."""
     if value.is_traced:
         rec.policy.refuse_leftover(value)
-    other = "not {v}.requires_grad" if value.requires_grad else "{v}.requires_grad"
+    other = "{v}.requires_grad"
+    if value.requires_grad:  # then backward() and is_leaf tell leaves from others
+        other = f"not {{v}}.requires_grad or ({{v}}._record is None) is not {value._record is None}"
     fails = f"type({{v}}) is not Tensor or {{v}}._aval is not {{0}} or {other}"
     rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
+
+
+def check_layout(rec: Recorder, value: Tensor) -> None:
+    """The strides of a tensor are read: those from outside are checked, those of what a program computes it decides."""
+    source = rec.source_of(value)
+    if value.is_traced or source is None:
+        rec.refuse(
+            f"how the elements of a traced tensor ({value.aval}) lie in memory is asked",
+            "call contiguous() without asking, which costs nothing",
+        )
+    rec.log.check(source, "{v}._layout[1] != {0}", f"strides of {source}", (value._layout[1],))
+
+
+def check_hooks(rec: Recorder, value: Tensor) -> None:
+    """Gradients are computed inside that pass by a tensor from outside: no hook waits for them there."""
+    if is_hooked(value):
+        grad_hooks.require_no_trace("register_hook")
+    source = rec.source_of(value)
+    if source is not None:
+        rec.log.check(source, "is_hooked({v})", f"hooks of gradients of {source}")
+
+
+def is_hooked(value: Tensor) -> bool:
+    """Whether a hook is attached to a tensor."""
+    return bool(grad_hooks.ON_GRADIENT.get(id(version(value))) or grad_hooks.AFTER_ACCUMULATION.get(id(value)))
 
 
 def described_aval(value: Any) -> str:

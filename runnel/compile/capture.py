@@ -8,6 +8,7 @@ of the user's alive.
 from __future__ import annotations
 
 import enum
+import functools
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
@@ -240,6 +241,7 @@ class TraceSession(Session):
         self._output_tensors: list[Tensor] = []  # the tensors of the outputs
         self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
         self._number_sources: list[tuple[Value, Source]] = []
+        self._differentiates = False  # the tape is walked inside
         self._changed: list[tuple[int, Collection[int], str]] = []  # by schedules: since how many numbers were read
 
     def begin(self, rec: Recorder) -> None:
@@ -253,14 +255,16 @@ class TraceSession(Session):
             return rec.callback(attributes.read(rec, owner, name))
 
         def differentiating() -> None:
+            self._differentiates = True
             hooks = grad_hooks.CHANGES
             rec.log.check(None, "{0}.count != {1}", "hooks of gradients", (hooks, hooks.count))
 
         self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
+        self.trace.layout_asked = functools.partial(arrays.check_layout, rec)
 
     @undisturbed
     def end(self) -> None:
-        self.trace.observer = self.trace.differentiating = self.trace.refuse = None
+        self.trace.observer = self.trace.differentiating = self.trace.refuse = self.trace.layout_asked = None
         for tensor, saved in self._outside.values.values():
             copying.restore(tensor, saved)
         for tensor, before in self._outside.gradients.values():
@@ -388,6 +392,8 @@ class TraceSession(Session):
     def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Source]]:
         """What backward programs are made of, and where the tensors from outside are found that it leads to."""
         for tensor, stand_in in self._stand_ins.by_handle.values():
+            if self._differentiates:
+                arrays.check_hooks(rec, tensor)
             if stand_in._grad is not None:
                 rec.refuse(
                     f"backward() inside reaches {_named(rec, tensor)}, whose tape goes on outside",

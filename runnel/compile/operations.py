@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile import boundary, recomputed
+from runnel.compile import arrays, boundary, recomputed
 from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.classes import is_python_class
@@ -86,6 +86,8 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
     source = rec.source_of(value)
     if name == "requires_grad" and isinstance(value, Variable):
         bound_variable(rec, value)
+    if name == "strides":
+        arrays.check_layout(rec, value.read())
     if source is None or name in _PART_OF_CODE:
         return getattr(value, name)
     if name == "grad" and type(value) is Tensor and not rec.session.has_left_gradient(value):
@@ -93,6 +95,8 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
         return rec.reach(grad, rec.log.source(source, "{p}._grad", f"{source}.grad", grad))
     if name == "name" and isinstance(value, Variable):
         return rec.reach(value.name, rec.log.source(source, "{p}.name", f"{source}.name", value.name))
+    if name == "grad_fn" and value.grad_fn is not None and not value.is_traced:
+        rec.refuse(f"'{source}.grad_fn' is read, another one at each call", "ask for is_leaf or requires_grad")
     if name in ("__dict__", "_node", "_storage"):
         rec.refuse(f"'{source}.{name}' is read")
     return getattr(value, name)

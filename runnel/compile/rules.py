@@ -14,6 +14,7 @@ from runnel.backends.context import default_device
 from runnel.compile import (
     arrays,
     boundary,
+    branches,
     callbacks,
     numpy_settings,
     numpys,
@@ -56,7 +57,14 @@ _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
 _OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cython has a class of this name
 
 
-EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
+EXTRA.update(
+    is_hooked=arrays.is_hooked,
+    Tensor=Tensor,
+    array_differs=arrays.array_differs,
+    structure=structure,
+    parts_of=parts_of,
+    tree=tree,
+)
 DESCRIBED[ShapedArray] = arrays.described_aval
 
 
@@ -186,6 +194,8 @@ class Rules(Policy):
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):
+            if branches.chooses(function):
+                return _chosen
             return _called_back if callbacks.takes_one(function) else _ours
         if numpys.is_numpys(function):
             return numpys.called
@@ -425,6 +435,10 @@ def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
 
 def _called_back(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return returning(callbacks.call(rec, function, args, kwargs))
+
+
+def _chosen(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return returning(branches.call(rec, function, args, kwargs))
 
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -45,6 +45,7 @@ class BodyTrace(Trace):
             self.known_arrays = outer.known_arrays
             self.observer = outer.observer
             self.differentiating, self.refuse = outer.differentiating, outer.refuse
+            self.layout_asked = outer.layout_asked
             self.facet(OutsideHandles).stand_ins = outer.facet(OutsideHandles).stand_ins
 
     def owns(self, node: Value) -> bool:

@@ -26,7 +26,14 @@ def require_own(x: Handle[Any], name: str, trace: Trace | None) -> None:
             f"[{name}] a leaf that requires a gradient cannot be changed in place while operations are recorded; "
             "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
         )
-    if trace is not None and x._is_outside(trace) and trace.facet(OutsideHandles).stand_ins is None:
+    if trace is not None and x._is_outside(trace):
+        require_no_body(name, trace)
+
+
+def require_no_body(name: str, trace: Trace) -> None:
+    """Raise where a trace cannot give a tensor from outside another value, or gradient: in a loop's or branch's body,
+    or where nothing is compiled."""
+    if trace.is_body or trace.facet(OutsideHandles).stand_ins is None:
         raise SideEffectError(
             f"[{name}] a tensor from outside is changed at {tracebacks.user_line()}; return the new value."
         )

@@ -139,9 +139,9 @@ class Tensor(Handle["Tensor"]):
         return placed(value, storage, offset, strides)
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
-        """The same values in dense row-major memory, the one format there is."""
+        """The same values in dense row-major memory, the one format there is, as another handle."""
         if self.is_traced or self.strides == row_major(self.shape):
-            return self
+            return self.handle()
         flat: Tensor = ops.reshape(self, (-1,))
         if flat.strides != (1,):  # a view of elements that lie evenly apart
             flat = contiguous(flat)
@@ -277,6 +277,8 @@ class Tensor(Handle["Tensor"]):
             ownership.require_inside(self, "grad", value._level)
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
+            if trace.is_body:
+                ownership.require_no_body("grad", trace)
             trace.facet(OutsideHandles).gradients.setdefault(id(self), (self, self._grad))
         self._grad = value
 

@@ -14,7 +14,7 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.devices import Device
 from runnel.core.dtypes import DType, real_of
-from runnel.core.errors import DeviceError
+from runnel.core.errors import DeviceError, TracedValueError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.core.tracebacks import user_line
@@ -59,6 +59,7 @@ class Trace:
         # Of a function being compiled: told that the tape is walked backwards, and of what programs cannot do.
         self.differentiating: Callable[[], None] | None = None
         self.refuse: Callable[[str, str], NoReturn] | None = None
+        self.layout_asked: Callable[[Any], None] | None = None  # told that the strides of a tensor are looked at
         self.repetition: Repetition | None = None  # while something is recorded a second time
         self.last_effect: Callable[[], Value | None] | None = None  # gives its token, once there was an effect
         self._facets: dict[type, Any] = {}
@@ -109,7 +110,19 @@ class Trace:
 
     def graph(self, outputs: list[Value], updates: dict[Value, Value], name: str) -> Graph:
         last = None if self.last_effect is None else self.last_effect()
-        return Graph(self.inputs, outputs, updates, name, () if last is None else (last,))
+        graph = Graph(self.inputs, outputs, updates, name, () if last is None else (last,))
+        self._require_own(graph)
+        return graph
+
+    def _require_own(self, graph: Graph) -> None:
+        """TracedValueError if the graph reads a value of a body, which a loop or branch computes when it runs."""
+        foreign = {x for x in graph.values if isinstance(x, Input)}.difference(graph.inputs)
+        if foreign:
+            user = next((x for x in graph.values if not foreign.isdisjoint(x.inputs)), next(iter(foreign)))
+            raise TracedValueError(
+                f"[compile] a tensor ({user.aval}) that a function given to a loop or branch computes, at "
+                f"{user.where}, is used outside of it; return it from the function."
+            )
 
 
 class Repetition:

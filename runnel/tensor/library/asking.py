@@ -18,6 +18,7 @@ from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.parts import conj
 from runnel.ops.views import permute, reshape, transpose
+from runnel.tensor.active import ACTIVE
 
 
 @offered("rn", "Tensor: numel nelement")
@@ -40,14 +41,25 @@ def element_size(x: Array) -> int:
 
 @offered("Tensor")
 def stride(x: Array, axis: int | None = None) -> Any:
-    """The steps in elements along each axis, or along one."""
-    return x.strides if axis is None else x.strides[axis]
+    """The steps in elements along each axis, or along one. A compiled function checks those of tensors from outside;
+    one that asks for those of what it computes runs eagerly, since its program decides them."""
+    steps = _layout_of(x).strides
+    return steps if axis is None else steps[axis]
 
 
 @offered("Tensor")
 def is_contiguous(x: Array) -> bool:
-    """Whether the elements stand in row-major order without gaps."""
-    return bool(x.read().is_dense)
+    """Whether the elements stand in row-major order without gaps. A compiled function checks it of tensors from
+    outside; one that asks it of what it computes runs eagerly, since its program decides it."""
+    return bool(_layout_of(x).is_dense)
+
+
+def _layout_of(x: Array) -> Any:
+    """The value of ``x``, of which a trace is told that its strides matter."""
+    value, trace = x.read(), ACTIVE.trace
+    if trace is not None and trace.layout_asked is not None:
+        trace.layout_asked(value)
+    return value
 
 
 @offered("rn")
