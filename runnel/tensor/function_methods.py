@@ -86,7 +86,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("add_", lambda x: updates.add_scaled(x, other, alpha=alpha))
 
     def addcdiv(self, a: Operand, b: Operand, *, value: Operand = 1) -> ResultT:
-        """x + value · a / b, all in the dtype of the result."""
+        """x + (value · a) / b, all in the dtype of the result."""
         return updates.addcdiv(self, a, b, value=value)
 
     def addcdiv_(self, a: Operand, b: Operand, *, value: Operand = 1) -> Self:
@@ -94,7 +94,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("addcdiv_", lambda x: updates.addcdiv(x, a, b, value=value))
 
     def addcmul(self, a: Operand, b: Operand, *, value: Operand = 1) -> ResultT:
-        """x + value · a · b, all in the dtype of the result."""
+        """x + (value · a) · b, all in the dtype of the result."""
         return updates.addcmul(self, a, b, value=value)
 
     def addcmul_(self, a: Operand, b: Operand, *, value: Operand = 1) -> Self:

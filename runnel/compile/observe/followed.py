@@ -1,4 +1,5 @@
-"""Lists and deques of numbers and texts, and bytearrays, that change from call to call: what they hold is an expression of the guard.
+"""Lists and deques of numbers and texts, and bytearrays, that change from call to call: what they hold is an expression
+of the guard.
 
 A change is made to a copy when the guard is evaluated, so that what the run reads behind it is what each call finds.
 Such a container counts as one that varies once a check of all its items has ended an earlier trace.

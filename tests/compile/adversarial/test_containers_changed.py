@@ -129,7 +129,10 @@ KINDS: Final = {
     "list": Kind(lambda: ([3, 1.5, 2], None), OF_LISTS + OF_LISTS_ALONE, READ_OF_LISTS, "d[0] += 10"),
     "deque": Kind(lambda: (deque([3, 1.5, 2]), None), OF_LISTS + OF_DEQUES_ALONE, READ_OF_LISTS, "d[0] += 10"),
     "bytearray": Kind(
-        lambda: (bytearray(b"abc"), None), OF_BYTES, (*READ_OF_LISTS, "bytes(d)[0]", "int(d[:2].hex(), 16)"), "d[0] += 10"
+        lambda: (bytearray(b"abc"), None),
+        OF_BYTES,
+        (*READ_OF_LISTS, "bytes(d)[0]", "int(d[:2].hex(), 16)"),
+        "d[0] += 10",
     ),
     "set": Kind(lambda: ({1, 2, 5}, None), OF_SETS, READ_OF_SETS, "d.add(50)"),
 }

@@ -36,7 +36,9 @@ from runnel import nn, optim
 def tensor(*values): return rn.asarray(np.array(values if len(values) > 1 else values[0], np.float32))
 """
 _HIDDEN: Final = ("__builtins__", "__warningregistry__")
-_LOCALS: Final = "x, y, s, total = tensor(1.0, 2.0, 3.0), tensor(2.0, 1.0), 2, 3\n"  # of changes written like statements
+_LOCALS: Final = (
+    "x, y, s, total = tensor(1.0, 2.0, 3.0), tensor(2.0, 1.0), 2, 3\n"  # of changes written like statements
+)
 
 
 class Called(NamedTuple):
@@ -125,7 +127,11 @@ class Look(worlds.Look):
     def content(self, value: Any) -> Any:
         if isinstance(value, (dict, list, tuple)):  # not by what the class makes of it
             base = next(b for b in (dict, list, tuple) if isinstance(value, b))
-            items = dict.items(value) if base is dict and type(value).__mro__[1] is dict and own_module(type(value)) else None
+            items = (
+                dict.items(value)
+                if base is dict and type(value).__mro__[1] is dict and own_module(type(value))
+                else None
+            )
             return [(self(k), self(v)) for k, v in items] if items is not None else super().content(value)
         return () if own_module(type(value)) and not isinstance(value, (set, frozenset)) else super().content(value)
 
