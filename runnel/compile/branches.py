@@ -16,6 +16,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.tensor.methods import ArrayMethods
 from runnel.transforms.cond import cond
 
+Held = dict[int, tuple[Any, tuple[int, ...]]]  # containers by id, and what is in them
 _HELD: Final = (list, dict, set, deque)  # what a run makes and changes: compared by which objects are in it
 
 
@@ -32,7 +33,7 @@ def call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     branches = [*args[1:3], *[kwargs[name] for name in ("true_fn", "false_fn") if name in kwargs]]
     changes, before = len(rec.effects.done), _held(rec, branches)
     result = boundary.run(rec, function, args, kwargs)
-    if len(rec.effects.done) != changes or _held(rec, branches) != before:
+    if len(rec.effects.done) != changes or _is_changed(before, _held(rec, branches)):
         rec.refuse(
             "a function that was given to cond changes something, and whether it runs is known only when the program "
             "runs",
@@ -41,9 +42,15 @@ def call(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return result
 
 
-def _held(rec: Recorder, functions: list[Any]) -> list[tuple[int, Any]]:
+def _is_changed(before: Held, now: Held) -> bool:
+    """Whether one of the run's own containers holds something else. Those that the branches were first to read are from
+    outside, and not in both: their changes are effects."""
+    return any(key in now and now[key][1] != parts for key, (_, parts) in before.items())
+
+
+def _held(rec: Recorder, functions: list[Any]) -> Held:
     """What the run's own variables and containers that functions can reach hold now."""
-    entries: list[tuple[int, Any]] = []
+    entries: Held = {}
     waiting, visited = list(functions), set()
     while waiting:
         now = waiting.pop()
@@ -52,7 +59,7 @@ def _held(rec: Recorder, functions: list[Any]) -> list[tuple[int, Any]]:
         visited.add(id(now))
         parts = _parts(now)
         if parts is not None and (type(now) in (FunctionType, MethodType) or rec.source_of(now) is None):
-            entries.append((id(now), tuple(map(id, parts))))
+            entries[id(now)] = now, tuple(map(id, parts))
             waiting += parts
     return entries
 
