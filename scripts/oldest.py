@@ -17,8 +17,11 @@ def constraints(extras: list[str]) -> list[str]:
     """``name==version`` for each requirement; ValueError for one that names no oldest version."""
     text = (Path(__file__).resolve().parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
-    lines = []
-    for requirement in [*project["dependencies"], *(x for extra in extras for x in project["optional-dependencies"][extra])]:
+    requirements = list(project["dependencies"])
+    for extra in extras:
+        requirements += project["optional-dependencies"][extra]
+    lines: list[str] = []
+    for requirement in requirements:
         match = _REQUIREMENT.fullmatch(requirement)
         if match is None:
             raise ValueError(f"'{requirement}' does not say which version is the oldest")

@@ -174,7 +174,7 @@ def test_random_programs_are_close_to_the_lower_bound(steps: list[tuple[str, int
 
     for function in (fn, with_gradients(fn)):
         arena = traced(function, [normal(24, 17)]).arena
-        assert arena.peak <= WITHIN * arena.lower_bound
+        assert arena.peak <= 1.1 * arena.lower_bound  # which no arrangement may reach
 
 
 def peaks(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any]) -> tuple[int, int]:
