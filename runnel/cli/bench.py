@@ -1,4 +1,4 @@
-"""``runnel bench``: time one case, as one line of JSON. The cases are those of the peers' scripts in the comparison."""
+"""``runnel bench``: time one case. The cases are those of the peers' scripts in the comparison."""
 
 from __future__ import annotations
 

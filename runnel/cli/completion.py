@@ -43,6 +43,11 @@ class Command(NamedTuple):
         return [word for word in self.words if word.name]
 
     @property
+    def takes_files(self) -> bool:
+        """Whether an argument by its place can be anything, such as a file."""
+        return any(not word.name and not word.choices for word in self.words)
+
+    @property
     def choices(self) -> list[str]:
         """The values of arguments by their place."""
         return [choice for word in self.words if not word.name for choice in word.choices]
@@ -115,7 +120,10 @@ def _zsh(listed: list[Command]) -> str:
                 f":value:({' '.join(word.choices)})" if word.choices else ":value:_files" if word.takes_value else ""
             )
             specs.append(_quoted(f"{word.name}[{_plain(word.help)}]{value}"))
-        specs.append(_quoted(f"*:value:({' '.join(command.choices)})" if command.choices else "*:file:_files"))
+        if command.choices:
+            specs.append(_quoted(f"*:value:({' '.join(command.choices)})"))
+        elif command.takes_files:
+            specs.append(_quoted("*:file:_files"))
         lines.append(f"        {command.name}) _arguments {' '.join(specs)} ;;")
     return "\n".join([*lines, "    esac", "}", '_runnel "$@"'])
 
@@ -130,6 +138,8 @@ def _fish(listed: list[Command]) -> str:
             lines.append(f"{where} -l {word.name.removeprefix('--')} -d {_quoted(word.help)}{value}")
         if command.choices:
             lines.append(f"{where} -a {_quoted(' '.join(command.choices))}")
+        if not command.takes_files:
+            lines.append(f"{where} -f")
     return "\n".join(lines)
 
 

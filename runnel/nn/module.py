@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from types import NoneType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -61,6 +61,11 @@ class Module(Hooks, StatefulTree):
     _vacant_buffers: frozenset[str] = frozenset()
 
     # Attributes -------------------------------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Buffers and Parameters that were registered by name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute. A name that holds a Parameter takes Parameters, Modules and None; arrays and numbers that

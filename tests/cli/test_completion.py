@@ -40,6 +40,19 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "etc" in completed(text, "runnel", "demo", "--data-dir", "et")
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="it needs fish")
+def test_fish_completes(capsys: pytest.CaptureFixture[str]) -> None:
+    text = script("fish", capsys)
+    for line, words in (
+        ("runnel d", {"demo", "doctor"}),
+        ("runnel completion ", {"bash", "fish", "zsh"}),  # and no files
+        ("runnel demo --da", {"--data", "--data-dir"}),
+    ):
+        command = f"{text}\ncomplete -C '{line}'"
+        done = subprocess.run(["fish", "-c", command], capture_output=True, text=True, check=True, cwd="/")
+        assert {offered.partition("\t")[0] for offered in done.stdout.splitlines()} == words
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_scripts_name_every_option_and_are_well_formed(
     shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
