@@ -115,7 +115,7 @@ def _fitted(module: _Lazy, state: Any, prefix: str, *_: Any) -> None:
         if isinstance(value, _Uninitialized) and value.is_uninitialized and prefix + name in state:
             value.materialize(tuple(state[prefix + name].shape))
             if name == "weight":
-                module.sizes_from(value.shape)  # type: ignore[attr-defined]
+                module.sizes_from(value.shape)
 
 
 @offered("nn", function="linear")

@@ -127,13 +127,13 @@ class Orthogonal(Module):
             rotation = solve(identity - skew / 2, identity + skew / 2)
         else:
             rotation = _exponential(skew, identity)
-        base: Any = self.base  # type: ignore[attr-defined]
+        base: Any = self.base
         q = (rotation if base is None else ops.matmul(base, rotation))[..., :k]
         return ops.transpose(q) if is_wide else q
 
     def right_inverse(self, weight: Any) -> Any:
         """Zeros, which give the base; without one, ``weight`` itself."""
-        return weight if self.base is None else weight * 0  # type: ignore[attr-defined]
+        return weight if self.base is None else weight * 0
 
 
 def _base(weight: Any) -> Any:

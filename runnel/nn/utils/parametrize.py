@@ -122,7 +122,7 @@ def register_parametrization(
     """
     parametrization.train(module.training)
     if isinstance(recipe_of(module, tensor_name), _Parametrized):
-        there: ParametrizationList = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+        there: ParametrizationList = module.parametrizations[tensor_name]
         value = there().detach()
         there.append(parametrization)
         try:
@@ -140,7 +140,7 @@ def register_parametrization(
     _require_same(current, parametrizations(), unsafe)
     if "parametrizations" not in module.__dict__:
         module.parametrizations = ModuleDict()
-    module.parametrizations[tensor_name] = parametrizations  # type: ignore[attr-defined]
+    module.parametrizations[tensor_name] = parametrizations
     compute(module, tensor_name, _Parametrized(tensor_name))
     return module
 
@@ -164,7 +164,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     the original."""
     if not is_parametrized(module, tensor_name):
         raise ArgumentError(f"[remove_parametrizations] {type(module).__name__} has no parametrized '{tensor_name}'.")
-    parametrizations: ParametrizationList = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+    parametrizations: ParametrizationList = module.parametrizations[tensor_name]
     if not leave_parametrized and not parametrizations.is_tensor:
         raise ArgumentError(
             f"[remove_parametrizations] '{tensor_name}' is made of {parametrizations.ntensors} Parameters; "
@@ -173,9 +173,9 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     original = getattr(parametrizations, parametrizations._names()[0])
     value = parametrizations() if leave_parametrized else original
     compute_no_more(module, tensor_name)
-    del module.parametrizations[tensor_name]  # type: ignore[attr-defined]
-    if not len(module.parametrizations):  # type: ignore[attr-defined]
-        del module.parametrizations  # type: ignore[attr-defined]
+    del module.parametrizations[tensor_name]
+    if not len(module.parametrizations):
+        del module.parametrizations
     plain = value.read().detach()
     if isinstance(original, Parameter):
         setattr(module, tensor_name, Parameter(plain, original.requires_grad))
@@ -195,12 +195,12 @@ def transfer_parametrizations_and_params(
     """Give ``to_module`` the parametrizations of ``from_module``, of one tensor or of all, with their Parameters."""
     names = [tensor_name] if tensor_name is not None else list(getattr(from_module, "parametrizations", {}))
     for name in names:
-        there: ParametrizationList = from_module.parametrizations[name]  # type: ignore[attr-defined]
+        there: ParametrizationList = from_module.parametrizations[name]
         if name not in to_module.__dict__:
             setattr(to_module, name, Parameter(there().detach()))
         for parametrization in there:
             register_parametrization(to_module, name, parametrization, unsafe=there.unsafe)
-        ours: ParametrizationList = to_module.parametrizations[name]  # type: ignore[attr-defined]
+        ours: ParametrizationList = to_module.parametrizations[name]
         for part in there._names():
             getattr(ours, part).assign(getattr(there, part).value)
     return to_module
