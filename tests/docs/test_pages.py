@@ -11,14 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks, prose, shell_lines
+from tests.docs.pages import PAGES, README, ROOT, blocks, prose, shell_lines
 from tests.docs.run_page import run
 
 pytestmark = pytest.mark.suite
-
-
-README = ROOT / "README.md"
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize(
