@@ -154,6 +154,28 @@ def test_methods_show_what_they_take() -> None:
     assert inspect.getdoc(rn.Tensor.sum) == inspect.getdoc(FunctionMethods.sum) != ""
 
 
+@pytest.mark.suite
+def test_everything_public_shows_its_arguments_and_says_what_it_does() -> None:
+    """``inspect.signature`` and ``help`` of names that are loaded late or written by the script, too."""
+    modules = [rn, nn, functional, nn.init, nn.utils, rn.optim, rn.optim.lr_scheduler, rn.data, rn.data.transforms]
+    modules += [
+        rn.data.text,
+        rn.train,
+        rn.linalg,
+        rn.special,
+        rn.fft,
+        rn.random,
+        rn.distributions,
+        rn.autograd,
+        rn.tree,
+    ]
+    named = [(f"{m.__name__}.{n}", getattr(m, n)) for m in modules for n in m.__all__]
+    named += [(f"Tensor.{n}", getattr(rn.Tensor, n)) for n in dir(rn.Tensor) if not n.startswith("_")]
+    called = [(name, value) for name, value in named if callable(value)]
+    assert [name for name, value in called if str(inspect.signature(value)).startswith("(*args, **kwargs)")] == []
+    assert [name for name, value in called if not inspect.getdoc(value) and name != "Tensor.apply_op"] == []
+
+
 def test_variables_can_be_made_contiguous() -> None:
     v = rn.Variable([[1.0, 2.0], [3.0, 4.0]])
     assert v.contiguous().strides == (2, 1) and v.mT.contiguous().tolist() == [[1.0, 3.0], [2.0, 4.0]]

@@ -251,6 +251,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return self.to(device=device)
 
     def cpu(self) -> ResultT:
+        """On the CPU."""
         return self.to(CPU)
 
     @property
@@ -311,39 +312,51 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return self.dtype.itemsize
 
     def cfloat(self) -> ResultT:
+        """As complex64."""
         return self.astype(dtypes.complex64)
 
     def cdouble(self) -> ResultT:
+        """As complex128."""
         return self.astype(dtypes.complex128)
 
     def float(self) -> ResultT:
+        """As float32."""
         return self.astype(dtypes.float32)
 
     def double(self) -> ResultT:
+        """As float64."""
         return self.astype(dtypes.float64)
 
     def long(self) -> ResultT:
+        """As int64."""
         return self.astype(dtypes.int64)
 
     def half(self) -> ResultT:
+        """As float16."""
         return self.astype(dtypes.float16)
 
     def bfloat16(self) -> ResultT:
+        """As bfloat16."""
         return self.astype(dtypes.bfloat16)
 
     def int(self) -> ResultT:
+        """As int32."""
         return self.astype(dtypes.int32)
 
     def short(self) -> ResultT:
+        """As int16."""
         return self.astype(dtypes.int16)
 
     def char(self) -> ResultT:
+        """As int8."""
         return self.astype(dtypes.int8)
 
     def byte(self) -> ResultT:
+        """As uint8."""
         return self.astype(dtypes.uint8)
 
     def bool(self) -> ResultT:
+        """As bool."""
         return self.astype(dtypes.bool_)
 
     @property
