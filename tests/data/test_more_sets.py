@@ -101,6 +101,8 @@ def test_the_treebank_is_downloaded_once(tmp_path: Path) -> None:
     (tmp_path / "kept" / "trainDevTestTrees_PTB.zip").write_bytes(b"PK damaged")
     with pytest.raises(RunnelError, match=r"has no intact trees/dev\.txt"):
         data.sst(None, "dev", mirrors=[], checksum=digest(b"PK damaged"), cache=tmp_path / "kept")
+    with pytest.raises(ValueError, match=r"no folder 'dev'; for the split write sst\(split='dev'\)"):
+        data.sst("dev")
 
 
 def test_the_folder_of_the_environment(tmp_path: Path) -> None:
