@@ -62,9 +62,7 @@ def sst(
     if split not in SPLITS:
         raise ValueError(f"[sst] a split is one of {', '.join(SPLITS)}; received {split!r}.")
     if folder in SPLITS and not Path(folder).exists():
-        raise ValueError(
-            f"[sst] the first argument is a folder, and there is none called {folder!r}: split={folder!r}?"
-        )
+        raise ValueError(f"[sst] there is no folder {folder!r}; for the split write sst(split={folder!r}).")
     name = f"{split}.txt"
     place = folder_of("sst", folder, name, f"trees/{name}")
     if place is not None:
