@@ -57,6 +57,8 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_row(value: Any) -> bool:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        return False
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, TensorLike))
 
 

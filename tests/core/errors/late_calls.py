@@ -31,10 +31,21 @@ BY_NAME: dict[str, Any] = {
     "physical_layout": (1, 0), "upscale_factor": 2, "downscale_factor": 2, "s": 1.0, "precision": "high", "row": 3,
     "col": 3, "A": SQUARE, "anchor": X, "positive": X + 1, "ndarray": np.ones(3), "theta": numbers(2, 2, 3),
     "align_corners": False, "tensors": [X, X], "LU_data": SQUARE, "LU_pivots": ints(1, 2, 3), "d": "float32",
-    "module": MODEL, "models": [MODEL], "order": 2, "kappa": 1.5, "M": 5, "x0": X,
+    "pad": (1, 1), "train": True, "v": X,
+    "tensor": X, "interpolation_mode": 0,
+    "padding_mode": 0, "module": MODEL, "models": [MODEL], "order": 2, "kappa": 1.5, "M": 5, "x0": X,
 }  # fmt: skip
 
+VECTORS = {"x": ROW, "y": numbers(3)}
+
 OWN: dict[str, dict[str, Any]] = {
+    **{f"rn.{name}": VECTORS for name in ("convolve", "correlate", "polyadd", "polysub", "polymul")},
+    "rn.interp": {"xp": ROW, "fp": ROW}, "rn.polyval": {"p": ROW}, "rn.polyder": {"p": ROW, "m": 1},
+    "rn.polyint": {"p": ROW, "m": 1}, "rn.roots": {"p": ROW}, "rn.polyfit": {"x": ROW, "y": ROW, "deg": 1},
+    "rn.append": {"values": X, "axis": 0}, "rn.delete": {"obj": 1, "axis": 0},
+    "rn.insert": {"obj": 1, "values": 0.5, "axis": 0}, "rn.compress": {"condition": ints(1, 0, 1), "axis": 0},
+    "rn.extract": {"condition": X}, "rn.average": {"weights": X}, "rn.percentile": {"q": 30.0, "axis": 0},
+    "rn.nanpercentile": {"q": 30.0, "axis": 0}, "rn.unwrap": {"axis": 0}, "rn.rollaxis": {"axis": 1, "start": 0},
     "rn.as_strided_scatter": {"src": ROW}, "rn.cholesky_inverse": {"factor": SQUARE},
     "rn.cholesky_solve": {"b": SQUARE, "factor": SQUARE},
     "rn.diagonal_scatter": {"src": numbers(3)}, "rn.gcd": {"x": ints(4, 6), "y": ints(6, 9)},
@@ -70,13 +81,16 @@ OWN: dict[str, dict[str, Any]] = {
                                                                         "y": numbers(3)},
     "special.ndtri": {"p": X}, "random.dirichlet": {"alpha": ROW}, "random.multivariate_normal": {"mean": numbers(3)},
     "torch.cross": {"input": numbers(3), "other": numbers(3)}, "torch.empty_permuted": {"size": (2, 3)},
+    "torch.affine_grid_generator": {"theta": numbers(2, 2, 3), "size": (2, 1, 3, 3)},
+    "torch.grid_sampler": {"input": IMAGE, "grid": numbers(2, 3, 3, 2)}, "torch.norm_except_dim": {"v": X},
+    "torch.native_layer_norm": {"normalized_shape": (4,), "weight": ROW, "bias": ROW, "eps": 1e-5},
     "torch.gru_cell": {"input": X, "hx": X, "w_ih": numbers(12, 4), "w_hh": numbers(12, 4)},
     "torch.rnn_tanh_cell": {"input": X, "hx": X, "w_ih": numbers(4, 4), "w_hh": numbers(4, 4)},
     "torch.rnn_relu_cell": {"input": X, "hx": X, "w_ih": numbers(4, 4), "w_hh": numbers(4, 4)},
     "torch.lstm_cell": {"input": X, "hx": (X, X), "w_ih": numbers(16, 4), "w_hh": numbers(16, 4)},
     "torch.lu_solve": {"b": SQUARE, "LU_data": SQUARE, "LU_pivots": ints(1, 2, 3)}, "torch.narrow_copy": {"size": 2},
     "torch.randint_like": {"input": X, "low": 0, "high": 5}, "torch.svd_lowrank": {"q": 2},
-    "torch.triangular_solve": {"b": SQUARE, "A": SQUARE}, "torch.randint": {"low": 0, "high": 5},
+    "torch.triangular_solve": {"b": SQUARE, "A": SQUARE}, "torch.randint": {"low": 0, "high": 5, "size": (3,)},
     "torch.pca_lowrank": {"q": 2}, "torch.repeat_interleave": {"repeats": 2},
 }  # fmt: skip
 
@@ -89,5 +103,7 @@ LEFT_OUT = {
     "F.gumbel_softmax", "F.max_unpool1d", "F.max_unpool2d", "F.max_unpool3d", "nn.summary", "random.categorical",
     "torch.frombuffer", "torch.from_numpy", "torch.chain_matmul", "torch.load", "torch.save", "torch.put",
     "torch.segment_reduce", "torch.set_default_dtype", "torch.set_default_tensor_type", "torch.vmap", "torch.lobpcg",
-    "random.set_rng_state", "torch.gru", "torch.lstm", "torch.rnn_relu", "torch.rnn_tanh",
+    "random.set_rng_state", "torch.convolution", "torch.native_group_norm", "torch.native_batch_norm",
+    "torch.randint", "torch.from_file", "torch.set_anomaly_enabled", "torch.sym_ite", "torch.to_dlpack",
+    "torch.gru", "torch.lstm", "torch.rnn_relu", "torch.rnn_tanh",
 }  # fmt: skip

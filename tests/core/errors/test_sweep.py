@@ -5,6 +5,7 @@ Each argument of a good call in turn is replaced by something that is of another
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable
@@ -60,6 +61,8 @@ def test_wrong_arguments_are_told(name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_unknown_names_and_too_many_arguments_are_told(name: str) -> None:
     call = CALLS[name]
+    if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(call.function).parameters.values()):
+        return  # it takes any, which have no effect
     if name != "rn.rand" and name != "rn.randn" and not name.startswith("Tensor."):
         assert complaint(call.function, *call.arguments.values(), *range(1, 20)) is None
     with pytest.raises(ArgumentError, match=r"\[\w+\] takes no argument 'colour'"):

@@ -1,0 +1,188 @@
+"""NumPy's functions of sequences of samples: convolutions, interpolation, phases, polynomials by their coefficients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array, Operand, normalize_axis
+from runnel.ops.arithmetic import abs, add, divide, multiply, remainder, subtract
+from runnel.ops.broadcasting import broadcast_arrays
+from runnel.ops.comparison import equal, greater, less
+from runnel.ops.convolving import conv
+from runnel.ops.creation_like import full_like, iota
+from runnel.ops.indexing import take
+from runnel.ops.items import getitem
+from runnel.ops.library.cumulative import cumsum, diff
+from runnel.ops.library.eigenvalues import eigvals
+from runnel.ops.library.matrices import lstsq
+from runnel.ops.library.order import searchsorted
+from runnel.ops.logic import logical_and, where
+from runnel.ops.parts import conj
+from runnel.ops.pieces import concat, flip, narrow
+from runnel.ops.statistics import clip
+from runnel.ops.views import reshape
+
+
+def _require_vectors(name: str, *vectors: Array) -> None:
+    if any(v.ndim != 1 or not v.size for v in vectors):
+        shapes = ", ".join(str(v.shape) for v in vectors)
+        raise ShapeError(f"[{name}] takes vectors of one element at least; received shapes {shapes}.")
+
+
+def _middle(name: str, whole: Array, longer: int, shorter: int, mode: str) -> Array:
+    """The part of a whole convolution that ``mode`` asks for."""
+    if mode == "full":
+        return whole
+    if mode == "same":
+        return narrow(whole, 0, (shorter - 1) // 2, longer)
+    if mode == "valid":
+        return narrow(whole, 0, shorter - 1, longer - shorter + 1)
+    raise ValueError(f"[{name}] mode is 'full', 'same' or 'valid'; received {mode!r}.")
+
+
+@offered("rn")
+def convolve(x: Array, y: Array, mode: str = "full") -> Array:
+    """Σ x[k]·y[n - k] of two vectors: for all n where they overlap ("full"), for as many in the middle as the longer
+    one has elements ("same"), or where they overlap wholly ("valid")."""
+    _require_vectors("convolve", x, y)
+    if y.size > x.size:
+        x, y = y, x
+    whole = conv(reshape(x, (1, 1, x.size)), reshape(flip(y), (1, 1, y.size)), padding=y.size - 1)
+    return _middle("convolve", reshape(whole, (whole.size,)), x.size, y.size, mode)
+
+
+@offered("rn")
+def correlate(x: Array, y: Array, mode: str = "valid") -> Array:
+    """Σ x[n + k]·conj(y[k]) of two vectors, with the modes of :func:`convolve`."""
+    _require_vectors("correlate", x, y)
+    if y.size > x.size:
+        return flip(conj(correlate(y, x, mode)))
+    return convolve(x, flip(conj(y)), mode)
+
+
+@offered("rn")
+def interp(x: Array, xp: Array, fp: Array, left: float | None = None, right: float | None = None) -> Array:
+    """The line through the points (``xp``, ``fp``), of which xp ascends, at each ``x``; before the first point ``left``
+    (by default its value), behind the last one ``right``."""
+    _require_vectors("interp", xp, fp)
+    if xp.shape != fp.shape:
+        raise ShapeError(f"[interp] xp and fp have as many elements; received {xp.size} and {fp.size}.")
+    last = xp.size - 1
+    above = clip(searchsorted(xp, x, "right"), min(1, last), last)
+    below = clip(subtract(above, 1), 0, last)
+    x0, x1, y0, y1 = (take(v, i, 0) for v, i in ((xp, below), (xp, above), (fp, below), (fp, above)))
+    width = subtract(x1, x0)
+    share = divide(subtract(x, x0), where(equal(width, 0), 1, width))
+    line = add(y0, multiply(subtract(y1, y0), share))
+    first, end = getitem(xp, 0), getitem(xp, -1)
+    line = where(less(x, first), getitem(fp, 0) if left is None else left, line)
+    return where(greater(x, end), getitem(fp, -1) if right is None else right, line)
+
+
+@offered("rn")
+def unwrap(x: Array, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi) -> Array:
+    """Angles ``x`` along ``axis`` without jumps: multiples of ``period`` are added where neighbours differ by more than
+    half of it (or by more than ``discont``, if that is more)."""
+    place, half = normalize_axis("unwrap", axis, x.ndim), period / 2
+    steps = diff(x, axis=place)
+    wrapped = subtract(remainder(add(steps, half), period), half)
+    wrapped = where(logical_and(equal(wrapped, -half), greater(steps, 0)), half, wrapped)
+    change = where(less(abs(steps), half if discont is None else discont), 0, subtract(wrapped, steps))
+    first = narrow(x, place, 0, min(1, x.shape[place]))
+    rest = narrow(x, place, 1, x.shape[place] - 1) if x.shape[place] else x
+    return concat([first, add(rest, cumsum(change, place))], place) if x.shape[place] > 1 else first
+
+
+# --- polynomials, the coefficient of the highest power first ------------------------------------------------------
+
+_MOST = 1 << 10  # each power, and each integration, is an operation of its own
+
+
+@offered("rn")
+def polyval(p: Array, x: Operand) -> Array:
+    """Σ p[k]·x^(n - 1 - k), by Horner's rule."""
+    _require_vectors("polyval", p)
+    value = add(multiply(x, 0), getitem(p, 0))
+    for k in range(1, p.size):
+        value = add(multiply(value, x), getitem(p, k))
+    return value
+
+
+def _aligned(name: str, x: Array, y: Array, function: Callable[[Array, Array], Array]) -> Array:
+    _require_vectors(name, x, y)
+    longest = max(x.size, y.size)
+    x, y = (concat([full_like(v, 0, (longest - v.size,)), v]) if v.size < longest else v for v in (x, y))
+    return function(x, y)
+
+
+@offered("rn")
+def polyadd(x: Array, y: Array) -> Array:
+    """The coefficients of the sum of two polynomials."""
+    return _aligned("polyadd", x, y, add)
+
+
+@offered("rn")
+def polysub(x: Array, y: Array) -> Array:
+    """The coefficients of the difference of two polynomials."""
+    return _aligned("polysub", x, y, subtract)
+
+
+@offered("rn")
+def polymul(x: Array, y: Array) -> Array:
+    """The coefficients of the product of two polynomials."""
+    return convolve(x, y)
+
+
+@offered("rn")
+def polyder(p: Array, m: int = 1) -> Array:
+    """The coefficients of the derivative ``m`` of a polynomial."""
+    _require_vectors("polyder", p)
+    if m < 0:
+        raise ValueError(f"[polyder] the order m is 0 at least; received {m}.")
+    for _ in range(min(m, p.size)):
+        n = p.size - 1
+        p = multiply(narrow(p, 0, 0, n), subtract(n, iota(p, (n,), 0))) if n else multiply(p, 0)
+    return p
+
+
+@offered("rn")
+def polyint(p: Array, m: int = 1) -> Array:
+    """The coefficients of the integral of order ``m`` of a polynomial, which is 0 at 0."""
+    _require_vectors("polyint", p)
+    if not 0 <= m < _MOST:
+        raise ValueError(f"[polyint] the order m is from 0 to {_MOST - 1}; received {m}.")
+    for _ in range(m):
+        p = concat([divide(p, subtract(p.size, iota(p, (p.size,), 0))), multiply(getitem(p, slice(0, 1)), 0.0)])
+    return p
+
+
+@offered("rn")
+def roots(p: Array) -> Array:
+    """The complex roots of a polynomial whose first coefficient is not 0: the eigenvalues of its companion matrix."""
+    _require_vectors("roots", p)
+    n = p.size - 1
+    top = divide(multiply(getitem(p, slice(1, None)), -1.0), getitem(p, 0))
+    i, j = iota(top, (n, n), 0), iota(top, (n, n), 1)
+    return eigvals(where(equal(i, 0), reshape(top, (1, n)), where(equal(i, add(j, 1)), 1, 0)))
+
+
+@offered("rn")
+def polyfit(x: Array, y: Array, deg: int) -> Array:
+    """The coefficients of the polynomial of degree ``deg`` with the least squares of distances from the points (x, y);
+    columns of a matrix ``y`` are fitted each for itself."""
+    _require_vectors("polyfit", x)
+    if not 0 <= deg < _MOST or y.ndim not in (1, 2) or y.shape[0] != x.size:
+        raise ShapeError(
+            f"[polyfit] takes a degree from 0 to {_MOST - 1}, and {x.size} values, or columns of them; got {deg} "
+            f"and shape {y.shape}."
+        )
+    powers = [full_like(x, 1)]
+    for _ in range(deg):
+        powers.append(multiply(powers[-1], x))
+    table = broadcast_arrays(*(reshape(p, (x.size, 1)) for p in reversed(powers)))
+    sides = y if y.ndim == 2 else reshape(y, (x.size, 1))
+    fitted = lstsq(concat(list(table), 1), sides).solution
+    return fitted if y.ndim == 2 else reshape(fitted, (deg + 1,))

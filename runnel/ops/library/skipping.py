@@ -1,0 +1,134 @@
+"""NumPy's reductions that skip NaN, percentiles, and weighted means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array, Axis
+from runnel.ops.arithmetic import divide, multiply, subtract
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.comparison import equal, isnan
+from runnel.ops.conversion import cast
+from runnel.ops.library.cumulative import cumprod, cumsum
+from runnel.ops.library.order import nanquantile, quantile
+from runnel.ops.library.products import nanmean
+from runnel.ops.logic import logical_not, where
+from runnel.ops.reductions import all, argmax, max as greatest, min as least, prod, sum
+from runnel.ops.statistics import mean
+from runnel.ops.transcendental import sqrt, square
+from runnel.ops.views import reshape
+
+
+@offered("rn")
+def nanmax(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The greatest of the elements over ``axis`` that are numbers; NaN where there are none."""
+    if not x.dtype.is_float:
+        return greatest(x, axis, keepdims)
+    missing = isnan(x)
+    found = greatest(where(missing, -math.inf, x), axis, keepdims)
+    return where(all(missing, axis, keepdims), math.nan, found)
+
+
+@offered("rn")
+def nanmin(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The smallest of the elements over ``axis`` that are numbers; NaN where there are none."""
+    if not x.dtype.is_float:
+        return least(x, axis, keepdims)
+    missing = isnan(x)
+    found = least(where(missing, math.inf, x), axis, keepdims)
+    return where(all(missing, axis, keepdims), math.nan, found)
+
+
+@offered("rn")
+def nanargmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Where the first of the greatest of the numbers stands along ``axis`` (None: in ``x`` flattened); 0 where there
+    are none."""
+    return argmax(equal(x, nanmax(x, axis, True)), axis, keepdims)
+
+
+@offered("rn")
+def nanargmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Where the first of the smallest of the numbers stands along ``axis`` (None: in ``x`` flattened); 0 where there
+    are none."""
+    return argmax(equal(x, nanmin(x, axis, True)), axis, keepdims)
+
+
+@offered("rn")
+def nanprod(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The product of the elements over ``axis`` that are numbers."""
+    return prod(where(isnan(x), 1, x), axis, keepdims)
+
+
+@offered("rn")
+def nancumsum(x: Array, axis: int | None = None) -> Array:
+    """:func:`cumsum` with 0 for NaN."""
+    return cumsum(where(isnan(x), 0, x), axis)
+
+
+@offered("rn")
+def nancumprod(x: Array, axis: int | None = None) -> Array:
+    """:func:`cumprod` with 1 for NaN."""
+    return cumprod(where(isnan(x), 1, x), axis)
+
+
+@offered("rn")
+def nanvar(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Array:
+    """The mean square distance from the mean of the n numbers over ``axis``, over n - ``correction``; NaN where there
+    are none."""
+    missing = isnan(x)
+    apart = where(missing, 0, subtract(x, nanmean(x, axis, True)))
+    squares = sum(square(apart), axis, keepdims)
+    count = sum(logical_not(missing), axis, keepdims)
+    return where(equal(count, 0), math.nan, divide(squares, subtract(cast(count, squares.dtype), correction)))
+
+
+@offered("rn")
+def nanstd(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Array:
+    """The square root of :func:`nanvar`."""
+    return sqrt(nanvar(x, axis, keepdims, correction))
+
+
+@offered("rn")
+def percentile(
+    x: Array, q: float | Array | Sequence[float], axis: int | None = None, keepdims: bool = False,
+    interpolation: str = "linear",
+) -> Array:  # fmt: skip
+    """:func:`quantile` of ``q`` in percent."""
+    return quantile(x, _hundredth(q), axis, keepdims, interpolation)
+
+
+@offered("rn")
+def nanpercentile(
+    x: Array, q: float | Array | Sequence[float], axis: int | None = None, keepdims: bool = False,
+    interpolation: str = "linear",
+) -> Array:  # fmt: skip
+    """:func:`nanquantile` of ``q`` in percent."""
+    return nanquantile(x, _hundredth(q), axis, keepdims, interpolation)
+
+
+def _hundredth(q: float | Array | Sequence[float]) -> float | Array | list[float]:
+    return [each / 100 for each in q] if isinstance(q, (list, tuple)) else q / 100  # type: ignore[operator]
+
+
+@offered("rn")
+def ptp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The greatest element over ``axis`` less the smallest."""
+    return subtract(greatest(x, axis, keepdims), least(x, axis, keepdims))
+
+
+@offered("rn")
+def average(x: Array, axis: int | None = None, weights: Array | None = None, keepdims: bool = False) -> Array:
+    """The mean over ``axis``; with ``weights``, of the shape of ``x`` or along ``axis``, Σ w·x / Σ w."""
+    if weights is None:
+        return mean(x, axis, keepdims)
+    if weights.shape != x.shape:
+        if axis is None or weights.shape != (x.shape[axis],):
+            raise ShapeError(
+                f"[average] weights have the shape {x.shape}, or are a vector along the axis; received {weights.shape}."
+            )
+        weights = reshape(weights, tuple(-1 if a == axis % x.ndim else 1 for a in range(x.ndim)))
+    weights = broadcast_to(weights, x.shape)
+    return divide(sum(multiply(x, weights), axis, keepdims), sum(weights, axis, keepdims))
