@@ -20,6 +20,12 @@ MODULES = (
     "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize", "torch.nn.utils.prune",
 )  # fmt: skip
 
+# Of these the names alone, of all that can be called: the page tells which are missing.
+WHOLE = {
+    "torch": torch, "torch.Tensor": torch.Tensor, "torch.special": torch.special, "torch.fft": torch.fft,
+    "torch.linalg": torch.linalg, "torch.testing": torch.testing,
+}  # fmt: skip
+
 
 def names(module: ModuleType) -> list[str]:
     """What a module offers: its own functions and classes, and those that it says it offers."""
@@ -52,7 +58,12 @@ def main() -> None:
     }
     methods = [n for n, f in vars(torch.nn.Module).items() if not n.startswith("_") and callable(f)]
     actual["torch.nn.Module"] = {name: arguments(getattr(torch.nn.Module, name)) for name in sorted(methods)}
-    PLACE.write_text(json.dumps({"torch": torch.__version__, "names": actual}, indent=0) + "\n")
+    whole = {
+        path: [name for name in dir(place) if not name.startswith("_") and callable(getattr(place, name, None))]
+        for path, place in WHOLE.items()
+    }
+    recorded = {"torch": torch.__version__, "names": actual, "whole": whole}
+    PLACE.write_text(json.dumps(recorded, indent=0) + "\n")
 
 
 if __name__ == "__main__":
