@@ -64,7 +64,7 @@ MISSING = (
         r"\w*Storage|StorageBase|storage|storage_type|untyped_storage",
         "tensors are values; `x.numpy()` shows the elements",
     ),
-    (r"share_memory_|prepare_multiprocessing_environment|Capsule", "memory is not shared between processes"),
+    (r"share_memory_|is_shared|prepare_multiprocessing_environment|Capsule", "memory is not shared between processes"),
     (r"Sym\w+|sym_constrain_\w+|sym_fresh_size", "sizes are ints"),
     (r"chalf", "there is no complex32"),
     (r"fork|wait|Future|FutureType", "one program runs at a time, on all threads"),

@@ -38,8 +38,8 @@ def uniform(
 ) -> Tensor:  # fmt: skip
     """Uniform numbers from ``low`` up to, but for rounding, not including ``high``."""
     draw = drawn("uniform", (low, high), size, dtype, generator, key, device)
-    low, high = draw.parameters
-    return _placed(draw, ops.uniform(draw.key, draw.shape, draw.wide), low, high - low)
+    first, last = draw.parameters
+    return _placed(draw, ops.uniform(draw.key, draw.shape, draw.wide), first, last - first)
 
 
 @offered("random")

@@ -1441,7 +1441,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def is_coalesced(self) -> bool:
-            """False: memory is not shared between processes, and tensors are dense."""
+            """False: there is one process, and tensors are dense."""
             ...
 
         def is_complex(self) -> bool:
@@ -1457,7 +1457,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def is_distributed(self) -> bool:
-            """False: memory is not shared between processes, and tensors are dense."""
+            """False: there is one process, and tensors are dense."""
             ...
 
         def is_floating_point(self) -> bool:
@@ -1486,10 +1486,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def is_set_to(self, tensor: Array) -> bool:
             """Whether both show the same elements of the same memory."""
-            ...
-
-        def is_shared(self) -> bool:
-            """False: memory is not shared between processes, and tensors are dense."""
             ...
 
         def is_signed(self) -> bool:
@@ -2369,11 +2365,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         index_select = LateMethod("runnel.ops.library.scattering:index_select")
         inner = LateMethod("runnel.ops.library.products:inner")
         inverse = LateMethod("runnel.ops.library.matrices:inv")
-        is_coalesced = LateMethod("runnel.tensor.library.older_methods:is_shared")
+        is_coalesced = LateMethod("runnel.tensor.library.older_methods:is_distributed")
         is_complex = LateMethod("runnel.tensor.library.asking:is_complex")
         is_conj = LateMethod("runnel.tensor.library.asking:is_marked")
         is_contiguous = LateMethod("runnel.tensor.library.asking:is_contiguous")
-        is_distributed = LateMethod("runnel.tensor.library.older_methods:is_shared")
+        is_distributed = LateMethod("runnel.tensor.library.older_methods:is_distributed")
         is_floating_point = LateMethod("runnel.tensor.library.asking:is_floating_point")
         is_inference = LateMethod("runnel.tensor.library.asking:is_marked")
         is_neg = LateMethod("runnel.tensor.library.asking:is_marked")
@@ -2381,7 +2377,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         is_pinned = LateMethod("runnel.tensor.library.asking:is_marked")
         is_same_size = LateMethod("runnel.tensor.library.asking:is_same_size")
         is_set_to = LateMethod("runnel.tensor.library.older_methods:is_set_to")
-        is_shared = LateMethod("runnel.tensor.library.older_methods:is_shared")
         is_signed = LateMethod("runnel.tensor.library.asking:is_signed")
         isclose = LateMethod("runnel.ops.library.numbers:isclose")
         isneginf = LateMethod("runnel.ops.library.numbers:isneginf")

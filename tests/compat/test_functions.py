@@ -145,7 +145,7 @@ def test_what_older_methods_say() -> None:
     x = torch.ones(2, 3)
     assert x.data_ptr() == x.detach().data_ptr() != torch.ones(2, 3).data_ptr() and x.is_set_to(x.detach())
     assert x.new(2, 2).shape == (2, 2) and x.double().new([1, 2]).dtype is torch.float64
-    assert x.dim_order() == (0, 1) and x.dense_dim() == 2 and x.sparse_dim() == 0 and not x.is_shared()
+    assert x.dim_order() == (0, 1) and x.dense_dim() == 2 and x.sparse_dim() == 0 and not x.is_coalesced()
     assert x.pin_memory() is x and torch.get_device(x) == -1 and torch.sym_max(1, 2) == 2 and torch.sym_int(2.5) == 2
     assert not torch.is_autocast_enabled()
     with torch.autocast("cpu"):

@@ -26,9 +26,9 @@ def is_set_to(x: Array, tensor: Array) -> bool:
     return bool(same and ours.address == theirs.address)
 
 
-@offered("Tensor: is_shared is_distributed is_coalesced")
-def is_shared(x: Array) -> bool:
-    """False: memory is not shared between processes, and tensors are dense."""
+@offered("Tensor: is_distributed is_coalesced")
+def is_distributed(x: Array) -> bool:
+    """False: there is one process, and tensors are dense."""
     return False
 
 

@@ -109,15 +109,16 @@ def test_what_is_refused() -> None:
 
 
 def test_symmetric_matrices_that_are_not_definite() -> None:
+    rng = np.random.default_rng(31)
     for n in (0, 1, 2, 7):
-        a = RNG.normal(size=(2, n, n))
+        a = rng.normal(size=(2, n, n))
         a += a.swapaxes(-1, -2)
         a[1, range(n), range(n)] = 0 if n > 1 else 1  # blocks of two rows
         factors = LINALG.ldl_factor(rn.asarray(a))
         assert (factors.pivots.numpy()[1] < 0).any() == (n > 1)
-        b = RNG.normal(size=(2, n, 3))
+        b = rng.normal(size=(2, n, 3))
         np.testing.assert_allclose(a @ LINALG.ldl_solve(*factors, rn.asarray(b)).numpy(), b, atol=1e-10)
-        z = a + 1j * RNG.normal(size=a.shape)
+        z = a + 1j * rng.normal(size=a.shape)
         for hermitian in (False, True):
             whole = z + (z.conj() if hermitian else z).swapaxes(-1, -2)
             factors = LINALG.ldl_factor(rn.asarray(whole), hermitian=hermitian)
