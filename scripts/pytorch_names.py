@@ -24,7 +24,7 @@ INNER = "of PyTorch's inner workings"
 REASONS = {
     "torch.nn.Container": "deprecated; `nn.Module`",
     "torch.nn.CrossMapLRN2d": "`nn.LocalResponseNorm` is the same for odd sizes",
-    "torch.nn.DataParallel": "one process; programs use all cores",
+    "torch.nn.DataParallel": "one process; programs use all cores. In `runnel.compat.torch` it calls the module",
     "torch.nn.LinearCrossEntropyOptions": "says how PyTorch divides the work; the compiler decides that here",
     "torch.nn.factory_kwargs": INNER,
     "torch.nn.functional.ScalingType": GPU,
@@ -87,7 +87,6 @@ MISSING = (
     (r"thread_safe_generator|as_subclass|index|module_load", INNER),
 )
 NOTES = {
-    "torch.nn.MultiheadAttention": "`need_weights` is False unless asked for",
     "torch.nn.Softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
     "torch.nn.functional.softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
     "torch.nn.BCELoss": "NaN for an input outside [0, 1], where PyTorch raises an error",

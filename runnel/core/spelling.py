@@ -72,6 +72,7 @@ HINTS: Final = frozenset({"memory_format", "non_blocking"})
 
 # Hints of single functions: for PyTorch's own warnings, and for its allocations.
 OWN_HINTS: Final = {
+    "grad": "only_inputs",
     "log_softmax": "_stacklevel",
     "repeat": "output_size",
     "softmax": "_stacklevel",

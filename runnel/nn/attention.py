@@ -19,8 +19,8 @@ class MultiheadAttention(Module):
     and one of the results (A. Vaswani et al., 2017).
 
     Called with (query, key, value), each of shape (time, batch, features), or (batch, time, features) where
-    ``batch_first``, or without a batch. Gives the pair (result, weights); the weights are None unless
-    ``need_weights``, since only then is the matrix of all of them ever made. ``add_bias_kv`` puts a trained key and
+    ``batch_first``, or without a batch. Gives the pair (result, weights); the weights are None without
+    ``need_weights``: then the matrix of all of them is never made, which takes less time and memory. ``add_bias_kv`` puts a trained key and
     value behind the others, and ``add_zero_attn`` one of zeros.
     """
 
@@ -86,7 +86,7 @@ class MultiheadAttention(Module):
         key: Any,
         value: Any,
         key_padding_mask: Any = None,
-        need_weights: bool = False,
+        need_weights: bool = True,
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,

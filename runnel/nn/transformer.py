@@ -116,8 +116,10 @@ class TransformerEncoderLayer(_Block):
 
         def attend(x: Any) -> Any:
             attended, _ = self.self_attn(
-                x, x, x, key_padding_mask=src_key_padding_mask, attn_mask=src_mask, is_causal=is_causal, lengths=lengths
-            )
+                x, x, x,
+                key_padding_mask=src_key_padding_mask, need_weights=False, attn_mask=src_mask, is_causal=is_causal,
+                lengths=lengths,
+            )  # fmt: skip
             return self.dropout1(attended)
 
         x = self._around(src, self.norm1, attend)
@@ -173,15 +175,16 @@ class TransformerDecoderLayer(_Block):
         def attend(x: Any) -> Any:
             attended, _ = self.self_attn(
                 x, x, x,
-                key_padding_mask=tgt_key_padding_mask, attn_mask=tgt_mask, is_causal=tgt_is_causal, lengths=tgt_lengths,
+                key_padding_mask=tgt_key_padding_mask, need_weights=False, attn_mask=tgt_mask, is_causal=tgt_is_causal,
+                lengths=tgt_lengths,
             )  # fmt: skip
             return self.dropout1(attended)
 
         def attend_memory(x: Any) -> Any:
             attended, _ = self.multihead_attn(
                 x, memory, memory,
-                key_padding_mask=memory_key_padding_mask, attn_mask=memory_mask, is_causal=memory_is_causal,
-                lengths=memory_lengths,
+                key_padding_mask=memory_key_padding_mask, need_weights=False, attn_mask=memory_mask,
+                is_causal=memory_is_causal, lengths=memory_lengths,
             )  # fmt: skip
             return self.dropout2(attended)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -97,9 +98,13 @@ class Owner(Protocol[T]):
 
 
 class Data(StandIn[T]):
-    """A leaf's value without its tape; written to, it changes the leaf under ``no_grad``. ``x.data`` makes it."""
+    """A leaf's value without its tape; written to, it changes the leaf under ``no_grad``. ``x.data`` makes it.
 
-    __slots__ = ("_owner",)
+    After ``x.data = y`` those that were made before stand for the value that ``x`` had then, as in PyTorch, where ``x``
+    gets other memory: ``kept = x.data; x.data = y; x.data = kept`` restores ``x``.
+    """
+
+    __slots__ = ("__weakref__", "_owner")
 
     def __init__(self, owner: Owner[T]) -> None:
         self._owner = owner
@@ -126,8 +131,24 @@ class Data(StandIn[T]):
         return repr(self.read())
 
 
+_HANDED_OUT: Final = WeakValueDictionary[int, Data[Any]]()  # by the id of the owner, which lives as long as its Data
+
+
+def _data(owner: Owner[Any]) -> Data[Any]:
+    known = _HANDED_OUT.get(id(owner))
+    if known is None:
+        known = _HANDED_OUT[id(owner)] = Data(owner)
+    return known
+
+
 def _replace(owner: Owner[Any], value: Any) -> None:
+    """Give ``owner`` another value, and what stood for it until now the one that it had."""
+    before = _HANDED_OUT.get(id(owner))
+    kept = None if before is None or before is value else owner.detach()
     Data(owner).update("data", lambda x: value.read() if isinstance(value, ArrayMethods) else x.lift(value, x.dtype))
+    if before is not None and kept is not None:
+        before._owner = kept
+        del _HANDED_OUT[id(owner)]
 
 
-data_of: property = property(Data, _replace, doc="The value without a tape. What is written to it changes the leaf.")
+data_of: property = property(_data, _replace, doc="The value without a tape. What is written to it changes the leaf.")

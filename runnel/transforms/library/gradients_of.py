@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel.core.errors import GradientError
 from runnel.core.surface import offered
-from runnel.ops import zeros_like
+from runnel.ops import stack, zeros_like
 from runnel.tensor.handle import version
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import cotangents, seed_of
@@ -23,6 +23,8 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    *,
+    is_grads_batched: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of ``outputs`` by each of ``inputs``: a tuple. ``.grad`` stays as it is.
 
@@ -35,7 +37,13 @@ def grad(
         create_graph: make the gradients differentiable.
         allow_unused: give None for an input that the outputs do not depend on, in place of GradientError.
         materialize_grads: give zeros for it.
+        is_grads_batched: ``grad_outputs`` have a first axis more, and so have the gradients: one for each of its
+            positions, such as the rows of a Jacobian.
     """
+    if is_grads_batched:
+        keep = create_graph if retain_graph is None else retain_graph
+        options = (create_graph, allow_unused, materialize_grads)
+        return _batched(_several(outputs), inputs, _several(grad_outputs), keep, options)
     roots = [_recorded("outputs", y) for y in _several(outputs)]
     leaves = [_recorded("inputs", x) for x in _several(inputs)]
     nodes = [version(x) for x in leaves]
@@ -57,6 +65,15 @@ def grad(
         gradients[id(node)][1].handle() if id(node) in gradients else nothing
         for node, nothing in zip(nodes, missing, strict=True)
     )
+
+
+def _batched(
+    outputs: Sequence[Any], inputs: Any, seeds: Sequence[Any], keep: bool, options: tuple[bool, bool | None, bool]
+) -> tuple[Any, ...]:
+    """The gradients for each position of the first axis of the seeds, stacked."""
+    count = len(seeds[0])
+    rows = [grad(outputs, inputs, [seed[i] for seed in seeds], keep or i < count - 1, *options) for i in range(count)]
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
 
 
 @offered("autograd")
