@@ -97,7 +97,7 @@ class Distribution(HoldsTensors):
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         """Random values of shape sample_shape + batch_shape + event_shape, through which no gradient flows; by ``key``
         or ``generator`` as those of ``rn.random``."""
-        return ops.stop_gradient(run_recording(False, self.rsample, sample_shape, generator=generator, key=key))
+        return ops.stop_gradient(run_recording(False, self.rsample, sample_shape, **chosen(generator, key)))
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         """Random values as those of :meth:`sample`, whose gradients reach the parameters."""
@@ -172,6 +172,11 @@ class Distribution(HoldsTensors):
     def __repr__(self) -> str:
         shapes = [f"{name}: {tuple(x.shape)}" for name, x in self.__dict__.items() if name in self.arg_constraints]
         return f"{type(self).__name__}({', '.join(shapes)})"
+
+
+def chosen(generator: Any, key: Any) -> dict[str, Any]:
+    """Those of the two that are given: distributions of the user's may draw without them."""
+    return {name: value for name, value in (("generator", generator), ("key", key)) if value is not None}
 
 
 def require_in(owner: str, name: str, value: Any, constraint: Constraint) -> None:

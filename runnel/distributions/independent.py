@@ -7,7 +7,7 @@ from typing import Any
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.distributions import constraints
-from runnel.distributions.distribution import Distribution, sum_last
+from runnel.distributions.distribution import Distribution, chosen, sum_last
 
 
 @offered("distributions")
@@ -38,10 +38,10 @@ class Independent(Distribution):
         return constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        return self.base_dist.sample(sample_shape, generator=generator, key=key)
+        return self.base_dist.sample(sample_shape, **chosen(generator, key))
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        return self.base_dist.rsample(sample_shape, generator=generator, key=key)
+        return self.base_dist.rsample(sample_shape, **chosen(generator, key))
 
     @property
     def mean(self) -> Any:

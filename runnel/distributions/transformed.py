@@ -8,7 +8,7 @@ from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.surface import offered
 from runnel.distributions import constraints
-from runnel.distributions.distribution import Distribution, sum_last
+from runnel.distributions.distribution import Distribution, chosen, sum_last
 from runnel.distributions.independent import Independent
 from runnel.distributions.location_scale import Normal
 from runnel.distributions.transforms import ComposeTransform, ExpTransform, StickBreakingTransform, Transform
@@ -71,11 +71,11 @@ class TransformedDistribution(Distribution):
         return x
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        drawn = self.base_dist.sample(sample_shape, generator=generator, key=key)
+        drawn = self.base_dist.sample(sample_shape, **chosen(generator, key))
         return ops.stop_gradient(run_recording(False, self._transformed, drawn))
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        return self._transformed(self.base_dist.rsample(sample_shape, generator=generator, key=key))
+        return self._transformed(self.base_dist.rsample(sample_shape, **chosen(generator, key)))
 
     def log_prob(self, value: Any) -> Any:
         y = self._valid(value)

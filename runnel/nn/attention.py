@@ -20,8 +20,8 @@ class MultiheadAttention(Module):
 
     Called with (query, key, value), each of shape (time, batch, features), or (batch, time, features) where
     ``batch_first``, or without a batch. Gives the pair (result, weights); the weights are None without
-    ``need_weights``: then the matrix of all of them is never made, which takes less time and memory. ``add_bias_kv`` puts a trained key and
-    value behind the others, and ``add_zero_attn`` one of zeros.
+    ``need_weights``: then the matrix of all of them is never made, which takes less time and memory. ``add_bias_kv``
+    puts a trained key and value behind the others, and ``add_zero_attn`` one of zeros.
     """
 
     in_proj_weight: Parameter | None

@@ -6,7 +6,9 @@ Nothing of Runnel is imported here: ``scripts/record_pytorch_losses.py`` runs th
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -27,12 +29,34 @@ def imported_from(source: str, library: str) -> str:
     return re.sub(r"^(from|import) torch\b", rf"\1 {library}", source, flags=re.MULTILINE)
 
 
+def numbers_in(value: Any) -> list[float]:
+    """The numbers of what a program prints or returns: of tensors and containers, and those that stand in texts."""
+    if isinstance(value, type):
+        return []
+    if hasattr(value, "detach"):
+        value = value.detach().double().tolist() if not value.is_complex() else [value.real, value.imag]
+    if isinstance(value, str):
+        return [float(number) for number in re.findall(r"(?<![\w.])-?\d+\.?\d*(?:e-?\d+)?(?!\w)", value)]
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [number for part in value for number in numbers_in(part)]
+    return [float(value)] if isinstance(value, (bool, int, float)) else []
+
+
 def run(name: str, library: str) -> dict[str, Any]:
-    """What a program gives with ``library`` in its import lines: its numbers, and how far they may be off."""
+    """What a program gives with ``library`` in its import lines: its numbers, and how far they may be off. They are
+    what ``main()`` returns, or what a script without one prints."""
     path = PROGRAMS / f"{name}.py"
     source = path.read_text(encoding="utf-8")
     if library != TORCH:
         source = imported_from(source, library)
-    namespace: dict[str, Any] = {"__name__": f"programs.{name}"}
+    seen: list[Any] = []
+    module = sys.modules[f"programs.{name}"] = ModuleType(f"programs.{name}")  # where classes look for theirs
+    namespace = vars(module)
+    namespace["print"] = lambda *values: seen.append(numbers_in(values))
     exec(compile(source, str(path), "exec"), namespace)
-    return {"numbers": [float(number) for number in namespace["main"]()], "tolerance": namespace.get("TOLERANCE", 2e-5)}
+    given = namespace["main"]() if "main" in namespace else seen
+    return {"numbers": numbers_in(given), "tolerance": namespace.get("TOLERANCE", 2e-5)}

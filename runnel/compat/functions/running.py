@@ -135,16 +135,22 @@ def is_autocast_available(device_type: str) -> bool:
     return device_type == "cpu"
 
 
-@offered("torch: is_autocast_enabled is_autocast_cpu_enabled")
-def is_autocast_enabled(device_type: str = "cpu") -> bool:
-    """Whether products are cast where this is called."""
+@offered("torch")
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether products on the device are cast where this is called."""
     return device_type == "cpu" and CASTING.dtype is not None
+
+
+@offered("torch")
+def is_autocast_cpu_enabled() -> bool:
+    """``is_autocast_enabled("cpu")``."""
+    return CASTING.dtype is not None
 
 
 @offered("torch: get_autocast_dtype get_autocast_cpu_dtype")
 def get_autocast_dtype(device_type: str = "cpu") -> DType:
-    """What products are cast to; bfloat16 where they are not."""
-    return CASTING.dtype or (bfloat16 if device_type == "cpu" else float16)
+    """What products on the device are cast to, or would be."""
+    return (CASTING.dtype or bfloat16) if device_type == "cpu" else float16
 
 
 @offered("torch: is_anomaly_enabled is_anomaly_check_nan_enabled")

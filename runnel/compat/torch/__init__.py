@@ -212,8 +212,8 @@ if TYPE_CHECKING:
         get_autocast_dtype as get_autocast_cpu_dtype,
         is_anomaly_enabled,
         is_anomaly_enabled as is_anomaly_check_nan_enabled,
+        is_autocast_cpu_enabled,
         is_autocast_enabled,
-        is_autocast_enabled as is_autocast_cpu_enabled,
         set_float32_matmul_precision,
         use_deterministic_algorithms,
     )
@@ -779,6 +779,7 @@ _LATE = {
     "is_anomaly_enabled": "runnel.compat.functions.running:is_anomaly_enabled",
     "is_autocast_cache_enabled": "runnel.compat.functions.settings:never",
     "is_autocast_cpu_enabled": "runnel.compat.functions.running:is_autocast_enabled",
+    "is_autocast_cpu_enabled": "runnel.compat.functions.running:is_autocast_cpu_enabled",
     "is_autocast_enabled": "runnel.compat.functions.running:is_autocast_enabled",
     "is_autocast_ipu_enabled": "runnel.compat.functions.settings:never",
     "is_autocast_xla_enabled": "runnel.compat.functions.settings:never",
