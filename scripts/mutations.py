@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Breaks rules of ops on purpose, one at a time, and says which the tests do not notice.
 
-    python scripts/mutations.py --each 5 --seed 0 [--families reductions sorting]
+    python scripts/mutations.py --each 5 --seed 0 [--families reductions orders]
+    python scripts/mutations.py --rules --each 5 --seed 0 [--families reductions orders] [--only "^sum vjp"]
 
 Each mutation changes one call or number of one line of a family's files, in a copy of the repository (its working tree
 as it is), and runs the tests of ops and the suites until the first failure. What survives is printed as a diff: a test
-is missing, or the change makes no difference. R. DeMillo, R. Lipton, F. Sayward, "Hints on Test Data Selection", 1978.
+is missing, or the change makes no difference. With ``--rules``, what is broken are rows of the tables of so many ops of
+each family: the value, the kernel, the shape, the shape without elements, the dtype, the derivatives and what the op is
+with another axis (`breaking.py`). R. DeMillo, R. Lipton, F. Sayward, "Hints on Test Data Selection", 1978.
 """
 
 from __future__ import annotations
@@ -77,15 +80,39 @@ def mutations(file: str) -> Iterator[Mutation]:
                     yield Mutation(file, number, line[: found.start()] + new + line[found.end() :])
 
 
+def of_rules(options: argparse.Namespace) -> int:
+    """Break rules in the tables, in one process that has collected the tests once."""
+    with tempfile.TemporaryDirectory(prefix="runnel-mutations-") as cache:
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")]), "RUNNEL_CACHE_DIR": cache,
+            "BREAK_EACH": str(options.each), "BREAK_SEED": str(options.seed), "BREAK_ONLY": options.only,
+            "BREAK_FAMILIES": ",".join(options.families or ()),
+        }  # fmt: skip
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "breaking", *TESTS]
+        return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
 def survives(folder: Path, mutation: Mutation) -> bool:
-    """Whether no test fails in the copy with one line changed."""
+    """Whether no test fails in the copy with one line changed; those of the file itself run first."""
     path = folder / mutation.file
     original = path.read_text(encoding="utf-8")
     lines = original.splitlines(keepends=True)
     lines[mutation.number - 1] = mutation.text + "\n"
     path.write_text("".join(lines), encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(folder), "RUNNEL_CACHE_DIR": str(folder / "cache")}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        *_nearest(mutation.file),
+        *TESTS,
+    ]
     try:
         return (
             subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=SECONDS).returncode == 0
@@ -96,17 +123,27 @@ def survives(folder: Path, mutation: Mutation) -> bool:
         path.write_text(original, encoding="utf-8")
 
 
+def _nearest(file: str) -> list[str]:
+    """The tests that are named after a file."""
+    return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob(f"test_{Path(file).stem}*.py"))]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=5, help="mutations of each family")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--families", nargs="+", choices=list(FAMILIES), default=list(FAMILIES))
+    parser.add_argument("--families", nargs="+")
+    parser.add_argument("--rules", action="store_true", help="break rows of tables instead of lines")
+    parser.add_argument("--only", default="", help="with --rules: a pattern of the op's name and the rule's")
     options = parser.parse_args()
+    if options.rules:
+        return of_rules(options)
+    families = options.families or list(FAMILIES)
     survived = 0
     with tempfile.TemporaryDirectory(prefix="runnel-mutations-") as scratch:
         folder = Path(scratch, "copy")
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "__pycache__", ".mypy_cache", ".*_cache"))
-        for family in options.families:
+        for family in families:
             every = [m for name in FAMILIES[family] for m in mutations(f"runnel/ops/{name}.py")]
             for mutation in random.Random(f"{family} {options.seed}").sample(every, min(options.each, len(every))):
                 before = (ROOT / mutation.file).read_text(encoding="utf-8").splitlines()[mutation.number - 1]
