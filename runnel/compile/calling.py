@@ -120,7 +120,7 @@ class CallWriter:
         """``direct(v0, v1, ...)``: runs with the values that the guard wants, which are known to fit. Nobody has asked
         for a program, so nobody is told what does not run in one."""
         if self.taping is not None:
-            self.taping.tapes.is_reported = True
+            self.taping.tapes.is_composition = True
         return self._function(f"direct({self.guard.values()})", self._body(fast=True))
 
     def _guarded(self, fast: bool) -> list[str]:

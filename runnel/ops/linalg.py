@@ -73,6 +73,22 @@ def stacked(a: Any) -> Any:
     return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
 
 
+def of_finite(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` of matrices whose elements are finite, and NaN for others: on some of them LAPACK's iterations for
+    singular values do not end."""
+
+    def called(a: Any, **attrs: Any) -> Any:
+        others = ~np.isfinite(a).all((-2, -1))
+        if not others.any():
+            return function(a, **attrs)
+        results = function(np.where(others[..., None, None], 0, a), **attrs)
+        for result in results if isinstance(results, tuple) else (results,):
+            result[others] = np.nan
+        return results
+
+    return called
+
+
 def require_matrices(name: str, x: ShapedArray, *, square: bool = False) -> tuple[int, int]:
     require_dtype(name, x.dtype, _FIELDS)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
@@ -222,7 +238,7 @@ svd_p = Op(
     "svd", "a, *, full", "u, s and vᴴ with a = u·diag(s)·vᴴ, s in descending order; full: u and v are square.",
     multiple_results=True,
 )  # fmt: skip
-host_op(svd_p, lambda a, *, full: tuple(np.linalg.svd(a, full)), lambda m, n, k: 20 * m * n * k)
+host_op(svd_p, of_finite(lambda a, *, full: tuple(np.linalg.svd(a, full))), lambda m, n, k: 20 * m * n * k)
 
 
 @abstract_eval.rule(svd_p)

@@ -156,3 +156,12 @@ def test_what_is_refused() -> None:
         rn.linalg.eigh(rn.zeros((2, 2)), "X")
     with pytest.raises(GradientError, match="mode 'reduced'"):
         rn.grad(lambda a: rn.linalg.qr(a, "complete").Q.sum())(rn.asarray(drawn(3, 2)))
+
+
+@pytest.mark.parametrize("element", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("function", [rn.linalg.svdvals, rn.linalg.pinv, lambda x: rn.linalg.svd(x).U])
+def test_singular_values_of_what_is_not_finite_are_nan(function: Any, element: float) -> None:
+    x = np.array([[[1e-40, -0.5, element, -3], [-1, 0.5, 2.5, 1.5], [2, -3, 0.5, 3]], np.eye(3, 4)], np.float32)
+    actual = function(rn.asarray(x)).numpy()
+    assert np.isnan(actual[0]).all()
+    np.testing.assert_array_equal(actual[1], function(rn.asarray(x[1:])).numpy()[0])

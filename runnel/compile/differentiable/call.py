@@ -45,6 +45,7 @@ class Tapes:
         self.name = name
         self._is_one_part = [end for _, end in derivative.taped] == [_FIRST] and len(self.shapes) == 1
         self.is_reported = False
+        self.is_composition = False  # called eagerly: it runs op by op at first, and so do derivatives of its gradients
 
     def attach(self, results: Sequence[Tensor], call: Call) -> None:
         """Have gradients of ``results`` (one for each that is taped) lead to Variables and the tensors outside."""
@@ -76,7 +77,7 @@ class Tapes:
 
     def tell(self) -> None:
         """Say once that derivatives of gradients run op by op."""
-        if not self.is_reported:
+        if not (self.is_reported or self.is_composition):
             self.is_reported = True
             warnings.warn(
                 f"[compile] gradients of '{self.name}' are differentiated outside of it, which runs op by op. "

@@ -38,6 +38,8 @@ class TapesOfProgram(Protocol):
     def derivative(self) -> Derivative: ...
     @property
     def name(self) -> str: ...
+    @property
+    def is_composition(self) -> bool: ...
 
     def tell(self) -> None:
         """Say that a tape is made anew."""
@@ -157,13 +159,14 @@ class _Pull(NamedTuple):
         ]
 
     def _lasting(self, seeds: Sequence[Tensor], cotangents: Sequence[Any]) -> list[bool] | None:
-        """Which of the readings' gradients depend on what needs a gradient, as the tape of single ops has it; None:
-        all, since the seeds do."""
-        if any(x.requires_grad for x in seeds):
+        """Of a composition: which of the readings' gradients depend on what needs a gradient, as the tape of single ops
+        has it. None: all, since the seeds do, or since nobody knows before the tape is made anew."""
+        call = self.record.call
+        if call is None or not call.tapes.is_composition or any(x.requires_grad for x in seeds):
             return None
         known, key = self.record.shape.lasting, tuple(self.numbers)
         if key not in known:
-            again = self.record.pulled_again(self.out, cotangents, tells=False)
+            again = self.record.pulled_again(self.out, cotangents)
             known[key] = [x is not None and x.requires_grad for x in again]
         return known[key]
 
@@ -218,14 +221,13 @@ class PartRecord(PulledRecord[Tensor]):
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]
         return [*first, *handed[shape.spans[0]]]
 
-    def pulled_again(self, out: Tensor, cotangents: Sequence[Any], *, tells: bool = True) -> list[Tensor | None]:
+    def pulled_again(self, out: Tensor, cotangents: Sequence[Any]) -> list[Tensor | None]:
         """The cotangents of all readings, with a tape. From now on the tape of ``out`` is of single ops."""
         call = self.call
         if call is None:
             raise tape.freed(out)
-        if tells:
-            call.tapes.tell()
         if self._stretch is None:
+            call.tapes.tell()
             ends = super().inputs
 
             def end(at: End) -> Tensor | None:

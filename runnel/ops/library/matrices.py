@@ -34,6 +34,7 @@ from runnel.ops.linalg import (
     adjoint,
     eigh,
     host_op,
+    of_finite,
     require_matrices,
     rows_and_columns,
     solve,
@@ -99,7 +100,7 @@ def _cofactors(a: Any) -> Any:
     return np.asarray((np.conj(u) * products[..., None, :]) @ np.conj(vh), a.dtype)
 
 
-host_op(cofactors_p, _cofactors, lambda m, n, k: 20 * n**3)
+host_op(cofactors_p, of_finite(_cofactors), lambda m, n, k: 20 * n**3)
 
 abstract_eval.register(cofactors_p, _of_square("det"))
 
@@ -232,7 +233,7 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
 pinv_p = Op(
     "pinv", "a, *, rtol", "The pseudoinverse; singular values up to rtol times the greatest are 0.", is_late=True
 )
-host_op(pinv_p, lambda a, *, rtol: np.linalg.pinv(a, rtol).astype(a.dtype), lambda m, n, k: 20 * m * n * k)
+host_op(pinv_p, of_finite(lambda a, *, rtol: np.linalg.pinv(a, rtol).astype(a.dtype)), lambda m, n, k: 20 * m * n * k)
 
 
 @abstract_eval.rule(pinv_p)
