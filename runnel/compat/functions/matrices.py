@@ -33,16 +33,18 @@ _DRIVERS: Final = ("gels", "gelsy", "gelsd", "gelss")
 
 @offered("torch.linalg")
 def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> matrices.Lstsq:
-    """:func:`runnel.linalg.lstsq`, which computes by singular values whatever the ``driver`` of LAPACK. Those drivers
-    that know neither the rank ("gels") nor the singular values (all but "gelsd" and "gelss") give none."""
+    """:func:`runnel.linalg.lstsq`, which computes by singular values whatever the ``driver`` of LAPACK ("gelsy" by
+    default). What a driver does not know has no elements: the rank with "gels", singular values but with "gelsd" and
+    "gelss", residuals with "gelsy"."""
     if driver not in (None, *_DRIVERS):
         raise ValueError(f"[lstsq] driver is one of {', '.join(_DRIVERS)}; received {driver!r}.")
     result = matrices.lstsq(input, b, rcond)
-    if driver in ("gelsd", "gelss"):
-        return result
-    nothing = result.singular_values[..., :0].reshape(0)
-    rank = nothing.astype(result.rank.dtype) if driver == "gels" else result.rank
-    return result._replace(rank=rank, singular_values=nothing)
+    nothing = result.singular_values.detach().reshape(-1)[:0]
+    if driver in (None, "gelsy") or input.shape[-2] <= input.shape[-1]:
+        result = result._replace(residuals=nothing)
+    if driver == "gels":
+        result = result._replace(rank=nothing.astype(result.rank.dtype))
+    return result if driver in ("gelsd", "gelss") else result._replace(singular_values=nothing)
 
 
 @offered("torch.linalg")

@@ -27,7 +27,7 @@ def celu(x: Array, alpha: float = 1.0) -> Tensor:
 def hardshrink(x: Array, lambd: float = 0.5) -> Array:
     """0 within [-lambd, lambd], else x; NaN stays, and passes no gradient."""
     is_large = ops.logical_or(ops.less(x, -lambd), ops.greater(x, lambd))
-    result: Array = ops.where(is_large, x, ops.where(ops.isnan(x), math.nan, 0))
+    result: Array = ops.where(is_large, x, ops.where(ops.isnan(x), math.nan, ops.zeros_like(x)))
     return result
 
 

@@ -216,7 +216,7 @@ def entr(x: Array) -> Array:
     below, is_zero = less(p, 0), equal(p, 0)
     inside = logical_not(less_equal(p, 0))
     above = negative(multiply(p, log(where(inside, p, 1))))
-    minus = log(multiply(where(below, maximum(p, -1), 1), 0))
+    minus = log(multiply(where(logical_and(below, greater(p, -math.inf)), p, where(below, -1, 1)), 0))
     return where(inside, above, where(is_zero, sqrt(where(is_zero, p, 1)), minus))
 
 

@@ -22,6 +22,7 @@ from runnel.ops.library.zeta import zeta
 from runnel.ops.logic import where
 from runnel.ops.promotion import unary_float
 from runnel.ops.reductions import sum
+from runnel.ops.statistics import rounded_as, wide_dtype
 from runnel.ops.transcendental import exp, square
 from runnel.ops.views import expand_dims
 
@@ -140,8 +141,10 @@ def mvlgamma(x: Array, p: int) -> Array:
     count = operator.index(p)
     if not 1 <= count <= 1 << 16:
         raise ValueError(f"[mvlgamma] the dimension p is 1 at least; received {p}.")
+    wide = cast(x, wide_dtype(x))
     halves = multiply(iota(x, (count,), 0), 0.5)
-    return add(sum(lgamma(subtract(expand_dims(x, x.ndim), halves)), -1), count * (count - 1) / 4 * math.log(math.pi))
+    total = sum(lgamma(subtract(expand_dims(wide, x.ndim), halves)), -1)
+    return rounded_as(add(total, count * (count - 1) / 4 * math.log(math.pi)), x)
 
 
 @offered("rn", "special: i0 modified_bessel_i0", "Tensor", "Tensor_")

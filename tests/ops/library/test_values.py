@@ -216,3 +216,10 @@ def test_what_is_refused(number: int) -> None:
     call, kind, message = REFUSED[number]
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_mvlgamma_of_half_precision_is_rounded_once() -> None:
+    x = rn.asarray([3.5, 7.25], rn.bfloat16)
+    actual = rn.mvlgamma(x, 3)
+    assert actual.dtype is rn.bfloat16
+    assert actual.tolist() == rn.mvlgamma(x.float(), 3).astype(rn.bfloat16).tolist()

@@ -25,7 +25,7 @@ NOT_FINITE = dict.fromkeys(
     ODD,
 )  # fmt: skip
 
-NOT_FINITE["torch.special.entr(o)"] = {"o": "v nan 0 1 2.5 -0.3"}
+NOT_FINITE["torch.special.entr(o)"] = {"o": "v nan 0 1 2.5 -0.3 -4"}
 NOT_FINITE["torch.logit(o)"] = {"o": "v nan inf -inf 0 1 2.5 -0.3 0.3"}
 
 COMPLEX = {
@@ -70,6 +70,7 @@ WHOLE_NUMBERS = {
 }
 
 MIXED = {
+    "F.hardshrink(x.bfloat16(), 0.5).detach()": Z,
     "torch.addcmul(x, y, y, value=float('inf')).isinf()": Z,
     "torch.addcdiv(x, y, w, value=3)": {**Z, "w": "p 3 4"},
     "torch.addcdiv(x, y.bfloat16().detach(), y.float().detach(), value=3)": Z,
@@ -91,7 +92,10 @@ PIECES = {
     },
     "F.conv_transpose1d(x, w, stride=1, padding=1, output_padding=2, dilation=3)": {"x": "1 2 5", "w": "2 3 2"},
     "F.scaled_dot_product_attention(x[0, 0], x, x)": {"x": "2 3 4 5"},
-    "torch.linalg.lstsq(x, y, driver='gels')[2].numel() * x": {"x": "4 3", "y": "4 2"},
+    **{
+        f"torch.linalg.lstsq(x, y{driver})": {"x": "c 4 3", "y": "c 4 2"}
+        for driver in ("", ", driver='gels'", ", driver='gelsd'")
+    },
     "torch.stft(x, 8, 2, 5, center=False, align_to_window=True, return_complex=True)": {"x": "20"},
     "torch.lu(x, get_infos=True)[2]": {"x": "3 3"},
     "x.lu(get_infos=True)[0]": {"x": "3 3"},
