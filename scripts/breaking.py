@@ -20,6 +20,7 @@ import pytest
 from _pytest import main as pytest_main
 
 import runnel as rn
+import runnel.expressions.views  # noqa: F401 - an op that is made late
 from runnel import ops
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import LOOPED
@@ -64,6 +65,7 @@ class _Seen:
 
 _NOTHING_ELSE: Final = 3  # exit codes of children in which no test failed
 _NEVER_RAN: Final = 4
+_LINE: Final = "\n{:15} {:28} {:12} {}"
 
 
 def _changed(before: Any, after: Any) -> Any:
@@ -213,7 +215,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     each, seed = int(os.environ["BREAK_EACH"]), os.environ["BREAK_SEED"]
     wanted = [family for family in os.environ["BREAK_FAMILIES"].split(",") if family] or list(FAMILIES)
     only = os.environ.get("BREAK_ONLY", "")
-    out = os.fdopen(os.dup(sys.__stderr__.fileno()), "w", buffering=1)
+    with os.fdopen(os.dup(sys.__stderr__.fileno()), "w", buffering=1) as out:
+        _try_all(session, each, seed, wanted, only, lambda *words: print(_LINE.format(*words), file=out))
+    return True
+
+
+def _try_all(
+    session: pytest.Session, each: int, seed: str, wanted: list[str], only: str, say: Callable[..., None]
+) -> None:
     rn.asarray([1.0])
     later = []
     for family in wanted:
@@ -223,12 +232,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             for rule, breaks in breakages(Op.registry[name]):
                 if only and not re.search(only, f"{name} {rule}"):
                     continue
-                outcome = _outcome(session, named, breaks)
-                if outcome == "found":
-                    print(f"\n{family:15} {name:28} {rule:12} found", file=out)
+                if _outcome(session, named, breaks) == "found":
+                    say(family, name, rule, "found")
                 else:
                     later.append((family, name, rule, breaks))
     for family, name, rule, breaks in later:
-        outcome = _outcome(session, session.items, breaks)
-        print(f"\n{family:15} {name:28} {rule:12} {outcome}", file=out)
-    return True
+        say(family, name, rule, _outcome(session, session.items, breaks))
