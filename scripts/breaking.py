@@ -20,7 +20,7 @@ import pytest
 from _pytest import main as pytest_main
 
 import runnel as rn
-import runnel.expressions.views  # noqa: F401 - an op that is made late
+import runnel.expressions.views  # an op that is made late
 from runnel import ops
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import LOOPED
