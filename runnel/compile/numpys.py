@@ -49,6 +49,8 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     again = None if changed else recomputed.called(rec, function, args, kwargs)
     if again is not None:
         return returning(again[0])
+    if name in recomputed.BY_MEMORY:
+        rec.refuse(f"numpy.{name}() asks where arrays lie in memory", "ask outside of the compiled function")
     if any(arrays.is_traceable(type(x)) for x in args):
         return returning(boundary.run(rec, function, args, kwargs))
     return returning(operations.protected(rec, _calls_numpy(rec, function, args, kwargs), args))

@@ -22,7 +22,10 @@ from runnel.compile.observe.values import PLAIN, SYMBOLIC
 from runnel.tensor import tracing
 
 MOST: Final = 64  # arrays and scalars that a guard computes
-_NOT_BY_ARGUMENTS: Final = frozenset({"empty", "empty_like", "shares_memory", "may_share_memory", "array2string"})
+_NOT_BY_ARGUMENTS: Final = frozenset({"empty", "empty_like", "array2string"})
+BY_MEMORY: Final = frozenset(
+    {"shares_memory", "may_share_memory", "byte_bounds"}
+)  # where arrays lie, not what they hold
 
 
 class _Expression(Expression):
@@ -65,15 +68,13 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     except NotWritten:
         return None
     arrays = [at for at in expression.operands if isinstance(at.value, (np.ndarray, np.generic))]
-    if not arrays:
+    if not arrays or (name in BY_MEMORY and len(arrays) < sum(isinstance(x, np.ndarray) for x in args)):
         return None
     views: dict[int, Any] = {}
     values = [_to_read(rec, x, views) for x in args]
     named = {key: _to_read(rec, x, views) for key, x in kwargs.items()}
     result = getattr(values[0], method)(*values[1:], **named) if method else function(*values, **named)
-    if id(result) in views:
-        return (views[id(result)],)
-    if not _is_computed(result):
+    if id(result) not in views and not _is_computed(result):
         return None
     if method:
         text = f"{written[0]}.{method}({', '.join(written[1:])})"
@@ -82,6 +83,10 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     rec.memo["arrays computed"] = rec.memo.get("arrays computed", 0) + 1
     at = rec.log.computed(text, tuple(expression.operands), f"{name}() of {arrays[0]}", tuple(expression.constants))
     at.is_argument = any(operand.is_argument for operand in expression.operands)
+    if id(result) in views:  # the argument itself, which may hang on how it lies in memory
+        argument = rec.source_of(views[id(result)])
+        rec.log.check(None, "{s0} is not {s1}", f"whether {at} is {argument}", (), (at, argument))
+        return (views[id(result)],)
     return (_reached(rec, result, at),)
 
 
@@ -109,7 +114,11 @@ def _is_computed(result: Any) -> bool:
     kind = type(result)
     if kind in (tuple, list):
         return bool(result) and all(_is_computed(x) and type(x) not in (tuple, list) for x in result)
-    return (kind is np.ndarray and not result.dtype.hasobject) or issubclass(kind, np.generic) or kind in (float, int)
+    return (
+        (kind is np.ndarray and not result.dtype.hasobject)
+        or issubclass(kind, np.generic)
+        or kind in (float, int, bool)
+    )
 
 
 def _reached(rec: Recorder, result: Any, at: Source) -> Any:
@@ -121,7 +130,7 @@ def _reached(rec: Recorder, result: Any, at: Source) -> Any:
         return kind(
             [_reached(rec, x, rec.log.source(at, f"{{p}}[{i}]", f"{at}[{i}]", x)) for i, x in enumerate(result)]
         )
-    if kind in (float, int):
+    if kind in (float, int, bool):
         return rec.reach_symbolic(result, at)
     known = rec.source_of(result)
     if known is not None and known is not at:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _abc  # type: ignore[import-not-found]
 import collections
+import contextlib
 import itertools
 import operator
 from collections.abc import Callable, Iterator
@@ -118,6 +119,8 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
     if followed.changed(rec, target, operator.setitem, (key, value)) is not None:
         return
     base = container_of(kind)
+    if type(key) is slice and base is not None and type(value) not in PLAIN:
+        value = list(iter(iterable(rec, value)))
     if rec.source_of(target) is None or base is None:
         if rec.source_of(target) is not None:
             rec.refuse(f"an item of {described(target)} from outside is set")
@@ -151,8 +154,6 @@ def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any
     else:
         containers.laid_out(rec, target)
     containers.content(rec, key)
-    if type(key) is slice and type(value) not in PLAIN:
-        value = list(iterable(rec, value))
     if type(key) is int and apply is operator.setitem and -size <= key < size:
         rec.effects.will_set_item(target, base, key % size)
     else:
@@ -258,6 +259,25 @@ def iterable(rec: Recorder, value: Any) -> Any:
     return containers.content(rec, value)
 
 
+def with_length(rec: Recorder, value: Any) -> Any:
+    """The same for C code that asks how many items there will be once it has an iterator, as ``list`` does."""
+    items = iterable(rec, value)
+    kind = type(value)
+    if not is_python_class(kind):
+        return items
+    if is_users_method(kind, "__len__", rec.class_attribute(kind, "__len__")):
+        if items is value:  # C code would ask again
+            items = container_of(kind).__iter__(value)
+        with contextlib.suppress(TypeError):
+            length(rec, value)
+            return items
+    hint = rec.class_attribute(kind, "__length_hint__")
+    if hint is not MISSING:
+        with contextlib.suppress(TypeError):
+            rec.invoke_special(hint, value, ())
+    return items
+
+
 def _iterated(rec: Recorder, iterator: Any) -> Iterator[Any]:
     """The items that an iterator written in Python gives."""
     step = rec.class_attribute(type(iterator), "__next__")
@@ -276,7 +296,7 @@ def _by_index(rec: Recorder, value: Any) -> Iterator[Any]:
     while True:
         try:
             item = get_item(rec, value, i)
-        except IndexError:
+        except (IndexError, StopIteration):
             return
         yield item
         i += 1
@@ -396,6 +416,9 @@ def _converted(function: Any, names: tuple[str, ...]) -> Any:
     return answer
 
 
+_ASK_LENGTH: Final = (list, tuple, sorted)
+
+
 def _over(function: Any, key: bool = False) -> Any:
     """A function over iterables."""
 
@@ -404,7 +427,8 @@ def _over(function: Any, key: bool = False) -> Any:
             first: tuple[Any, ...] = ()  # they are compared, and not iterated over
         else:
             first = args[:1] if function is sum else args
-        values = [iterable(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in first]
+        taken = with_length if function in _ASK_LENGTH else iterable
+        values = [taken(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in first]
         values += args[len(first) :]
         if key and kwargs.get("key") is not None:
             kwargs["key"] = rec.callback(kwargs["key"])
@@ -482,7 +506,8 @@ def _reversed(rec: Recorder, value: Any) -> Any:
         if is_users_method(type(value), "__reversed__", own):
             return rec.invoke_special(own, value, ())
         if container_of(type(value)) is None:
-            return iter([get_item(rec, value, i) for i in range(length(rec, value) - 1, -1, -1)])
+            places = range(length(rec, value) - 1, -1, -1)
+            return (get_item(rec, value, i) for i in places)
     return reversed(containers.content(rec, value))
 
 

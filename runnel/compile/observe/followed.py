@@ -23,6 +23,10 @@ MOST: Final = symbols.PARTS  # items that are read one by one
 _LARGEST: Final = 4096  # items that are copied at each call
 _KINDS: Final = (list, collections.deque, bytearray)
 _VALUES: Final = PLAIN - SINGLETONS
+# Changes that fail for no content; others are made at each call, though nothing of the container may be read then.
+_CANNOT_FAIL: Final = frozenset(
+    {"append", "appendleft", "extend", "extendleft", "insert", "reverse", "rotate", "clear"}
+)
 
 
 def varies(rec: Recorder, source: Source) -> bool:
@@ -73,6 +77,8 @@ def changed(rec: Recorder, container: Any, function: Any, args: tuple[Any, ...])
     label = symbols.shortened(f"{function.__name__}() of {at}")
     text = f"changed({head}, {whole}, ({''.join(f'{x}, ' for x in written)}))"
     both = rec.log.computed(text, tuple(expression.operands), label, tuple(expression.constants))
+    if type(container) is bytearray or function.__name__ not in _CANNOT_FAIL:
+        rec.log.check(both, "not {v}", f"whether {label} can be done")  # by being computed
     effects.states[id(container)] = rec.log.source(both, "{p}[1]", f"{source} after {function.__name__}()")
     effects.appended.pop(id(container), None)
     effects.record(CallingMethod(function), container, None, (list(args), {}), f"{source}.{function.__name__}(...)")

@@ -262,6 +262,12 @@ class Hooks(AbstractHooks):
             return value
         return self.unpack(value)
 
+    def listed(self, value: Any) -> Any:
+        kind = type(value)
+        if is_python_class(kind) and (container_of(kind) is None or containers.own_method(kind, "__len__") is not None):
+            return answers.with_length(self.rec, value)
+        return self.spread(value)
+
     def unpack_mapping(self, value: Any) -> Any:
         rec, value = self.rec, proxies.shown(self.rec, value)
         if type(value) is dict:
@@ -347,7 +353,7 @@ class Hooks(AbstractHooks):
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         values = args[0]
         if type(values) is not tuple or self.rec.source_of(values) is not None:
-            values = tuple(self.spread(values))
+            values = tuple(self.listed(values))
         kwargs = dict(args[1]) if len(args) > 1 else {}
         function, values, kwargs = calls.prepared(self.rec, function, values, kwargs)
         return to_call(function, values, kwargs)

@@ -96,19 +96,10 @@ CHANGES: Final[dict[type, frozenset[str]]] = {
         ]
     ),
     bytearray: frozenset(
-        [
-            "append",
-            "extend",
-            "insert",
-            "pop",
-            "remove",
-            "clear",
-            "reverse",
-            "__iadd__",
-            "__imul__",
-            "__setitem__",
-            "__delitem__",
-        ]
+        {
+            *("append", "extend", "insert", "pop", "remove", "clear", "reverse"),
+            *("__iadd__", "__imul__", "__setitem__", "__delitem__"),
+        }
     ),
 }
 GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays where it is
@@ -442,7 +433,7 @@ _READS: Final[dict[Any, tuple[Any, tuple[int, ...]]]] = {  # and how many argume
 
 def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method that changes its container."""
-    args = tuple([_items_of(rec, x, name) if name in TAKES_ITEMS else x for x in args])
+    args = tuple([_items_of(rec, x, base, name) if name in TAKES_ITEMS else x for x in args])
     again = followed.changed_by(rec, value, name, args, kwargs)
     if again is not None:
         return again[0]
@@ -519,25 +510,25 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     return rec.calls_c(method, (value, *args), kwargs)
 
 
-def _items_of(rec: Recorder, value: Any, name: str) -> Any:
+def _items_of(rec: Recorder, value: Any, base: Any, name: str) -> Any:
     """What is added to a container, as it is now."""
     if type(value) in (bytes, bytearray):
         return bytes(content(rec, value))
     if name == "__ior__" and type(value) is dict:
         return dict(pairs(rec, value))
     if name in ("__ior__", "__iand__", "__isub__", "__ixor__"):
-        base = container_of(type(value))
+        kind = container_of(type(value))
         content(rec, value)
-        return value if base is None else base(value)
+        return value if kind is None else kind(value)
     if type(value) is dict:
         return dict(pairs(rec, value))
     if container_of(type(value)) is dict and own_method(type(value), "keys") is None:
         content(rec, value)
         return dict(dict.items(value))
-    if is_python_class(type(value)) and lookup(type(value), "keys") is not MISSING:
+    if base is dict and is_python_class(type(value)) and lookup(type(value), "keys") is not MISSING:
         return rec.hooks.unpack_mapping(value)
-    items = rec.hooks.spread(value)
-    return items if type(items) in CONTAINERS and rec.source_of(items) is None else list(items)
+    items = (rec.hooks.listed if base in (list, bytearray) else rec.hooks.spread)(value)
+    return items if type(items) in CONTAINERS and rec.source_of(items) is None else list(iter(items))
 
 
 def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

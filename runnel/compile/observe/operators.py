@@ -42,7 +42,11 @@ _SEQUENCE_OPERATORS: Final = frozenset({"+", "*"})  # of C types that try the ot
 def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     """``a + b`` and its kin, in place or not."""
     if type(a) in PLAIN and type(b) in PLAIN:
-        result = OPERATORS[symbol](a, b)
+        try:
+            result = OPERATORS[symbol](a, b)
+        except (ArithmeticError, TypeError, ValueError):  # which may be due to the values
+            rec.concrete_number(a), rec.concrete_number(b)
+            raise
         return symbols.binary(rec, symbol, a, b, result) if symbols.is_any(rec, (a, b)) else result
     in_place = symbol.endswith("=")
     plain = symbol[:-1] if in_place else symbol

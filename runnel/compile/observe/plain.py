@@ -173,7 +173,7 @@ class Plain:
     def iterate(self, value: Any) -> Any:
         return value
 
-    delegate = unpack = spread = unpack_mapping = asynchronous = returned = iterate
+    delegate = unpack = spread = listed = unpack_mapping = asynchronous = returned = iterate
 
     def matched(self, value: Any) -> None:
         """The pattern asks whether the value is a sequence or a mapping."""

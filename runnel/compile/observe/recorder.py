@@ -226,7 +226,11 @@ class AbstractHooks:
         raise NotImplementedError
 
     def spread(self, value: Any) -> Any:
-        """The items that the code takes apart, or puts into a list."""
+        """The items that the code takes apart."""
+        raise NotImplementedError
+
+    def listed(self, value: Any) -> Any:
+        """The items that go into a list or a call, for which C code asks how many there will be."""
         raise NotImplementedError
 
     def unpack_mapping(self, value: Any) -> Any:

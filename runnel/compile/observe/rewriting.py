@@ -474,7 +474,7 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "GET_YIELD_FROM_ITER": _before("delegate"),
     "UNPACK_SEQUENCE": _before("spread"),
     "UNPACK_EX": _before("spread"),
-    "LIST_EXTEND": _before("spread"),
+    "LIST_EXTEND": _before("listed"),
     "SET_UPDATE": _before("unpack"),
     "DICT_UPDATE": _before("unpack_mapping"),
     "DICT_MERGE": _before("unpack_mapping"),

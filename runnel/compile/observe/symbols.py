@@ -35,7 +35,9 @@ _FUNCTIONS: Final = {
         math.lgamma, math.gcd, math.lcm, math.comb, math.isclose, math.remainder, math.ldexp, math.isqrt,
     )
 }  # fmt: skip
-_OF_SEVERAL_KINDS: Final = frozenset(map(id, (min, max, sum, pow, round, operator.getitem)))
+_SURE: Final = frozenset(
+    map(id, (abs, str, repr, ascii, math.fabs, math.copysign, math.isfinite, math.isnan, math.isinf))
+)
 _OWNERS: Final = frozenset({str, int, float, *SYMBOLIC})  # their methods depend on them and on plain arguments alone
 
 
@@ -84,11 +86,12 @@ def computed(
     operands: tuple[Any, ...],
     result: Any,
     constants: tuple[Any, ...] = (),
-    has_one_kind: bool = True,
+    is_sure: bool = True,
 ) -> Any:
     """The result of Python arithmetic on plain values, at least one of them a symbol. ``text`` names them {a0}, …
 
-    ``has_one_kind`` says that values of the same kinds give a result of the same kind.
+    ``is_sure`` says that values of the same kinds give a result of the same kind, and no error. Otherwise the guard
+    computes it even where nobody uses the result.
     """
     if not _can_be_computed(rec, result):
         for value in operands:
@@ -103,7 +106,7 @@ def computed(
             text = text.replace(f"{{a{i}}}", f"{{{len(known)}}}")
             known.append(value)
     source = rec.log.computed(text, tuple(parents), shortened(label), tuple(known))
-    return _computed_at(rec, source, result, has_one_kind)
+    return _computed_at(rec, source, result, is_sure)
 
 
 def _can_be_computed(rec: Recorder, result: Any) -> bool:
@@ -114,12 +117,12 @@ def _can_be_computed(rec: Recorder, result: Any) -> bool:
     return is_value and rec.computed < MOST
 
 
-def _computed_at(rec: Recorder, source: Source, result: Any, has_one_kind: bool = True) -> Any:
+def _computed_at(rec: Recorder, source: Source, result: Any, is_sure: bool = True) -> Any:
     rec.computed += 1
     kind = type(result)
     if kind in (tuple, list):
         return parts(rec, result, source)
-    if not has_one_kind:
+    if not is_sure:
         rec.log.check(source, f"type({{v}}) is not {kind.__name__}", f"type of {source}")
     if kind is float or (kind in (int, str) and rec.session.varying):
         return _known(rec, result, source)
@@ -135,7 +138,9 @@ def shortened(label: str) -> str:
 def binary(rec: Recorder, symbol: str, a: Any, b: Any, result: Any) -> Any:
     """``a + b`` and its kin of plain values; ``result`` is what it gave."""
     plain = symbol[:-1] if symbol.endswith("=") else symbol
-    return computed(rec, f"({{a0}} {plain} {{a1}})", (a, b), result, (), plain != "**")
+    divides = type(bare(a)) is not str and plain in ("/", "//", "%", "<<", ">>") and id(b) not in rec.symbols
+    is_sure = plain in ("+", "-", "*", "&", "|", "^") or divides  # by a number that has just divided another one
+    return computed(rec, f"({{a0}} {plain} {{a1}})", (a, b), result, (), is_sure)
 
 
 def compared(rec: Recorder, symbol: str, a: Any, b: Any, result: Any) -> Any:
@@ -183,7 +188,7 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     operands, constants = tuple(expression.operands), tuple(expression.constants)
     label = shortened(f"{name}({', '.join(map(_described(rec), args))})")
     source = rec.log.computed(f"{head}({', '.join(written)})", operands, label, constants)
-    return (_computed_at(rec, source, result, id(function) not in _OF_SEVERAL_KINDS),)
+    return (_computed_at(rec, source, result, id(function) in _SURE),)
 
 
 def _described(rec: Recorder) -> Any:
