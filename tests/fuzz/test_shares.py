@@ -10,6 +10,10 @@ from runnel.core.tables import Op
 from runnel.loops.rules import Elementwise
 from tests.fuzz import graph_programs, modes, sums
 from tests.fuzz.graph_checks import same_bits
+from tests.fuzz.language import PARTS, checking, drawn
+from tests.fuzz.language.grammar import Program
+from tests.fuzz.language.shrinking import smallest
+from tests.fuzz.language.worlds import compare
 from tests.fuzz.oracle import numpy_where_exact
 
 
@@ -25,6 +29,45 @@ def test_modes(first: int) -> None:
     with np.errstate(all="ignore"):
         for seed in range(first, first + 15):
             modes.run(seed)
+
+
+@pytest.mark.parametrize("first", [1000, 2000, 3000])
+def test_programs(first: int) -> None:
+    """Of stateful Python; most of them must run as programs, or nothing is compared."""
+    eager = 0
+    with np.errstate(all="ignore"), switches.override(effort=0):
+        for seed in range(first, first + 4):
+            before = checking.COUNTS["eager"]
+            assert checking.fault(seed, shrink=False) is None
+            eager += checking.COUNTS["eager"] - before
+    assert eager <= 2
+
+
+def test_drawn_programs_are_python_of_all_parts() -> None:
+    met = set()
+    for seed in range(40):
+        program = drawn(seed)
+        compile(program.source, "<program>", "exec")
+        for event in program.events:
+            compile(event, "<event>", "exec")
+        met |= {name for name, part in PARTS.items() if part["code"][0][:20] in program.source}
+    assert met == set(PARTS)
+
+
+def test_differences_are_found_and_made_small() -> None:
+    """A step that knows whether it is compiled differs."""
+    source = (
+        "calls, other, more = [0], [1], {}\n"
+        "def helper(y): return y + 1\n"
+        "def step(x, s=1):\n    other.append(s)\n    calls[0] += not rn.core.switches.eager.value\n"
+        "    if s:\n        x = helper(x)\n    return x\n"
+    )
+    events = ("step(tensor(1.0), 2)", "other.clear()", "step(tensor(1.0), 2)")
+    program = Program(source, events)
+    assert "calls" in str(compare(program).fault)
+    small = smallest(program, lambda one: compare(one).fault is not None)
+    assert len(small.events) == 1
+    assert "helper" not in small.source and "calls" in small.source
 
 
 def test_every_pointwise_op_is_drawn() -> None:

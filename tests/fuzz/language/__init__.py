@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from tests.fuzz.language import parts_core, parts_library, parts_objects, parts_training
+from tests.fuzz.language import parts_core, parts_habits, parts_library, parts_objects, parts_state, parts_training
 from tests.fuzz.language.grammar import Program, Sections, Writer, parts_of
 
-PARTS: Final[dict[str, Sections]] = {
-    name: part
-    for text in (parts_core.TEXT, parts_objects.TEXT, parts_library.TEXT, parts_training.TEXT)
-    for name, part in parts_of(text).items()
-}
+_MODULES: Final[tuple[Any, ...]] = (
+    parts_core, parts_objects, parts_library, parts_habits, parts_state, parts_training,
+)  # fmt: skip
+PARTS: Final[dict[str, Sections]] = {name: part for module in _MODULES for name, part in parts_of(module.TEXT).items()}
 
 
 def drawn(seed: int) -> Program:

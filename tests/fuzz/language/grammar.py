@@ -1,10 +1,10 @@
 """A grammar of stateful Python, and programs drawn from it.
 
-The grammar comes in parts (``parts_*.py``): texts that begin with ``## name``. A part has sections, whose headings stand
-at the left margin and whose lines are indented: ``code:`` makes a piece of a world, every other section has the ways to
-write something (``num:`` a number, ``stat:`` a statement, ``block:`` statements of several lines, with empty lines
-between; ``change:`` what happens between two calls). In all of them ``$num`` stands for a number, ``$(a||b)`` for one of
-several texts, ``$id`` for a number of its own, ``$body`` for statements. What begins with ``~`` is drawn rarely.
+The grammar comes in parts (``parts_*.py``): texts that begin with ``## name``. A part has sections, whose headings
+stand at the left margin and whose lines are indented. ``code:`` makes a piece of a world; every other section has the
+ways to write something: ``num:`` a number, ``stat:`` a statement, ``block:`` statements of several lines (with empty
+lines between), ``change:`` what happens between two calls. In all of them ``$num`` stands for a number, ``$(a||b)`` for
+one of several texts, ``$id`` for a number of its own, ``$body`` for statements. What begins with ``~`` is drawn rarely.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Writer:
     def body(self, depth: int = 0) -> str:
         """Some statements."""
         lines = []
-        for _ in range(self.random.randint(1, 2 if depth else 4)):
+        for _ in range(self.random.randint(1, 2 if depth else 6)):
             chance = self.random.random()
             if depth < 2 and chance < 0.35:
                 lines.append(self.expand(self.choose("block"), depth))
@@ -157,10 +157,13 @@ class Writer:
         for number in range(self.random.randint(0, 2)):
             name = f"helper{number}"
             world.append(
-                f"def {name}(y, total=0, *, x=None, s=1):\n{scope}\n    x = y if x is None else x\n"
+                f"def {name}(y, total=0, *, x=None, s=1, extra=None):\n{scope}\n    x = y if x is None else x\n"
                 f"{textwrap.indent(self.body(1), '    ')}\n    return y, total"
             )
             self.functions.append(name)
+            if self.random.random() < 0.3:
+                world.append(f"fast{number} = rn.compile({name})")
+                self.functions.append(f"fast{number}")
         world.append(self._step(scope))
         return Program("\n".join(world), tuple(self._events()))
 
@@ -170,17 +173,22 @@ class Writer:
         return _placed(self.expand(self.choose("step")), lines)
 
     def _events(self) -> Iterator[str]:
-        call = f"step({self.expand(self.choose('argument'))}, {self.expand('$number')})"
+        call = self._call("step")
         yield from (call, call)
-        for _ in range(self.random.randint(3, 6)):
-            for _ in range(self.random.randint(0, 2)):
-                change = self.expand(self.choose(self.random.choice(("change", "change", "stat"))), 2)
-                yield change
-            if self.random.random() < 0.3:
-                yield f"step({self.expand(self.choose('argument'))}, {self.expand('$number')})"
+        for _ in range(self.random.randint(3, 7)):
+            for _ in range(self.random.choice((0, 1, 1, 2, 3))):
+                yield self.expand(self.choose(self.random.choice(("change", "change", "stat"))), 2)
+            if self.random.random() < 0.4:
+                yield self._call(self.random.choice(("step", "step", *self.functions)))
             yield call
             if self.random.random() < 0.5:
                 yield call
+
+    def _call(self, name: str) -> str:
+        extra = self.expand(f", extra={self.choose('extra')}") if self.random.random() < 0.3 else ""
+        number = self.expand("s=$number" if name != "step" else "$(s=$number||$number)")
+        kept = "last = " if self.random.random() < 0.3 else ""
+        return f"{kept}{name}({self.expand(self.choose('argument'))}, {number}{extra})"
 
 
 def _placed(text: str, lines: str) -> str:

@@ -7,8 +7,19 @@ code:
     config = {'gain': 2, 'mode': 'sum', 'shift': 0.5}
     numbers = [1, 2.5, 3]
     acc = rn.zeros(())
+    last = (rn.ones(()), 1)
+    def use(value, y):
+        match value:
+            case None | (): return y
+            case {'a': a, **rest}: return y * a + len(rest)
+            case [first, *_]: return y + first
+            case str(): return y * len(value)
+            case rn.Tensor(): return y + value.sum()
+            case np.ndarray(): return y * float(value.sum())
+            case dict(): return y + len(value)
+            case _: return y - 1
 globals:
-    count flag rate config numbers acc log
+    count flag rate last config numbers acc log
 leaf:
     $int
     count
@@ -68,6 +79,7 @@ seq:
     [*numbers, $num]
 tensor:
     y
+    use(extra, y)
     x
     acc
     (y * $num)
@@ -81,6 +93,10 @@ tensor:
     rn.maximum(y, $leaf)
 stat:
     total += $num
+    if isinstance(extra, list): extra.append($num)
+    if type(extra) is dict: extra[$key] = $num
+    last = (y, $num)
+    extra = $(numbers||config||[total])
     y = y * $num
     y = $tensor
     count = $num % 50
@@ -183,6 +199,14 @@ change:
     rate = $(1||0.25||0.5)
     acc = rn.ones(())
     acc = acc * 1
+    last = (acc, 2)
+    acc = last[0].sum().detach()
+    last[0].add_(1.0)
+    log.append(last)
+    x = last[0].detach()
+    numbers = last[-1]
+    config['extra'] = last
+    last[-1].append(4)
     log.append(7)
     numbers = numbers * 1
     log = numbers
@@ -193,9 +217,31 @@ number:
     2.0
     0.5
     True
-    s=3
-    s=$int
+    3
+    $int
+    $leaf
+    np.float32(0.5)
+    np.int64(2)
+    -0.0
+    float('nan')
+    float('inf')
+extra:
+    numbers
+    config
+    [1, 2.5]
+    {'a': 1}
+    (1, 2)
+    None
+    'text'
+    log
+    y
+    acc
+    last
+    np.ones(2)
+    x
 argument:
+    last[0]
+    x
     tensor(1.0, -2.0, 3.0)
     tensor(1.0, -2.0, 3.0)
     tensor(1.0, -2.0, 3.0)
@@ -203,23 +249,23 @@ argument:
     tensor(2.0)
     acc
 step:
-    def step(x, s=1):
+    def step(x, s=1, extra=None):
         STEP
 
     class Trainer:
         steps = 0
         def __init__(self): self.best, self.history = 0, []
-        def step(self, x, s=1):
+        def step(self, x, s=1, extra=None):
             self.steps += 1
             if len(self.history) > 2: self.history.clear()
             self.history.append(s)
             STEP
     trainer = Trainer()
-    def step(x, s=1): return trainer.step(x, s=s)
+    def step(x, s=1, extra=None): return trainer.step(x, s=s, extra=extra)
 
     def outer(start):
         calls, kept = start, []
-        def step(x, s=1):
+        def step(x, s=1, extra=None):
             nonlocal calls
             calls += 1
             kept[:] = [*kept[-2:], calls + s]
@@ -230,24 +276,24 @@ step:
     class Model(nn.Module):
         def __init__(self):
             self.scale, self.seen, self.last = rn.Parameter(rn.ones(())), 0, None
-        def forward(self, x, s=1):
+        def forward(self, x, s=1, extra=None):
             self.seen += 1
             x = x * self.scale
             if self.last is None: self.last = x.sum().detach()
             STEP
     model = Model()
-    def step(x, s=1): return model(x, s)
+    def step(x, s=1, extra=None): return model(x, s, extra)
 
     class Base:
         level = 1
-        def __call__(self, x, s=1):
-            y, total, *rest = self.run(x, s)
+        def __call__(self, x, s=1, extra=None):
+            y, total, *rest = self.run(x, s, extra)
             return y + self.level, total, *rest
     class Runner(Base):
-        def run(self, x, s):
+        def run(self, x, s, extra):
             STEP
     runner = Runner()
-    def step(x, s=1): return runner(x, s)
+    def step(x, s=1, extra=None): return runner(x, s, extra)
 
     def logged(function):
         @functools.wraps(function)
@@ -258,6 +304,42 @@ step:
         call.calls = 0
         return call
     @logged
-    def step(x, s=1):
+    def step(x, s=1, extra=None):
         STEP
+
+    class Config:
+        def __init__(self, **names): vars(self).update(names)
+    class Loop:
+        def __init__(self, config): self.config, self.results = config, {}
+        def step(self, x, s=1, extra=None):
+            self.config.steps += 1
+            self.results[self.config.steps % 3] = s
+            self.last = x
+            STEP
+    loops = [Loop(Config(steps=0)), Loop(Config(steps=5))]
+    loops.append(loops[0])
+    def step(x, s=1, extra=None): return loops[count % 3 if type(count) is int else 0].step(x, s, extra=extra)
+
+    def step(x, *args, **names):
+        s, extra = args[0] if args else names.get('s', 1), names.get('extra')
+        STEP
+
+    class Partial:
+        def __init__(self, by): self.by = by
+        def __get__(self, owner, kind=None): return functools.partial(self, owner)
+        def __call__(self, owner, x, s=1, extra=None):
+            owner.count = self.by = self.by + 1
+            STEP
+    class Owner: run = Partial(2)
+    owner = Owner()
+    def step(x, s=1, extra=None): return owner.run(x, s, extra)
+
+    def generated(x, s=1, extra=None):
+        got = yield
+        STEP
+    def step(x, s=1, extra=None):
+        steps = generated(x, s, extra)
+        next(steps)
+        try: steps.send(count)
+        except StopIteration as end: return end.value
 """

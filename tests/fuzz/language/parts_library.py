@@ -50,7 +50,7 @@ num:
     heap.index(min(heap))
     order.pop('q', $num)
     ring.popleft()
-    heap.pop() if heap else 0
+    (heap.pop() if heap else 0)
     dict(zip('abc', ring)).get('a', 0)
     sum(itertools.accumulate(ring))
     [*itertools.chain(ring, heap)][-1]
@@ -247,7 +247,7 @@ num:
     named(1, **{'third': $num, 'fifth': 2})
     table_of[$('up'||'named')]($num)
     partial($num)
-    partial(second=$num) if False else partial()
+    partial()
     sum(squares($small))
     next(squares(2), 0)
     list(outer_generator($small))[-1]
@@ -401,8 +401,8 @@ num:
     area($num)
     area($num, m=$num)
     double($num)
-    slow($num)
-    slow($small, $('a'||'b'||mode='b'))
+    ~ slow($num)
+    ~ slow($small, $('a'||'b'||mode='b'))
     show($num)
     show($(numbers||(1, 2)||'text'||None))
     cached.big

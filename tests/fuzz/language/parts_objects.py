@@ -269,11 +269,6 @@ block:
     else:
         wider.wide = $num
 
-    try:
-        del slotted.late
-    except AttributeError as problem:
-        log.append(str(problem))
-        $body
 change:
     slotted = $(Slotted(3)||wider||Wider(1))
     slotted.late = 1
@@ -567,4 +562,4 @@ change:
     Bag.__call__ = lambda self, *a, **k: 3
     num = bag
     Bag.__exit__ = lambda self, *a: True
-"""
+"""  # noqa: E501

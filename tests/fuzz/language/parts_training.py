@@ -1,4 +1,4 @@
-"""Tensors that change, NumPy arrays, modules, optimizers, compiled functions inside; namespaces and patched functions."""
+"""Tensors that change, NumPy arrays, modules, optimizers, compiled functions inside; namespaces, patched functions."""
 
 TEXT = r"""
 ## tensors
@@ -574,4 +574,4 @@ change:
     inner_calls = 0
     opt.zero_grad()
     loss_of(data).backward()
-"""
+"""  # noqa: E501

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import copy
+import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator
 
@@ -20,20 +21,20 @@ def smallest(program: Program, is_faulty: Faulty, seconds: float = 120.0) -> Pro
         again = False
         for ways in (_fewer_events, _fewer_statements, _simpler_expressions):
             at = 0
-            while time.monotonic() < end:
-                candidates = list(ways(program))
-                found = next(
-                    (
-                        i
-                        for i in range(at, len(candidates))
-                        if time.monotonic() < end and _is_valid(candidates[i]) and is_faulty(candidates[i])
-                    ),
-                    None,
-                )
-                if found is None:
-                    break
-                program, at, again = candidates[found], found, True
+            while (found := _next(ways(program), at, is_faulty, end)) is not None:
+                at, program = found
+                again = True
     return program
+
+
+def _next(candidates: Iterator[Program], at: int, is_faulty: Faulty, end: float) -> tuple[int, Program] | None:
+    """The first faulty candidate from number ``at`` on, with its number; None where the time is over."""
+    for number, candidate in enumerate(itertools.islice(candidates, at, None), at):
+        if time.monotonic() > end:
+            return None
+        if _is_valid(candidate) and is_faulty(candidate):
+            return number, candidate
+    return None
 
 
 def _is_valid(program: Program) -> bool:
@@ -44,9 +45,17 @@ def _is_valid(program: Program) -> bool:
     return True
 
 
+def _chunks(count: int) -> Iterator[tuple[int, int]]:
+    """Where to cut: large pieces first."""
+    size = count
+    while size:
+        yield from ((start, min(start + size, count)) for start in range(0, count, size))
+        size //= 2
+
+
 def _fewer_events(program: Program) -> Iterator[Program]:
-    for i in range(len(program.events)):
-        yield program._replace(events=program.events[:i] + program.events[i + 1 :])
+    for start, end in _chunks(len(program.events)):
+        yield program._replace(events=program.events[:start] + program.events[end:])
 
 
 def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -60,18 +69,25 @@ def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 def _fewer_statements(program: Program) -> Iterator[Program]:
     tree = ast.parse(program.source)
     for number, body in enumerate(_bodies(tree)):
+        if len(body) == 1 and isinstance(body[0], ast.Pass):
+            continue
+        for start, end in _chunks(len(body)):
+            is_all = end - start == len(body) and body is not tree.body
+            yield _with(program, tree, number, start, end, [ast.Pass()] if is_all else [])
         for i, statement in enumerate(body):
-            if isinstance(statement, ast.Pass) and len(body) == 1:
-                continue
-            smaller = copy.deepcopy(tree)
-            twin = list(_bodies(smaller))[number]
-            twin[i : i + 1] = [] if len(body) > 1 or body is tree.body else [ast.Pass()]
-            yield program._replace(source=ast.unparse(smaller))
             inner = getattr(statement, "body", None)
             if inner and isinstance(inner, list) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-                smaller = copy.deepcopy(tree)
-                list(_bodies(smaller))[number][i : i + 1] = inner
-                yield program._replace(source=ast.unparse(smaller))
+                yield _with(program, tree, number, i, i + 1, inner)
+
+
+def _with(program: Program, tree: ast.Module, number: int, start: int, end: int, new: list[ast.stmt]) -> Program:
+    """Other statements in one body; the tree stays as it is."""
+    body = list(_bodies(tree))[number]
+    before = list(body)
+    body[start:end] = new
+    text = ast.unparse(tree)
+    body[:] = before
+    return program._replace(source=text)
 
 
 def _simpler_expressions(program: Program) -> Iterator[Program]:
@@ -90,10 +106,8 @@ def _simpler_expressions(program: Program) -> Iterator[Program]:
         parts = [p for p in ast.iter_child_nodes(node) if isinstance(p, ast.expr)]
         for part in (ast.Constant(1), *parts):
             _put(parent, field, i, part)
-            try:
+            with contextlib.suppress(ValueError, AttributeError):
                 yield program._replace(source=ast.unparse(ast.fix_missing_locations(tree)))
-            except (ValueError, AttributeError):
-                pass
             _put(parent, field, i, node)
 
 

@@ -10,6 +10,7 @@ import functools
 import inspect
 import io
 import random
+import re
 import sys
 import types
 import warnings
@@ -28,17 +29,19 @@ from tests.fuzz.language.grammar import Program
 
 _NAME: Final = "random_program"
 _IMPORTS: Final = """
-import bisect, collections, contextlib, contextvars, copy, dataclasses, enum, functools, heapq, itertools, json, math
-import operator, re, types, typing, warnings
+import abc, bisect, collections, collections.abc, contextlib, contextvars, copy, dataclasses, enum, functools, heapq
+import itertools, json, math, operator, re, types, typing, warnings
 import numpy as np
 import runnel as rn
 from runnel import nn, optim
-def tensor(*values): return rn.asarray(np.array(values if len(values) > 1 else values[0], np.float32))
+def tensor(*values):
+    return rn.asarray(np.array(values if len(values) > 1 else values[0], np.float32))
 """
+_CALL: Final = re.compile(r"(last = )?(step|helper\d|fast\d)\(")
+_ADDRESS: Final = re.compile("0x[0-9a-f]+")
 _HIDDEN: Final = ("__builtins__", "__warningregistry__")
-_LOCALS: Final = (
-    "x, y, s, total = tensor(1.0, 2.0, 3.0), tensor(2.0, 1.0), 2, 3\n"  # of changes written like statements
-)
+# What changes between calls use where they are written like statements of ``step``.
+_LOCALS: Final = "x, y, s, total, extra = tensor(1.0, 2.0, 3.0), tensor(2.0, 1.0), 2, 3, None\n"
 
 
 class Called(NamedTuple):
@@ -62,6 +65,8 @@ class Look(worlds.Look):
 
     def __call__(self, value: Any) -> Any:
         kind = type(value)
+        if kind is str:
+            return ("str", _ADDRESS.sub("an address", value))
         if isinstance(value, np.generic):  # a value, like a number of Python's
             return (kind.__name__, *self.bits(np.asarray(value)))
         if isinstance(value, Wrapper) or kind in (types.BuiltinFunctionType, types.MethodDescriptorType):
@@ -171,13 +176,12 @@ class World:
             patch.setitem(sys.modules, _NAME, self.module)
             for generator in (rn.manual_seed, np.random.seed, random.seed):
                 generator(7)
-            self.calls = [compile(e, "<event>", "eval") if e.startswith("step(") else None for e in self.program.events]
             exec(compile(_LOCALS + self.program.source, f"<{_NAME}>", "exec"), self.space)
             self.step = self.space["step"]
             if self.compiled:
                 self.step = rn.compile(self.step)
             for event in self.program.events:
-                if event.startswith("step("):
+                if _CALL.match(event):
                     yield self.call(event)
                 else:
                     with contextlib.suppress(Exception), quiet(), warnings.catch_warnings():
@@ -187,21 +191,35 @@ class World:
     def call(self, text: str) -> Called:
         refused = False
         out = io.StringIO()
-        scope = {**self.space, "step": self.step}
+        space, kept = self.space, text.startswith("last = ")
+        scope = {**space, "step": self.step}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = compile(text.removeprefix("last = "), "<call>", "eval")
         with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
             warnings.simplefilter("always")
             try:
-                result: Any = ("gives", eval(text, scope))
+                result: Any = ("gives", eval(code, scope))
+                if kept:
+                    space["last"] = result[1]
             except Exception as problem:
                 refused = isinstance(problem, RunnelError) and self.compiled
                 result = ("raises", type(problem).__name__, str(problem).partition("\n")[0])
         told = tuple(str(w.message) for w in caught if issubclass(w.category, CaptureWarning))
         said = [str(w.message) for w in caught if not issubclass(w.category, CaptureWarning)]
+        try:
+            seen = self.seen(result, out.getvalue(), said)
+        except RunnelError as problem:  # a traced tensor is left behind
+            seen = [("(unreadable)", str(problem))]
+        return Called(result, seen, told, refused)
+
+    def seen(self, result: Any, printed: str, said: list[str]) -> list[Any]:
+        """What is compared."""
         look = Look()
-        seen = [("(result)", look(result)), ("(printed)", out.getvalue()), ("(warned)", said)]
+        seen = [("(result)", look(result)), ("(printed)", _ADDRESS.sub("an address", printed)), ("(warned)", said)]
         seen += [(k, look(self.space[k])) for k in sorted(set(self.space) - self.given - {"step"}) if k not in _HIDDEN]
         seen.append(("(generator)", look(rn.get_rng_state())))
-        return Called(result, seen, told, refused)
+        return seen
 
 
 @contextlib.contextmanager
@@ -229,18 +247,18 @@ def compare(program: Program) -> Outcome:
 
 
 def traces(world: World) -> int:
-    return int(world.step.statistics["traces"])
+    return int(world.step.statistics["traces"]) if isinstance(world.step, Wrapper) else 0
 
 
 def difference(a: Called, b: Called) -> str:
     """What differs first, as text."""
-    names = {name: value for name, value in b.seen}
+    names = dict(b.seen)
     for name, value in a.seen:
         if name not in names:
-            return f"{name} is missing"
+            return f"{name} is missing, {names.get('(unreadable)', '')}"
         if names[name] != value:
             return f"{name}\n  eager    {_short(value)}\n  compiled {_short(names[name])}"
-    return f"more names: {sorted(set(names) - {name for name, _ in a.seen})}"
+    return f"more names: {sorted(set(names) - set(dict(a.seen)))}"
 
 
 def _short(value: Any) -> str:
