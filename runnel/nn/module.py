@@ -101,7 +101,9 @@ class Module(Hooks, StatefulTree):
             )
 
     def updated_buffer(self, buffer: Variable | None, name: str, value: Any) -> Variable:
-        """The buffer with ``value``; a new one where it is of another shape or dtype."""
+        """The buffer with ``value``; a new one where it is of another shape or dtype. Parameters are none."""
+        if self._is_for_parameters(name, buffer):
+            self._require_parameter(name, value)
         if not isinstance(value, _NUMBERS):
             raise TypeError(
                 f"[{type(self).__name__}] '{name}' holds a buffer, and a {type(value).__name__} cannot become its "

@@ -81,6 +81,19 @@ def step(x, s):
     except OverflowError as problem: return x, str(problem)
     return x
 #> pass
+## a_name_of_a_parameter
+class Block(nn.Module):
+    def __init__(self): self.bias, self.last = rn.Parameter(rn.ones((3,))), None
+block = Block()
+def step(x):
+    try: block.bias = x
+    except TypeError as problem: x = x + len(str(problem))
+    try: block.bias = 3
+    except TypeError as problem: x = x + len(str(problem))
+    block.last = x.sum()
+    return x * block.bias
+#> block.last = block.bias
+#> block.last = None
 ## memory_of_own_arrays, eager: numpy.shares_memory() asks where arrays lie in memory
 array = np.ones(3)
 def step(x): return x, np.shares_memory(np.ones(2), array)
