@@ -177,3 +177,10 @@ def tree(module: Any, looked_into: dict[int, Any] | None = None) -> tuple[Any, .
                 entries.append(name)
                 waiting.append(item)
     return tuple(entries)
+
+
+def holds_state(module: Any, name: str) -> bool:
+    """Whether a name of a Module is, or is kept for, a Parameter or buffer."""
+    if isinstance(module.__dict__.get(name), Variable):
+        return True
+    return isinstance(module, StatefulTree) and module.is_reserved_for_state(name)

@@ -34,7 +34,7 @@ from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, described, is_class
-from runnel.compile.owned import advances_version, is_own, parts_of, structure, tree
+from runnel.compile.owned import advances_version, holds_state, is_own, parts_of, structure, tree
 from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
@@ -58,6 +58,7 @@ _OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cytho
 
 
 EXTRA.update(
+    holds_state=holds_state,
     is_hooked=arrays.is_hooked,
     Tensor=Tensor,
     array_differs=arrays.array_differs,
@@ -378,8 +379,10 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
             if module.updated_buffer(current, name, value) is current:
                 return
         rec.refuse(f"'{rec.source_of(module)}.{name}' gets another Variable or Module", "set it outside")
-    if isinstance(module, StatefulTree) and module.is_reserved_for_state(name):
+    if holds_state(module, name):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
+    source = rec.source_of(module)
+    rec.log.check(source, "holds_state({v}, {0})", f"whether {source}.{name} is a Parameter or buffer", (name,))
     if is_own(type(module)):
         value = rec.concrete_number(value)  # its own code reads it unobserved
     before = len(rec.effects.done)
