@@ -81,7 +81,7 @@ def step(x, s):
     except OverflowError as problem: return x, str(problem)
     return x
 #> pass
-## a_name_of_a_parameter
+## a_name_of_a_parameter, eager: is kept for a Parameter or buffer
 class Block(nn.Module):
     def __init__(self): self.bias, self.last = rn.Parameter(rn.ones((3,))), None
 block = Block()
