@@ -307,6 +307,20 @@ class TraceSession(Session):
             rec.refuse("a function that keeps results is called after a Variable was assigned", "call it before")
         return tracing.activate(None)
 
+    def found(self, rec: Recorder, value: Any) -> None:
+        """A tensor that was just made is one from outside: an input, and no constant of the trace."""
+        waiting = [value]
+        while waiting:
+            now = waiting.pop()
+            if type(now) is Tensor and now._serial != CONSTANT_SERIAL:
+                if now._record is not None and now._serial > self.trace.born:
+                    rec.refuse(
+                        "a function that keeps results gives a tensor that requires a gradient", "call it before"
+                    )
+                now._serial = min(now._serial, self.trace.born)
+            elif isinstance(now, (list, tuple, dict)):
+                waiting += now.values() if isinstance(now, dict) else now
+
     def number(self, rec: Recorder, value: float) -> TracedFloat:
         """A number that may be another at later calls, as an input of the program."""
         source = rec.symbols[id(value)]

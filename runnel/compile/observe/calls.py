@@ -106,6 +106,7 @@ def _cached(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
     _look_at_numbers(rec, args, kwargs)
     with rec.session.apart(rec):
         result = function(*args, **kwargs)
+    rec.session.found(rec, result)
     constants = (rec.constant(args), rec.memo.setdefault(("named", id(function), args), kwargs))
     source = rec.log.source(at, "{p}(*{0}, **{1})", f"{function.__qualname__}()", result, constants)
     return returning(rec.reach(result, source))

@@ -98,6 +98,9 @@ class Session:
         """The context of code that runs as it would outside of the observed call."""
         return nullcontext()
 
+    def found(self, rec: Recorder, value: Any) -> None:
+        """Such code gave a value, which later calls find where it keeps it."""
+
     def complete(self, recipes: Recipes) -> Any:
         """What else later calls need, and where its parts are found (``recipes.place``)."""
         return None
