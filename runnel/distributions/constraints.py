@@ -20,6 +20,7 @@ class Constraint(HoldsTensors):
 
     is_discrete = False
     event_dim = 0
+    factorizes = False  # whether the check takes a factorization of matrices
     description = "a number"
 
     def check(self, value: Any) -> Any:
@@ -267,3 +268,4 @@ positive_semidefinite = _Set("a symmetric, positive semidefinite matrix", _is_po
 corr_cholesky = _Set("a lower triangular matrix with rows of length 1", _is_correlation_cholesky, 2)
 square = _Set("a square matrix", _is_square, 2)
 dependent = _Set("what depends on other parameters", lambda x: ops.equal(x, x))
+positive_definite.factorizes = positive_semidefinite.factorizes = True

@@ -17,6 +17,7 @@ from runnel.ops.promotion import common_dtype
 from runnel.random.drawing import as_parameter, known_values
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import run_recording
+from runnel.tensor.requirements import require_at_run
 from runnel.tensor.stateful import HoldsTensors
 from runnel.tensor.tensor import Tensor
 
@@ -30,7 +31,8 @@ class Distribution(HoldsTensors):
 
     Args:
         validate_args: check parameters, and values given to ``log_prob`` and ``cdf``, where they are known: not those
-            of tensors in compiled functions. On unless :meth:`set_default_validate_args` says otherwise.
+            of tensors in the bodies of loops and branches. Programs check them before they change anything, but for
+            positive definite matrices. On unless :meth:`set_default_validate_args` says otherwise.
 
     A subclass has ``arg_constraints``, sets its parameters as attributes before it calls this constructor, and defines
     ``rsample`` (whose gradients reach the parameters) or ``sample``, ``log_prob``, ``support`` and moments.
@@ -180,11 +182,14 @@ def chosen(generator: Any, key: Any) -> dict[str, Any]:
 
 
 def require_in(owner: str, name: str, value: Any, constraint: Constraint) -> None:
-    """ValueError unless ``value``, where it is known, fulfils the constraint."""
-    if known_values(value) is None:
-        return
+    """ValueError unless ``value`` fulfils the constraint; where a program computes it, it checks that, unless matrices
+    had to be factorized."""
     if value.ndim < constraint.event_dim:
         raise ShapeError(f"[{owner}] {name} has {constraint.event_dim} axes at least; received shape {value.shape}.")
+    if known_values(value) is None:
+        if not constraint.factorizes:
+            require_at_run(lambda: constraint.check(value), f"[{owner}] {name} is {constraint.description}")
+        return
     inside = known_values(run_recording(False, constraint.check, value))
     if inside is not None and not inside.all():
         values = value.numpy()

@@ -15,6 +15,7 @@ from runnel.ops.library.order import searchsorted
 from runnel.random.continuous import standard_gumbel
 from runnel.random.drawing import known_values, require
 from runnel.tensor.random import key_of
+from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 
@@ -66,8 +67,11 @@ def require_weights(name: str, weights: Any, positive: int) -> None:
             f"[{name}] {positive} different ones cannot be chosen among {weights.shape[-1]}; allow replacement."
         )
     known = known_values(weights)
-    if known is not None and ((known > 0).sum(-1) < positive).any():
-        raise ValueError(f"[{name}] fewer weights are positive than the {positive} to be chosen without replacement.")
+    message = f"[{name}] fewer weights are positive than the {positive} to be chosen without replacement"
+    if known is None:
+        require_at_run(lambda: ops.greater_equal(ops.sum(ops.greater(weights, 0), -1), positive), message)
+    elif ((known > 0).sum(-1) < positive).any():
+        raise ValueError(f"{message}.")
 
 
 def with_replacement(key: Any, weights: Tensor, count: int) -> Tensor:

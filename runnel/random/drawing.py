@@ -18,6 +18,7 @@ from runnel.ops.promotion import common_dtype
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import key_of
+from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 
@@ -100,9 +101,11 @@ def as_parameter(x: Any) -> Any:
 
 
 def require(name: str, parameter: str, value: Any, test: Callable[[Any], Any], description: str) -> None:
-    """ValueError unless all elements of ``value`` that are known now pass ``test``."""
+    """ValueError unless all elements of ``value`` pass ``test``; where a program computes them, it checks that."""
     known = known_values(value)
-    if known is not None and not np.all(test(known)):
+    if known is None and isinstance(value, TensorLike):
+        require_at_run(lambda: test(value), f"[{name}] {parameter} {description}")
+    elif known is not None and not np.all(test(known)):
         wrong = known[~np.asarray(test(known))].flat[0] if known.ndim else known
         raise ValueError(f"[{name}] {parameter} {description}; received {float(wrong):g}.")
 

@@ -28,7 +28,7 @@ def _float(name: str, x: Array) -> DType:
 
 def _filled(name: str, distribution: Any, x: Array, parameters: tuple[Any, ...], generator: Any) -> Tensor:
     kind = _float(name, x)
-    result: Tensor = distribution(*parameters, x.shape, dtype=kind, key=next_key(generator, x.device))
+    result: Tensor = distribution(*parameters, x.shape, dtype=kind, generator=generator, device=x.device)
     return result
 
 
@@ -66,13 +66,13 @@ def exponential_of(x: Array, lambd: Any = 1.0, *, generator: Any = None) -> Tens
 @offered("Tensor_: geometric")
 def geometric_of(x: Array, p: Any, *, generator: Any = None) -> Tensor:
     """How many trials of probability ``p`` it takes to succeed, of the shape and dtype of ``x``."""
-    return counts.geometric(p, x.shape, dtype=x.dtype, key=next_key(generator, x.device))
+    return counts.geometric(p, x.shape, dtype=x.dtype, generator=generator, device=x.device)
 
 
 @offered("Tensor_: bernoulli")
 def bernoulli_of(x: Array, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """1 with probability ``p``, else 0, of the shape and dtype of ``x``."""
-    return counts.bernoulli(p, x.shape, dtype=x.dtype, key=next_key(generator, x.device))
+    return counts.bernoulli(p, x.shape, dtype=x.dtype, generator=generator, device=x.device)
 
 
 @offered("Tensor_: random")

@@ -61,6 +61,7 @@ class Trace:
         self.refuse: Callable[[str, str], NoReturn] | None = None
         self.layout_asked: Callable[[Any], None] | None = None  # told that the strides of a tensor are looked at
         self.repetition: Repetition | None = None  # while something is recorded a second time
+        self.checks: list[Value] = []  # facts that the program checks
         self.last_effect: Callable[[], Value | None] | None = None  # gives its token, once there was an effect
         self._facets: dict[type, Any] = {}
 
@@ -110,7 +111,7 @@ class Trace:
 
     def graph(self, outputs: list[Value], updates: dict[Value, Value], name: str) -> Graph:
         last = None if self.last_effect is None else self.last_effect()
-        graph = Graph(self.inputs, outputs, updates, name, () if last is None else (last,))
+        graph = Graph(self.inputs, outputs, updates, name, (*self.checks, *(() if last is None else (last,))))
         self._require_own(graph)
         return graph
 

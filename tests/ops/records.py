@@ -313,6 +313,14 @@ RECORDS: dict[str, Record] = {
         input_dtypes=(dt.int64,),
         index_limit=3,
     ),
+    "required": Record(
+        lambda x, *, extent, allowed, message: x,
+        tuple((c[0], {"extent": 1, "allowed": None, "message": "it holds"}) for c in ONE),
+        (dt.int64,),
+        smooth=False,
+        input_dtypes=(dt.int64,),
+        index_limit=1,
+    ),
     "sort": Record(_sort, tuple(
         ((shape,), {"descending": descending})
         for shape in ((5,), (2, 3), (3, 1), (4, 0), (0, 4), (2, 130), (2, 3, 17)) for descending in (False, True)

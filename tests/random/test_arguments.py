@@ -51,10 +51,13 @@ def test_errors(name: str) -> None:
         call()
 
 
-def test_what_cannot_be_checked_is_nan() -> None:
+@pytest.mark.parametrize("draw", [rn.random.standard_gamma, rn.poisson, lambda p: rn.binomial(3.0, p)])
+def test_programs_check_parameters_and_bodies_of_loops_give_nan(draw: Any) -> None:
     bad = rn.asarray([1.0, -1.0, np.nan, np.inf])
-    for draw in (rn.random.standard_gamma, rn.poisson, lambda p: rn.binomial(3.0, p)):
-        drawn = rn.compile(lambda p, d=draw: d(p))(bad).numpy()
+    with pytest.raises(ValueError, match="Nothing was changed"):
+        rn.compile(lambda p: draw(p))(bad)
+    for run in (rn.compile, lambda function: function):
+        drawn = run(lambda p: rn.scan(lambda carry, q: (carry, draw(q)), rn.zeros(()), p)[1])(bad).numpy()
         assert np.isfinite(drawn[0]) and np.isnan(drawn[1:]).all()
 
 

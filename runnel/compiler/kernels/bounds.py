@@ -32,10 +32,13 @@ class Bounded:
     allowed: int | None
     code: int
 
-    def error(self) -> AxisError:
-        """The error of an index out of range."""
+    def error(self) -> AxisError | ValueError:
+        """The error of an index out of range, or of a fact that does not hold."""
         name = self.node.op.name if self.node.op else "?"
         where = f"; the op stands at {self.node.where}" if self.node.where else ""
+        message = self.node.attrs.get("message")
+        if message is not None:
+            return ValueError(f"{message}{where}. Nothing was changed.")
         return AxisError(
             f"[{name}] an index of shape {self.indices.aval.shape} lies outside [0, {self.extent}){where}. "
             "Nothing was changed."

@@ -31,15 +31,17 @@ from runnel.ops.arithmetic import (
     subtract,
 )
 from runnel.ops.broadcasting import broadcast_to
-from runnel.ops.comparison import equal, greater, isnan, less, less_equal, not_equal
+from runnel.ops.comparison import equal, greater, greater_equal, isnan, less, less_equal, not_equal
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
 from runnel.ops.indexing import take_along_axis, take_p
 from runnel.ops.library.cumulative import cummax
 from runnel.ops.logic import isfinite, logical_and, logical_not, logical_or, where
+from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.promotion import alike
 from runnel.ops.reductions import argmax, max, min, sum
+from runnel.ops.requirement import required
 from runnel.ops.sorting import sort, sort_p
 from runnel.ops.statistics import rounded_as, wide_dtype
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
@@ -175,7 +177,7 @@ def _quantile(
     values, _, place = _sorted_rows(name, wide, axis)
     n = values.shape[-1]
     shares = q if isinstance(q, TensorLike) else x.lift(np.asarray(q, np.float64).astype(wide.dtype.numpy), wide.dtype)
-    _require_shares(name, shares)
+    shares = _required_shares(name, shares)
     counts = sum(isnan(values), -1, keepdims=True)
     last = cast(maximum(subtract(n - 1, counts), 0), wide.dtype) if skips else float(n - 1)
     column = reshape(cast(shares, wide.dtype), (shares.size, *(1,) * values.ndim))
@@ -196,12 +198,17 @@ def _quantile(
     return rounded_as(reshape(quantiles, (*shares.shape, *quantiles.shape[1:])), x)
 
 
-def _require_shares(name: str, shares: Array) -> None:
+def _required_shares(name: str, shares: Array) -> Array:
+    """``shares``, which lie in [0, 1]; a program checks that where they are not known."""
     if shares.ndim > 1:
         raise ShapeError(f"[{name}] q is a number or a vector; received shape {shares.shape}.")
     known = shares.known()
-    if known is not None and not ((known >= 0) & (known <= 1)).all():
+    if known is None:
+        inside = logical_and(greater_equal(shares, 0), less_equal(shares, 1))
+        return apply(optimization_barrier_p, shares, required(inside, f"[{name}] q lies in [0, 1]"))
+    if not ((known >= 0) & (known <= 1)).all():
         raise ValueError(f"[{name}] q lies in [0, 1]; received {known.tolist()}.")
+    return shares
 
 
 def _neighbours(at: Array, interpolation: str) -> tuple[Array, Array]:
