@@ -30,6 +30,7 @@ from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.numbers import xlogy
 from runnel.ops.library.special import digamma, lgamma, mvlgamma
 from runnel.random.drawing import known_values
+from runnel.tensor.requirements import require_at_run
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _EULER = 0.57721566490153286
@@ -157,8 +158,11 @@ def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Any
 def _binomial(p: Binomial, q: Binomial) -> Any:
     """Of equal counts; infinite where p has more of them. ValueError for others, whose divergence has no formula."""
     fewer = known_values(ops.less(p.total_count, q.total_count))
-    if fewer is not None and fewer.any():
-        raise ValueError("[kl_divergence] Binomials have one total_count, or p the greater one.")
+    message = "[kl_divergence] Binomials have one total_count, or p the greater one"
+    if fewer is None:
+        require_at_run(lambda: ops.greater_equal(p.total_count, q.total_count), message)
+    elif fewer.any():
+        raise ValueError(f"{message}.")
     every = p.total_count * (p.probs * (p.logits - q.logits) - ops.softplus(p.logits) + ops.softplus(q.logits))
     return ops.where(ops.greater(p.total_count, q.total_count), math.inf, every)
 

@@ -11,6 +11,7 @@ from runnel.loops.rules import BoundsChecked
 from runnel.ops.arguments import Array
 from runnel.ops.conversion import cast
 from runnel.ops.logic import logical_not
+from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.reductions import all
 
 required_p = Op(
@@ -25,6 +26,11 @@ vjp.register(required_p, lambda g, out, x, *, extent, allowed, message: (None,))
 cost.register(required_p, lambda x, *, extent, allowed, message: 0)
 jvp.register(required_p, no_tangent)
 axes.register(required_p, ELEMENTWISE)
+
+
+def requiring(x: Array, facts: Array, message: str) -> Array:
+    """``x``, which a program gives only if all of the ``facts`` hold; else it stops with the ValueError ``message``."""
+    return apply(optimization_barrier_p, x, required(facts, message))
 
 
 def required(facts: Array, message: str) -> Array:

@@ -20,6 +20,7 @@ from runnel.random.drawing import known_values, wide_bits
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import key_of
+from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 
@@ -96,24 +97,35 @@ def choice(
         raise ValueError(f"[choice] there is nothing to choose from: {n} elements.")
     if not replace and count > n:
         raise ValueError(f"[choice] {count} different ones cannot be chosen among {n}; allow replace=True.")
+    weights = None if p is None else _probabilities(p, n, 1 if replace else count)
     of = key_of(generator, key, device if array is None or key is not None else device or array.device)
-    chosen = ops.reshape(_positions(of, n, count, replace, p), sizes)
+    chosen = ops.reshape(_positions(of, n, count, replace, weights), sizes)
     result: Tensor = chosen if array is None else ops.take(array, chosen, along)
     return result
 
 
-def _positions(key: Any, n: int, count: int, replace: bool, p: Any) -> Any:
-    if p is None and replace:
-        return ops.randint(key, 0, n or 1, (count,))
-    if p is None:
-        return _order(key, n)[:count]
+def _probabilities(p: Any, n: int, positive: int) -> Any:
+    """``p`` as a vector of n probabilities with the sum 1, ``positive`` of them greater than 0; else ValueError."""
     weights = ops.stop_gradient(asarray(p))
     if weights.shape != (n,):
         raise ShapeError(f"[choice] p has a probability for each of {n}; received shape {weights.shape}.")
-    require_weights("choice", weights, 1 if replace else count)
+    require_weights("choice", weights, positive)
     known = known_values(weights)
     tolerance = 1e-8 if weights.dtype is float64 else 1e-4
-    if known is not None and abs(float(known.sum(dtype=np.float64)) - 1) > tolerance:
+    if known is None:
+        require_at_run(
+            lambda: ops.less_equal(ops.abs(ops.sum(ops.cast(weights, float64)) - 1), tolerance),
+            "[choice] the probabilities p have the sum 1",
+        )
+    elif abs(float(known.sum(dtype=np.float64)) - 1) > tolerance:
         raise ValueError(f"[choice] the probabilities p have the sum 1; theirs is {float(known.sum()):g}.")
+    return weights
+
+
+def _positions(key: Any, n: int, count: int, replace: bool, weights: Any) -> Any:
+    if weights is None and replace:
+        return ops.randint(key, 0, n or 1, (count,))
+    if weights is None:
+        return _order(key, n)[:count]
     wide = ops.cast(weights, float64)
     return with_replacement(key, wide, count) if replace else without_replacement(key, wide, count)

@@ -406,11 +406,18 @@ def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
     waiting, visited = [value], set()
     while waiting:
         item = waiting.pop()
-        if id(item) in visited or type(item) in PLAIN or is_class(item) or type(item) in _OPAQUE_BUT_FIXED:
+        kind = type(item)
+        if kind is types.MethodType:  # the object that it belongs to is copied
+            waiting.append(rec.hooks.load_attr("__self__", item))
+        if id(item) in visited or kind in PLAIN or is_class(item) or kind in _OPAQUE_BUT_FIXED:
             continue
         visited.add(id(item))
         rec.keep(item)
-        kind = type(item)
+        if kind is functools.partial:
+            waiting += [rec.hooks.load_attr(name, item) for name in ("func", "args", "keywords")]
+            continue
+        if issubclass(kind, collections.defaultdict):
+            waiting.append(rec.hooks.load_attr("default_factory", item))
         base = container_of(kind)
         if base is not None:
             containers.content(rec, item)

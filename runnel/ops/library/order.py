@@ -37,11 +37,10 @@ from runnel.ops.creation_like import full_like, iota
 from runnel.ops.indexing import take_along_axis, take_p
 from runnel.ops.library.cumulative import cummax
 from runnel.ops.logic import isfinite, logical_and, logical_not, logical_or, where
-from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.promotion import alike
 from runnel.ops.reductions import argmax, max, min, sum
-from runnel.ops.requirement import required
+from runnel.ops.requirement import requiring
 from runnel.ops.sorting import sort, sort_p
 from runnel.ops.statistics import rounded_as, wide_dtype
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
@@ -205,7 +204,7 @@ def _required_shares(name: str, shares: Array) -> Array:
     known = shares.known()
     if known is None:
         inside = logical_and(greater_equal(shares, 0), less_equal(shares, 1))
-        return apply(optimization_barrier_p, shares, required(inside, f"[{name}] q lies in [0, 1]"))
+        return requiring(shares, inside, f"[{name}] q lies in [0, 1]")
     if not ((known >= 0) & (known <= 1)).all():
         raise ValueError(f"[{name}] q lies in [0, 1]; received {known.tolist()}.")
     return shares

@@ -16,7 +16,8 @@ from runnel.core.dtypes import complex_of, int64, real_of
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import divide, multiply
+from runnel.ops.arithmetic import abs, divide, multiply
+from runnel.ops.comparison import greater_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
 from runnel.ops.indexing import scatter_add
@@ -25,6 +26,7 @@ from runnel.ops.library.plane import view_as_real
 from runnel.ops.library.triangles import unfold
 from runnel.ops.padding import pad
 from runnel.ops.pieces import narrow
+from runnel.ops.requirement import requiring
 from runnel.ops.views import moveaxis, reshape, transpose
 
 
@@ -130,8 +132,11 @@ def istft(
     end = min(stop, total)
     weights = narrow(weights, 0, start, end - start)
     least = weights.known()
-    if least is not None and np.abs(least).min(initial=math.inf) < 1e-11:
-        raise ValueError("[istft] the windows do not cover the signal: somewhere, the sum of their squares is 0.")
+    message = "[istft] the windows do not cover the signal: somewhere, the sum of their squares is 0"
+    if least is None:
+        weights = requiring(weights, greater_equal(abs(weights), 1e-11), message)
+    elif np.abs(least).min(initial=math.inf) < 1e-11:
+        raise ValueError(f"{message}.")
     result = divide(narrow(signal, -1, start, end - start), weights)
     return pad(result, (*((0, 0),) * (x.ndim - 2), (0, stop - end))) if stop > end else result
 

@@ -24,7 +24,9 @@ from runnel.ops.library.matrices import cholesky, inv, matrix_norm, svdvals
 from runnel.ops.library.triangles import diagonal
 from runnel.ops.linalg import host_op, require_matrices, rows_and_columns, solve, stacked
 from runnel.ops.logic import where
+from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.reductions import max as greatest, min as least
+from runnel.ops.requirement import requiring
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
 
 minors_p = Op(
@@ -76,10 +78,16 @@ def _or_nan(x: Array, info: Array, axes: int = 2) -> Array:
     return where(expand_dims(equal(info, 0), tuple(range(-axes, 0))), x, math.nan)
 
 
-def checked(name: str, info: Array, check_errors: bool) -> None:
-    known = info.known() if check_errors else None
-    if known is not None and known.any():
+def checked(name: str, info: Array, check_errors: bool) -> Array:
+    """``info``, all of which is 0 where errors are to be checked."""
+    if not check_errors:
+        return info
+    known = info.known()
+    if known is None:
+        return requiring(info, equal(info, 0), f"[{name}] a matrix has no result: its info is not 0")
+    if known.any():
         raise np.linalg.LinAlgError(f"[{name}] a matrix has no result: its info is {int(known.max())}.")
+    return info
 
 
 class CholeskyInfo(NamedTuple):
@@ -116,7 +124,7 @@ def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) ->
     """``cholesky``, NaN for matrices that are not positive definite, and for each an int32 ``info``: 0, or the number
     of the first leading minor that is not positive. LinAlgError with ``check_errors``."""
     info = apply(minors_p, stop_gradient(x))
-    checked("cholesky_ex", info, check_errors)
+    info = checked("cholesky_ex", info, check_errors)
     return CholeskyInfo(_or_nan(cholesky(_regular(x, info), upper=upper), info), info)
 
 
@@ -125,7 +133,7 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     """``inv``, NaN for singular matrices, and for each an int32 ``info``: 0, or the number of the first pivot of its
     elimination that is 0. LinAlgError with ``check_errors``."""
     info = _first_zero(x)
-    checked("inv_ex", info, check_errors)
+    info = checked("inv_ex", info, check_errors)
     return InverseInfo(_or_nan(inv(_regular(x, info)), info), info)
 
 
@@ -133,7 +141,7 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
 def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolutionInfo:
     """``solve`` (or x·a = b, unless ``left``), NaN for singular matrices, with the ``info`` of :func:`inv_ex`."""
     info = _first_zero(a)
-    checked("solve_ex", info, check_errors)
+    info = checked("solve_ex", info, check_errors)
     if not left:
         result = solve(moveaxis(_regular(a, info), -1, -2), moveaxis(b, -1, -2))
         return SolutionInfo(_or_nan(moveaxis(result, -1, -2), info), info)
@@ -147,9 +155,9 @@ def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = Fals
 def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> FactorLUInfo:
     """``lu_factor``, with the ``info`` of :func:`inv_ex`."""
     info = _first_zero(x)
-    checked("lu_factor_ex", info, check_errors)
+    info = checked("lu_factor_ex", info, check_errors)
     packed, pivots, _ = apply(lu_p, x)
-    return FactorLUInfo(packed, pivots, info)
+    return FactorLUInfo(apply(optimization_barrier_p, packed, info) if check_errors else packed, pivots, info)
 
 
 @offered("torch: lu", "Tensor: lu")

@@ -133,6 +133,21 @@ def step(x): return x * kept.__self__.k + (kept.__func__ is Owner.go) + kept()
 #> kept = Owner(5).go
 #> kept.__self__.k = 7
 #> Owner.go = lambda self: 0
+
+## copied_with_the_object_they_belong_to
+class Owner:
+    k = 1
+    def go(self): return self.k
+class Holder: pass
+owner, holder = Owner(), Holder()
+holder.callback, kept, table = owner.go, functools.partial(owner.go), collections.defaultdict(owner.go)
+def step(x):
+    copies = copy.deepcopy(holder), copy.deepcopy([owner.go]), copy.deepcopy(kept), copy.deepcopy(table)
+    return x * copies[0].callback() + copies[1][0]() + copies[2]() + copies[3]["new"]
+#> owner.k = 5
+#> holder.callback = Owner().go
+#> kept.func.__self__.k = 7
+#> table.default_factory = Owner().go
 """
 
 

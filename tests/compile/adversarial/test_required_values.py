@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import runnel as rn
 from runnel import distributions
 from tests.compile.adversarial.worlds import tensor
 
+_BEFORE_VALUES: Final = re.compile(r"; |: its info|\.$")  # which programs cannot tell
 GOOD: Final = tensor(0.5, 0.25, 0.25)
 BAD: Final = tensor(0.5, -2.0, 0.25)
 CHECKED: Final[dict[str, Callable[[rn.Tensor], Any]]] = {
@@ -30,6 +32,14 @@ CHECKED: Final[dict[str, Callable[[rn.Tensor], Any]]] = {
     "Gamma": lambda x: distributions.Gamma(x, rn.ones(3)).log_prob(rn.ones(3)),
     "Dirichlet": lambda x: distributions.Dirichlet(x).log_prob(tensor(0.25, 0.25, 0.5)),
     "Exponential": lambda x: distributions.Exponential(x).rsample(),
+    "choice": lambda x: rn.random.choice(3, 2, p=x),
+    "istft": lambda x: rn.istft(rn.ones((2, 4)) + 0j, 2, 1, window=rn.maximum(x[:2], 0) * 0 + rn.where(x[1] < 0, 0, 1)),
+    "cholesky_ex": lambda x: rn.linalg.cholesky_ex(rn.eye(3) * x[:, None], check_errors=True).L,
+    "lu_factor_ex": lambda x: rn.linalg.lu_factor_ex(rn.eye(3) * rn.maximum(x, 0)[:, None], check_errors=True)[0],
+    "kl_divergence": lambda x: distributions.kl_divergence(
+        distributions.Binomial(rn.where(x < 0, 2.0, 3.0), rn.full((3,), 0.5)),
+        distributions.Binomial(rn.full((3,), 3.0), rn.full((3,), 0.25)),
+    ),
     "Geometric": lambda x: distributions.Geometric(x).sample(),
 }
 
@@ -39,7 +49,7 @@ def seen(function: Callable[[rn.Tensor], Any], x: rn.Tensor) -> Any:
     try:
         result = function(x).tolist()
     except Exception as problem:
-        result = type(problem), str(problem).partition(";")[0].rstrip(".")
+        result = isinstance(problem, ValueError), _BEFORE_VALUES.split(str(problem))[0]
     return result, rn.rand(2).tolist()
 
 
