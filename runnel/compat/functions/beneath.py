@@ -136,12 +136,11 @@ def _moments(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]
 def native_layer_norm(
     input: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """``nn.functional.layer_norm``, the means, and one over the deviations."""
+    """``nn.functional.layer_norm``, the means, and one over the deviations; as in PyTorch, no gradient passes the last
+    two."""
     shape = tuple(normalized_shape)
-    mean, rstd = _moments(
-        ops.stop_gradient(input), tuple(range(-len(shape), 0)), eps
-    )  # PyTorch has no gradient of them
-    return ops.layer_norm(input, shape, weight, bias, eps), mean, rstd
+    mean, rstd = _moments(input, tuple(range(-len(shape), 0)), eps)
+    return ops.layer_norm(input, shape, weight, bias, eps), ops.stop_gradient(mean), ops.stop_gradient(rstd)
 
 
 @offered("torch")
@@ -171,11 +170,11 @@ def native_batch_norm(
     """``nn.functional.batch_norm``, and in training the means and one over the deviations (else two empty vectors)."""
     if training:
         axes = (0, *range(2, input.ndim))
-        mean, rstd = (ops.reshape(x, (input.shape[1],)) for x in _moments(ops.stop_gradient(input), axes, eps))
+        mean, rstd = (ops.reshape(x, (input.shape[1],)) for x in _moments(input, axes, eps))
     else:
         mean = rstd = ops.full_like(input, 0, (0,))
     normal = functions.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
-    return normal, mean, rstd
+    return normal, ops.stop_gradient(mean), ops.stop_gradient(rstd)
 
 
 @offered("torch")

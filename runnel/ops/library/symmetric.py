@@ -32,6 +32,7 @@ from runnel.ops.library.matrices import solve_triangular
 from runnel.ops.library.unchecked import checked
 from runnel.ops.linalg import adjoint, host_op, require_matrices, rows_and_columns, solve, stacked, transposed
 from runnel.ops.logic import logical_and, logical_not, where
+from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.sorting import argsort
 from runnel.ops.views import expand_dims
 
@@ -218,7 +219,7 @@ def ldl_factor_ex(x: Array, *, hermitian: bool = False, check_errors: bool = Fal
     """:func:`ldl_factor`, and ``info``: 0, or the number of the first 1 × 1 block of D that is 0, with which there is
     no solution. LinAlgError for such a matrix with ``check_errors``."""
     packed, pivots, info = apply(ldl_p, x, hermitian=hermitian)
-    checked("ldl_factor_ex", info, check_errors)
+    info = checked("ldl_factor_ex", info, check_errors)
     return FactorLDLEx(packed, pivots, info)
 
 
@@ -229,8 +230,7 @@ def ldl_factor(x: Array, *, hermitian: bool = False) -> FactorLDL:
     pivots as int32, which count rows from 1 on and are negative for blocks of two rows. The lower triangle of ``x`` is
     read."""
     packed, pivots, info = apply(ldl_p, x, hermitian=hermitian)
-    checked("ldl_factor", info, True)
-    return FactorLDL(packed, pivots)
+    return FactorLDL(packed, apply(optimization_barrier_p, pivots, checked("ldl_factor", info, True)))
 
 
 @offered("linalg")
