@@ -129,8 +129,8 @@ def test_paths() -> None:
 
 def test_settings_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     b = torch.backends
-    assert b.cudnn.enabled and not (b.cudnn.benchmark or b.cudnn.deterministic or b.mkl.is_available())
-    assert not (b.cuda.matmul.allow_tf32 or b.cuda.flash_sdp_enabled()) and b.cuda.math_sdp_enabled()
+    assert b.cudnn.enabled and isinstance(b.cudnn.benchmark, bool) and not b.mkl.is_available()
+    assert isinstance(b.cuda.matmul.allow_tf32, bool) and not b.cuda.flash_sdp_enabled() and b.cuda.math_sdp_enabled()
     assert b.cudnn.version() is None and b.mkldnn.enabled and b.opt_einsum.enabled and not b.openmp.is_available()
     monkeypatch.setattr(b.cudnn, "benchmark", True, raising=False)
     assert b.cudnn.benchmark

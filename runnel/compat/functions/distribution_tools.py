@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from runnel import ops
 from runnel.core.surface import offered, offered_names
 from runnel.distributions import distribution
 
-lazy_property = functools.cached_property
+lazy_property = cached_property
 offered_names("torch.distributions.utils", "lazy_property")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final as Final
 
 from runnel.compile import wrappers
 from runnel.core.surface import offered, offered_names
@@ -15,7 +15,7 @@ from runnel.tensor.active import ACTIVE
 offered_names("torch.jit", "Final", "ScriptFunction", "ScriptModule")
 
 ScriptModule = Module  # what ``torch.jit.script`` gives for a module
-ScriptFunction = Callable
+ScriptFunction = Callable[..., Any]
 
 config: Final = SimpleNamespace(
     cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False

@@ -41,7 +41,7 @@ class Dueling(nn.Module):
         return v + a - a.mean(dim=1, keepdim=True)
 
 
-rng = np.random.default_rng(0)
+rng = np.random.RandomState(0)
 local, target = (Dueling(4, 3), Dueling(4, 3))
 for p in local.parameters():
     p.data.copy_(torch.tensor(rng.normal(size=p.shape) * 0.3))
@@ -52,7 +52,7 @@ s = rng.normal(size=4)
 for t in range(30):
     with torch.no_grad():
         q = local(torch.from_numpy(s).float().unsqueeze(0))
-    a = int(np.argmax(q.cpu().data.numpy())) if rng.random() > 0.2 else int(rng.integers(3))
+    a = int(np.argmax(q.cpu().data.numpy())) if rng.rand() > 0.2 else int(rng.randint(3))
     n = 0.9 * s + 0.1 * a
     r = -abs(n[0]) + a * 0.1
     d = t % 10 == 9
