@@ -85,7 +85,8 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     at.is_argument = any(operand.is_argument for operand in expression.operands)
     if id(result) in views:  # the argument itself, which may hang on how it lies in memory
         argument = rec.source_of(views[id(result)])
-        rec.log.check(None, "{s0} is not {s1}", f"whether {at} is {argument}", (), (at, argument))
+        if argument is not None:
+            rec.log.check(None, "{s0} is not {s1}", f"whether {at} is {argument}", (), (at, argument))
         return (views[id(result)],)
     return (_reached(rec, result, at),)
 
