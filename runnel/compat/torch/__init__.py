@@ -778,7 +778,6 @@ _LATE = {
     "is_anomaly_check_nan_enabled": "runnel.compat.functions.running:is_anomaly_enabled",
     "is_anomaly_enabled": "runnel.compat.functions.running:is_anomaly_enabled",
     "is_autocast_cache_enabled": "runnel.compat.functions.settings:never",
-    "is_autocast_cpu_enabled": "runnel.compat.functions.running:is_autocast_enabled",
     "is_autocast_cpu_enabled": "runnel.compat.functions.running:is_autocast_cpu_enabled",
     "is_autocast_enabled": "runnel.compat.functions.running:is_autocast_enabled",
     "is_autocast_ipu_enabled": "runnel.compat.functions.settings:never",
