@@ -32,8 +32,8 @@ class TableDataset(Dataset[dict[str, Any]]):
 
     Raises:
         FileError: the file is damaged or of another format, has not these columns, has two of a name, or misses a
-            value in a column of ints or bools; or text is no UTF-8. A float that is missing is NaN, a string None ('' in
-            CSV).
+            value in a column of ints or bools; or text is no UTF-8. A float that is missing is NaN, a string None (''
+            in CSV).
     """
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None, format: str | None = None) -> None:
