@@ -14,6 +14,7 @@ from runnel.compile import boundary
 from runnel.compile.observe.classes import instance_dict, is_python_class
 from runnel.compile.observe.recorder import Recorder
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.stateful import Stateful
 from runnel.transforms.cond import cond
 
 Held = dict[int, tuple[Any, tuple[int, ...]]]  # containers by id, and what is in them
@@ -78,7 +79,7 @@ def _parts(value: Any) -> list[Any] | None:
             return []
     if issubclass(kind, (*_HELD, tuple)):
         return [*value.keys(), *value.values()] if issubclass(kind, dict) else list(value)
-    if is_python_class(kind):
+    if is_python_class(kind) and not issubclass(kind, Stateful):  # Modules are made outside, and changes of them noted
         space = instance_dict(value)
         return None if space is None else [*space.keys(), *space.values()]
     return None
