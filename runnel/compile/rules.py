@@ -107,7 +107,8 @@ class Rules(Policy):
         )
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
-        return type(value) is Tensor and value.dtype in (float32, float64) and symbol.removesuffix("=") in _FLOATING
+        is_array = type(value) is Tensor or issubclass(type(value), Variable)
+        return is_array and value.dtype in (float32, float64) and symbol.removesuffix("=") in _FLOATING
 
     def as_number(self, rec: Recorder, value: Any) -> Any:
         return recomputed.as_number(rec, value)

@@ -269,3 +269,23 @@ def test_items_of_a_list_beside_other_changes() -> None:
         return messages
 
     assert story(rn.compile) == story(lambda function: function)
+
+
+@pytest.mark.parametrize("average", [rn.Variable, nn.Parameter])
+def test_counters_beside_parameters(average: Any) -> None:
+    """A running average of weights divides by how many there were."""
+
+    def story(compile: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+        state = types.SimpleNamespace(n=0, weight=nn.Parameter([1.0, 2.0]), average=average([0.0, 0.0]))
+
+        def step(x: Any) -> Any:
+            state.n += 1
+            state.weight.assign(state.weight * 1.5 - x)
+            state.average.assign((state.average * (state.n - 1) + state.weight) / state.n)
+            return state.n * state.weight - state.n / state.average
+
+        run = compile(step)
+        return [(run(rn.ones(2)).tolist(), state.average.tolist(), state.n) for _ in range(CALLS)], run
+
+    (expected, _), (actual, compiled) = story(lambda function: function), story(rn.compile)
+    assert actual == expected and compiled.statistics["traces"] <= 2
