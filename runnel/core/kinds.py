@@ -184,12 +184,17 @@ KINDS: Final[dict[str, Kind]] = {
 }  # fmt: skip
 
 
+_DECLARED: Final[dict[str, tuple[type, ...]]] = {}
+
+
 def declare(kind: type[T]) -> type[T]:
-    """A class decorator: parameters that are annotated with ``kind`` take its instances."""
+    """A class decorator: parameters that are annotated with ``kind`` take its instances. Of classes with the same name
+    they take either: the function itself says which."""
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    KINDS[kind.__name__] = Kind(lambda value: isinstance(value, kind), f"{article} {kind.__name__}")
+    kinds = _DECLARED[kind.__name__] = (*_DECLARED.get(kind.__name__, ()), kind)
+    KINDS[kind.__name__] = Kind(lambda value: isinstance(value, kinds), f"{article} {kind.__name__}")
     KINDS[f"Sequence[{kind.__name__}]"] = Kind(
-        lambda value: _is_row(value) and all(isinstance(item, kind) for item in value),
+        lambda value: _is_row(value) and all(isinstance(item, kinds) for item in value),
         f"a sequence of {kind.__name__}s",
     )
     _kind.cache_clear()

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from runnel.core import html, public
 from runnel.core.errors import ArgumentError, GraphError
+from runnel.core.kinds import declare
 from runnel.core.showing import short_repr
 
 Operation = Any  # those of operation.py, which stands above this file
@@ -21,6 +22,7 @@ _DRAWN: Final = 150  # operations at most of a graph that notebooks show as a pi
 _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.\-]*(/[A-Za-z0-9_.\-]+)*")
 
 
+@declare
 class Graph:
     """Operations in the order in which they were declared. ``with graph:`` declares in it.
 

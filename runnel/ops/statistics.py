@@ -10,7 +10,7 @@ from typing import Any
 
 from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import DType, as_dtype, float32, real_of
+from runnel.core.dtypes import DType, as_dtype, float32, float64, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
 from runnel.core.surface import offered
@@ -157,8 +157,10 @@ def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Ar
 
 def _or_nan(beyond: Array, bound: Operand) -> Array:
     """``beyond``, and where the bound is NaN."""
-    if isinstance(bound, float) and math.isnan(bound):
-        return full_like(beyond, True)
+    if type(bound) is float:
+        return full_like(beyond, True) if math.isnan(bound) else beyond
+    if isinstance(bound, float):  # of a compiled function's argument, known when it runs
+        bound = full_like(beyond, bound, dtype=float64)
     if not isinstance(bound, TensorLike) or not bound.dtype.is_float:
         return beyond
     return logical_or(beyond, not_equal(bound, bound))

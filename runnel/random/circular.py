@@ -28,7 +28,8 @@ def vonmises(
     is_valid = ops.logical_and(ops.greater_equal(concentration, 0), ops.isfinite(concentration))
     known = ops.where(is_valid, concentration, 1)
     is_uniform = ops.less(known, 1e-6)  # where the constants cancel, and the density is flat to six digits
-    k = ops.where(is_uniform, 1, known)
+    is_tight = ops.greater(known, 1e12)  # where cosines cannot tell angles apart, and they are normal to twelve digits
+    k = ops.where(ops.logical_or(is_uniform, is_tight), 1, known)
     tau = ops.sqrt(k * k * 4 + 1) + 1
     rho = (tau - ops.sqrt(tau * 2)) / (k * 2)
     precise = (rho * rho + 1) / (rho * 2)
@@ -45,6 +46,7 @@ def vonmises(
     f = ops.clip(first_accepted(ops.fold_in(draw.key, 0), draw.shape, attempt), -1.0, 1.0)
     side = ops.uniform(ops.fold_in(draw.key, 1), draw.shape, float64) - 0.5
     angle = ops.where(is_uniform, side * (2 * math.pi), ops.where(ops.less(side, 0), -acos(f), acos(f)))
-    turned = angle + centre
+    near = ops.normal(ops.fold_in(draw.key, 2), draw.shape, float64) * ops.rsqrt(known)
+    turned = ops.where(is_tight, near, angle) + centre
     wrapped = turned - ops.floor((turned + math.pi) / (2 * math.pi)) * (2 * math.pi)
     return draw.result(ops.where(is_valid, wrapped, math.nan))

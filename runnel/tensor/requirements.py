@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runnel.ops.requirement import required
+from runnel.ops.library.requirement import required
 from runnel.tensor import tensor as tensors
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import run_recording

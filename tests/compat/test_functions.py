@@ -147,9 +147,13 @@ def test_what_older_methods_say() -> None:
     assert x.new(2, 2).shape == (2, 2) and x.double().new([1, 2]).dtype is torch.float64
     assert x.dim_order() == (0, 1) and x.dense_dim() == 2 and x.sparse_dim() == 0 and not x.is_coalesced()
     assert x.pin_memory() is x and torch.get_device(x) == -1 and torch.sym_max(1, 2) == 2 and torch.sym_int(2.5) == 2
-    assert not torch.is_autocast_enabled()
+    assert not torch.is_autocast_enabled("cpu") and not torch.is_autocast_cpu_enabled()
     with torch.autocast("cpu"):
-        assert torch.is_autocast_enabled() and torch.get_autocast_dtype("cpu") is torch.bfloat16
+        assert (
+            torch.is_autocast_enabled("cpu")
+            and not torch.is_autocast_enabled()
+            and torch.get_autocast_dtype("cpu") is torch.bfloat16
+        )
     torch.set_anomaly_enabled(True)
     assert torch.is_anomaly_enabled()
     torch.set_anomaly_enabled(False)

@@ -166,3 +166,10 @@ def test_a_fork_leaves_the_generators_where_they_were() -> None:
     with rn.random.fork_rng(enabled=False):
         assert rn.rand(2).tolist() == expected
     assert rn.rand(2).tolist() != expected
+
+
+@pytest.mark.parametrize("kappa", [1e13, 1e300, 1.7e308])
+def test_narrow_distributions_of_angles_end(kappa: float) -> None:
+    """Normal with variance 1/κ: cosines cannot tell such angles apart, so none would be accepted."""
+    angles = rn.random.vonmises(0.0, kappa, (4000,), dtype="float64").numpy() * np.sqrt(kappa)
+    assert abs(angles.std() - 1) < 0.05 and abs(angles.mean()) < 0.08

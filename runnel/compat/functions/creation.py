@@ -146,8 +146,9 @@ def empty_strided(size: Shape, stride: Shape, **options: Any) -> Tensor:
 def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tensor:
     """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout``, an order of its
     axes, says."""
-    if sorted(physical_layout) != list(builtins.range(len(size))):
-        raise ShapeError(f"[empty_permuted] {physical_layout} is no order of the axes of shape {tuple(size)}.")
+    sizes, layout = as_sizes("empty_permuted", size), as_sizes("empty_permuted", physical_layout)
+    if sorted(layout) != list(builtins.range(len(sizes))):
+        raise ShapeError(f"[empty_permuted] {physical_layout} is no order of the axes of shape {sizes}.")
     return empty(size, **options)
 
 

@@ -11,7 +11,11 @@ from runnel import ops
 from runnel.core.surface import offered, offered_names
 from runnel.distributions import distribution
 
-lazy_property = cached_property
+
+class lazy_property(cached_property[Any]):
+    """A property that is computed when it is first asked for."""
+
+
 offered_names("torch.distributions.utils", "lazy_property")
 
 

@@ -24,6 +24,7 @@ def _tuples_of(n: int) -> Callable[[Any], tuple[Any, ...]]:
     def several(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
 
+    several.__doc__ = f"A tuple of {n} times ``x``, or the items of ``x``."
     return several
 
 

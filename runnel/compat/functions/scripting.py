@@ -15,7 +15,11 @@ from runnel.tensor.active import ACTIVE
 offered_names("torch.jit", "Final", "ScriptFunction", "ScriptModule")
 
 ScriptModule = Module  # what ``torch.jit.script`` gives for a module
-ScriptFunction = Callable[..., Any]
+
+
+class ScriptFunction:
+    """PyTorch's class of functions in TorchScript; ``torch.jit.script`` gives functions as they are."""
+
 
 config: Final = SimpleNamespace(
     cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False

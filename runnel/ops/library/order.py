@@ -36,11 +36,11 @@ from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
 from runnel.ops.indexing import take_along_axis, take_p
 from runnel.ops.library.cumulative import cummax
+from runnel.ops.library.requirement import requiring
 from runnel.ops.logic import isfinite, logical_and, logical_not, logical_or, where
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.promotion import alike
 from runnel.ops.reductions import argmax, max, min, sum
-from runnel.ops.requirement import requiring
 from runnel.ops.sorting import sort, sort_p
 from runnel.ops.statistics import rounded_as, wide_dtype
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze

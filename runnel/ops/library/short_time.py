@@ -23,10 +23,10 @@ from runnel.ops.creation_like import full_like
 from runnel.ops.indexing import scatter_add
 from runnel.ops.library.fourier import fft, ifft, irfft, rfft
 from runnel.ops.library.plane import view_as_real
+from runnel.ops.library.requirement import requiring
 from runnel.ops.library.triangles import unfold
 from runnel.ops.padding import pad
 from runnel.ops.pieces import narrow
-from runnel.ops.requirement import requiring
 from runnel.ops.views import moveaxis, reshape, transpose
 
 

@@ -21,12 +21,12 @@ from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
 from runnel.ops.library.elimination import FactorLU, lu_factor, lu_p
 from runnel.ops.library.matrices import cholesky, inv, matrix_norm, svdvals
+from runnel.ops.library.requirement import requiring
 from runnel.ops.library.triangles import diagonal
 from runnel.ops.linalg import host_op, require_matrices, rows_and_columns, solve, stacked
 from runnel.ops.logic import where
 from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.ops.reductions import max as greatest, min as least
-from runnel.ops.requirement import requiring
 from runnel.ops.views import expand_dims, moveaxis, reshape, squeeze
 
 minors_p = Op(

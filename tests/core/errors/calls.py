@@ -210,6 +210,7 @@ def calls() -> Iterator[Call]:
             if (
                 callable(function)
                 and name not in LEFT_OUT | late_calls.LEFT_OUT
+                and public in vars(module)  # those of other modules are called where they are
                 and public not in vars(module).get("_LATE", ())
                 and not (space == "F" and getattr(rn, public, None) is function)
             ):

@@ -18,6 +18,7 @@ required_p = Op(
     "required",
     "x, *, extent, allowed, message",
     "x, 0 where a fact holds, else 1, of which a program makes the error `message`.",
+    is_late=True,
 )
 abstract_eval.register(required_p, lambda x, *, extent, allowed, message: x)
 reference.register(required_p, lambda x, *, extent, allowed, message: x)
