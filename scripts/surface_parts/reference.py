@@ -47,6 +47,7 @@ TITLES = {
 
 CONSTANTS = {  # what has no docstring
     "layout": "The type of layouts.",
+    "required": "The default of an optimizer's argument that has to be given.",
     "memory_format": "The type of memory formats.",
     "__version__": "The version of the package.",
     "USUAL": "The passes that every program goes through, in order.",
