@@ -13,7 +13,7 @@ from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all, require_in
 from runnel.distributions.matrix_transforms import identity_like
-from runnel.distributions.multivariate_normal import factor_of, half_log_det
+from runnel.distributions.multivariate_normal import factor_of, given_matrix, half_log_det
 from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.matrices import cholesky, inv, solve_triangular
 from runnel.ops.library.special import digamma, lgamma, mvlgamma
@@ -43,14 +43,7 @@ class Wishart(Distribution):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        matrices = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril
-        }  # fmt: skip
-        chosen = {name: x for name, x in matrices.items() if x is not None}
-        if len(chosen) != 1:
-            raise ValueError(f"[Wishart] takes one of {', '.join(matrices)}; received {', '.join(chosen) or 'none'}.")
-        ((name, parameter),) = chosen.items()
-        (matrix,) = broadcast_all("Wishart", parameter)
+        name, matrix = given_matrix("Wishart", covariance_matrix, precision_matrix, scale_tril)
         if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
             raise ShapeError(f"[Wishart] {name} is (…, n, n); received shape {matrix.shape}.")
         n = matrix.shape[-1]

@@ -54,16 +54,8 @@ class MultivariateNormal(Distribution):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        matrices = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril
-        }  # fmt: skip
-        chosen = {name: x for name, x in matrices.items() if x is not None}
-        if len(chosen) != 1:
-            raise ValueError(
-                f"[MultivariateNormal] takes one of {', '.join(matrices)}; received {', '.join(chosen) or 'none'}."
-            )
-        ((name, parameter),) = chosen.items()
-        (mean,), (matrix,) = broadcast_all("MultivariateNormal", loc), broadcast_all("MultivariateNormal", parameter)
+        name, matrix = given_matrix("MultivariateNormal", covariance_matrix, precision_matrix, scale_tril)
+        (mean,) = broadcast_all("MultivariateNormal", loc)
         n = mean.shape[-1] if mean.ndim else -1
         if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
             raise ShapeError(
@@ -116,6 +108,19 @@ class MultivariateNormal(Distribution):
 
     def entropy(self) -> Any:
         return half_log_det(self._factor) + 0.5 * self.event_shape[0] * (1 + LOG_2PI)
+
+
+def given_matrix(distribution: str, covariance_matrix: Any, precision_matrix: Any, scale_tril: Any) -> tuple[str, Any]:
+    """The name and the value of the one that is given; ValueError unless it is one."""
+    matrices = {
+        "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril
+    }  # fmt: skip
+    given = {name: x for name, x in matrices.items() if x is not None}
+    if len(given) != 1:
+        raise ValueError(f"[{distribution}] takes one of {', '.join(matrices)}; received {', '.join(given) or 'none'}.")
+    ((name, parameter),) = given.items()
+    (matrix,) = broadcast_all(distribution, parameter)
+    return name, matrix
 
 
 def factor_of(name: str, matrix: Any) -> Any:

@@ -352,19 +352,6 @@ def step(x):
 #> g.cache_clear(); K['k'] = 9
 #> b.v = 1
 #> b.v = 2
-## cache_tensor
-class B:
-    pass
-b = B()
-b.k = 1
-@functools.cache
-def g(v):
-    return rn.ones(v) * b.k
-def step(x):
-    return g(3) * x
-#> g.cache_clear()
-#> b.k = 5
-#> g.cache_clear()
 ## wraps_decorator
 class B:
     pass
