@@ -18,6 +18,8 @@ class TensorLike:
 
     __slots__ = ()
 
+    requires_grad: bool = False  # whether what is computed from it is recorded, to be differentiated
+
     @property
     def aval(self) -> ShapedArray:
         raise NotImplementedError

@@ -176,10 +176,15 @@ def minimum(x: Operand, y: Operand) -> Array:
 
 relu_p = Op("relu", "x", "x where it is positive or NaN, else 0.")
 reference.register(relu_p, in_numpy(lambda x: np.where(x < 0, np.zeros_like(x), x)))
-# PyTorch's: NaN passes it, and it needs a gradient itself, of 0: ``out``, where that is 0
-partials(relu_p, lambda g, out, x: where(less_equal(out, 0), out, g))
+partials(relu_p, lambda g, out, x: where(less_equal(out, 0), _zeros_of(out), g))  # NaN passes it, as in PyTorch
 cost.register(relu_p, per_element)
 axes.register(relu_p, ELEMENTWISE)
+
+
+def _zeros_of(out: Array) -> Operand:
+    """0 where relu's result is 0. PyTorch's gradient of relu depends on that result, though with derivative 0: where
+    it is recorded it is ``out`` itself; else the elements of ``out`` need not be kept for it."""
+    return out if out.requires_grad else 0
 
 
 @abstract_eval.rule(relu_p)

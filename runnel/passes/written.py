@@ -67,10 +67,6 @@ class Written(Decomposing, ArrayMethods[Any]):
     def is_traced(self) -> bool:
         return True
 
-    @property
-    def requires_grad(self) -> bool:
-        return False
-
     def __repr__(self) -> str:
         return f"Written({self.value!r})"
 

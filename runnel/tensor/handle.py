@@ -75,7 +75,6 @@ class Handle(ArrayMethods[T]):
     _version: T | None = None  # and that of its present one, once recorded
     _level: Any = None  # of the transform that it is a tensor of (levels.py), which has the components
     _parts: Any = None
-    requires_grad: bool = False
 
     aval: ShapedArray = read_only("_aval")
     shape: Shape = read_only("_aval.shape")

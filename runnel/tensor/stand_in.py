@@ -113,11 +113,6 @@ class Data(StandIn[T]):
     def aval(self) -> ShapedArray:
         return self._owner.aval
 
-    @property
-    def requires_grad(self) -> bool:
-        """False: what is read here has no tape."""
-        return False
-
     def read(self) -> T:
         return self._owner.detach()
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 import runnel as rn
+from runnel.graph.node import Result
 from runnel.nn import functional
+from runnel.ops.arithmetic import relu_p
+from runnel.ops.comparison import le_p
 
 NEEDED: dict[str, tuple[Callable[[rn.Tensor], Any], bool]] = {
     "relu6": (functional.relu6, True),
@@ -40,3 +43,11 @@ def test_second_derivatives_of_what_is_straight_are_0(name: str) -> None:
         x = rn.tensor([0.0, -2.0, 3.0, 6.0, 8.0], requires_grad=True)
         (g,) = rn.autograd.grad(getattr(functional, name)(x).sum(), x, create_graph=True)
         assert rn.autograd.grad((g * g).sum() + g.sum(), x)[0].tolist() == [0, 0, 0, 0, 0]
+
+
+def test_a_gradient_of_relu_that_is_not_recorded_asks_only_which_elements_are_0() -> None:
+    """Otherwise a backward program would keep the elements, which are many times as many bytes."""
+    gradient = rn.compile(rn.grad(lambda x: functional.relu(x).sum()))
+    nodes = gradient.program(rn.tensor([[1.0, -2.0]])).optimized.nodes
+    readers = [node.op for node in nodes for x in node.inputs if isinstance(x, Result) and x.node.op is relu_p]
+    assert readers == [le_p]
