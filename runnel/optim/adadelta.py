@@ -39,10 +39,10 @@ class Adadelta(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
-        rho = group.number(lambda h: h["rho"], "rho")
+        lr = group["lr"]
+        rho = group["rho"]
         one_less_rho = group.number(lambda h: 1 - h["rho"], "1 - rho")
-        eps = group.number(lambda h: h["eps"], "eps")
+        eps = group["eps"]
         for _, p, g in active:
             state = self.state[p]
             gradient = decayed(group, p, g)

@@ -56,10 +56,10 @@ class Adafactor(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        shares = ops.pow(after, group.number(lambda h: h["beta2_decay"], "beta2_decay"))
-        rates = ops.minimum(ops.rsqrt(after), group.number(lambda h: h["lr"], "lr"))
+        shares = ops.pow(after, group["beta2_decay"])
+        rates = ops.minimum(ops.rsqrt(after), group["lr"])
         least = group.number(lambda h: h["eps"][1], "eps[1]")
-        d = group.number(lambda h: h["d"], "d")
+        d = group["d"]
         for i, p, g in active:
             bound = group.number(lambda h, p=p: _bound(p, h), "eps[0]")  # type: ignore[misc]
             square = group.number(lambda h, p=p: _bound(p, h) ** 2, "eps[0] ** 2")  # type: ignore[misc]

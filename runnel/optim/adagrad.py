@@ -45,9 +45,9 @@ class Adagrad(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        decay = group.number(lambda h: h["lr_decay"], "lr_decay")
-        rates = group.number(lambda h: h["lr"], "lr") / ((after - 1.0) * decay + 1.0)
-        eps = group.number(lambda h: h["eps"], "eps")
+        decay = group["lr_decay"]
+        rates = group["lr"] / ((after - 1.0) * decay + 1.0)
+        eps = group["eps"]
         for i, p, g in active:
             gradient = decayed(group, p, g)
             before, value = self.state[p]["sum"].value, p.value

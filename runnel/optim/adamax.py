@@ -38,11 +38,11 @@ class Adamax(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
+        lr = group["lr"]
         sizes = lr / (1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after))
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         beta2 = group.number(lambda h: h["betas"][1], "beta2")
-        eps = group.number(lambda h: h["eps"], "eps")
+        eps = group["eps"]
         for i, p, g in active:
             state = self.state[p]
             gradient = decayed(group, p, g)

@@ -43,11 +43,11 @@ class ASGD(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
-        lambd = group.number(lambda h: h["lambd"], "lambd")
-        alpha = group.number(lambda h: h["alpha"], "alpha")
+        lr = group["lr"]
+        lambd = group["lambd"]
+        alpha = group["alpha"]
         fading = group.number(lambda h: h["lambd"] * h["lr"], "lambd * lr")
-        t0 = group.number(lambda h: h["t0"], "t0")
+        t0 = group["t0"]
         for i, p, g in active:
             state = self.state[p]
             eta, mu, average = ops.where(after[i] == 1.0, lr, state["eta"].value), state["mu"].value, state["ax"].value

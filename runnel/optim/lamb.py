@@ -38,13 +38,13 @@ class LAMB(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
+        lr = group["lr"]
         means = 1.0 / (1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after))
         scales = ops.rsqrt(1.0 - ops.pow(group.number(lambda h: h["betas"][1], "beta2"), after))
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         beta2 = group.number(lambda h: h["betas"][1], "beta2")
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
-        eps = group.number(lambda h: h["eps"], "eps")
+        eps = group["eps"]
         for i, p, g in active:
             state, value = self.state[p], p.value
             mean = state["exp_avg"].value
@@ -54,7 +54,7 @@ class LAMB(Optimizer):
             state["exp_avg_sq"].assign(square)
             direction = mean * one_of(means, i, p) / (ops.sqrt(square) * one_of(scales, i, p) + eps)
             if group.has("weight_decay"):
-                direction = direction + value * group.number(lambda h: h["weight_decay"], "weight_decay")
+                direction = direction + value * group["weight_decay"]
             length, way = ops.sqrt(ops.sum(value * value)), ops.sqrt(ops.sum(direction * direction))
             usable = ops.logical_and(length > 0.0, way > 0.0)
             trust = ops.where(usable, length / ops.where(usable, way, 1.0), 1.0)

@@ -37,7 +37,7 @@ class Lion(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
+        lr = group["lr"]
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
         for _, p, g in active:

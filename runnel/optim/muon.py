@@ -50,7 +50,7 @@ class Muon(Optimizer):
         return {"momentum_buffer": 0.0}
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
-        momentum = group.number(lambda h: h["momentum"], "momentum")
+        momentum = group["momentum"]
         one_less = group.number(lambda h: 1 - h["momentum"], "1 - momentum")
         for _, p, g in active:
             buffer = self.state[p]["momentum_buffer"]
@@ -75,7 +75,7 @@ def _orthogonal(group: ParamGroup, direction: Tensor) -> Tensor:
     if tall:
         x = ops.permute(x, (1, 0))
     length = ops.sqrt(ops.sum(x * x))
-    x = x / ops.maximum(length, group.number(lambda h: h["eps"], "eps"))
+    x = x / ops.maximum(length, group["eps"])
     for _ in range(group.plain["ns_steps"]):
         gram = ops.matmul(x, ops.permute(x, (1, 0)))
         x = x * a + ops.matmul(gram * b + ops.matmul(gram, gram) * c, x)

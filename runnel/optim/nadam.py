@@ -43,7 +43,7 @@ class NAdam(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
+        lr = group["lr"]
         beta1 = group.number(lambda h: h["betas"][0], "beta1")
         beta2 = group.number(lambda h: h["betas"][1], "beta2")
         fading = group.number(lambda h: 0.96 ** h["momentum_decay"], "0.96 ** momentum_decay")
@@ -52,7 +52,7 @@ class NAdam(Optimizer):
         corrections = 1.0 - ops.pow(beta2, after)
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
-        eps = group.number(lambda h: h["eps"], "eps")
+        eps = group["eps"]
         for i, p, g in active:
             state = self.state[p]
             value, gradient = penalized(group, p, g)

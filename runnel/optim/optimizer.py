@@ -361,7 +361,7 @@ def decayed(group: ParamGroup, p: Variable, g: Tensor) -> Tensor:
     """The gradient of the loss with the penalty weight_decay/2 · |p|²."""
     if not group.has("weight_decay"):
         return g
-    return g + p.value * group.number(lambda h: h["weight_decay"], "weight_decay")
+    return g + p.value * group["weight_decay"]
 
 
 def shrunk(group: ParamGroup, p: Variable) -> Tensor:

@@ -45,8 +45,8 @@ class RAdam(Optimizer):
         beta2 = group.number(lambda h: h["betas"][1], "beta2")
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
-        eps = group.number(lambda h: h["eps"], "eps")
-        lr = group.number(lambda h: h["lr"], "lr")
+        eps = group["eps"]
+        lr = group["lr"]
         sizes = lr / (1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after))
         faded = ops.pow(beta2, after)
         limit = group.number(lambda h: _limit(h["betas"][1]), "rho_inf")

@@ -45,10 +45,10 @@ class RMSprop(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
-        alpha = group.number(lambda h: h["alpha"], "alpha")
+        lr = group["lr"]
+        alpha = group["alpha"]
         one_less_alpha = group.number(lambda h: 1 - h["alpha"], "1 - alpha")
-        eps = group.number(lambda h: h["eps"], "eps")
+        eps = group["eps"]
         for _, p, g in active:
             state = self.state[p]
             gradient = decayed(group, p, g)
@@ -62,7 +62,7 @@ class RMSprop(Optimizer):
                 spread = square - mean * mean
             direction = gradient / (ops.sqrt(spread) + eps)
             if group.has("momentum"):
-                momentum = group.number(lambda h: h["momentum"], "momentum")
+                momentum = group["momentum"]
                 direction = state["momentum_buffer"].value * momentum + direction
                 state["momentum_buffer"].assign(direction)
             p.assign(p.value - direction * lr)

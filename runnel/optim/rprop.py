@@ -41,7 +41,7 @@ class Rprop(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
+        lr = group["lr"]
         shrinking = group.number(lambda h: h["etas"][0], "etas[0]")
         growing = group.number(lambda h: h["etas"][1], "etas[1]")
         smallest = group.number(lambda h: h["step_sizes"][0], "step_sizes[0]")

@@ -52,8 +52,8 @@ class SGD(Optimizer):
         return {"momentum_buffer": 0.0} if group["momentum"] else {}
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
-        lr = group.number(lambda h: h["lr"], "lr")
-        momentum = group.number(lambda h: h["momentum"], "momentum") if group.has("momentum") else None
+        lr = group["lr"]
+        momentum = group["momentum"] if group.has("momentum") else None
         share: Any = None
         if momentum is not None and group.has("dampening"):
             after = counted(steps, active)

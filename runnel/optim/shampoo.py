@@ -49,7 +49,7 @@ class Shampoo(Optimizer):
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         counted(steps, active)
-        lr = group.number(lambda h: h["lr"], "lr")
+        lr = group["lr"]
         for _, p, g in active:
             state, axes = self.state[p], _axes(p, group.plain)
             direction = decayed(group, p, g)
@@ -63,7 +63,7 @@ class Shampoo(Optimizer):
             direction = ops.cast(direction, p.dtype)
             if group.has("momentum"):
                 buffer = state["momentum_buffer"]
-                direction = buffer.value * group.number(lambda h: h["momentum"], "momentum") + direction
+                direction = buffer.value * group["momentum"] + direction
                 buffer.assign(direction)
             p.assign(p.value - direction * lr)
 

@@ -41,10 +41,10 @@ class SparseAdam(Optimizer):
         after = counted(steps, active)
         first = 1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after)
         second = 1.0 - ops.pow(group.number(lambda h: h["betas"][1], "beta2"), after)
-        sizes = group.number(lambda h: h["lr"], "lr") * ops.sqrt(second) / first
+        sizes = group["lr"] * ops.sqrt(second) / first
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
-        eps = group.number(lambda h: h["eps"], "eps")
+        eps = group["eps"]
         for i, p, g in active:
             named = touched(g)
             state = self.state[p]
