@@ -49,6 +49,7 @@ from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.traced_values import shows_traced
 from runnel.tensor.variable import Variable
 from runnel.transforms.custom import CustomDerivative
 
@@ -239,6 +240,9 @@ class Rules(Policy):
         if str(kind.__module__).startswith("numpy.random"):
             return numpys.random_method
         return super().method(kind, name)
+
+    def shows_unknown(self, text: str) -> bool:
+        return shows_traced(text)
 
     def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
         numpy_settings.check_print_options(rec, values)

@@ -18,6 +18,13 @@ _INSTEAD: Final = {  # by what asked
     "plain Python argument.",
 }
 
+_MARKS: Final = ("(traced, ", ", traced)")  # in texts of tensors and Variables that have no value
+
+
+def shows_traced(text: str) -> bool:
+    """Whether a text shows a traced tensor or Variable."""
+    return any(mark in text for mark in _MARKS)
+
 
 def traced_value(aval: ShapedArray, what: str) -> TracedValueError:
     """The error for asking for the value by ``what``. It counts even if the traced function catches it."""

@@ -42,7 +42,8 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     decision = asarray(predicate)
     if decision.aval.unplaced is not aval((), bool_):
         raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
-    if not decision.is_traced or (tracing.ACTIVE.trace is None and decision._level is None):
+    is_known = not (decision.is_traced or decision._is_unknown)  # an argument is not traced before an op reads it
+    if is_known or (tracing.ACTIVE.trace is None and decision._level is None):
         taken, other = (true_fn, false_fn) if bool(decision) else (false_fn, true_fn)
         result = taken(*operands)
         if isinstance(predicate, ArrayMethods) and tracing.ACTIVE.trace is None and tracing.ACTIVE.level is None:

@@ -116,6 +116,16 @@ def test_cond_assigns_in_one_branch() -> None:
     assert [step(f32(v)).item() for v in (1, -1)] == [3.0, -1.0] and hits.item() == 3.0
 
 
+def test_the_predicate_of_cond_may_come_from_outside_as_it_is() -> None:
+    switch, kept = rn.tensor(True), {"on": rn.tensor(False)}
+    step = rn.compile(
+        lambda on, x: [rn.cond(p, lambda x: x + 1, lambda x: x - 1, x) for p in (on, switch, kept["on"], ~on)]
+    )
+    for on in (True, False, True):
+        assert [y.item() for y in step(rn.tensor(on), f32(5))] == [6 if on else 4, 6, 4, 4 if on else 6]
+    assert step.statistics["traces"] == 1
+
+
 def test_gradients_of_cond() -> None:
     w = rn.Variable(np.array([1.0, 2.0], np.float32), requires_grad=True)
 

@@ -22,6 +22,7 @@ from runnel.compile.observe import (
     operators,
     printing,
     proxies,
+    texts,
 )
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
@@ -51,6 +52,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     value = proxies.shown(rec, value)
     kind = type(value)
     rec.concrete_number(key)
+    texts.look_at(rec, value, key)
     if kind in PLAIN:
         return value[key] if is_plain(key) else rec.calls_c(operator.getitem, (value, key))
     if is_class(value):
@@ -106,6 +108,7 @@ def _inherited_item(rec: Recorder, value: Any, key: Any) -> Any:
 
 def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``."""
+    texts.look_at(rec, key)
     kind = type(target)
     answer = rec.policy.item(kind)
     if answer is not None:
@@ -191,6 +194,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
     container = proxies.shown(rec, container)
     kind = type(container)
     rec.concrete_number(value)
+    texts.look_at(rec, container, value)
     if kind in PLAIN:
         return value in container
     looked_at = type(container) if is_class(container) else kind
@@ -220,6 +224,7 @@ def length(rec: Recorder, value: Any) -> int:
     """``len(value)``."""
     value = proxies.shown(rec, value)
     kind = type(value)
+    texts.look_at(rec, value)
     if kind in PLAIN:
         return len(value)
     answer = rec.policy.item(kind)
@@ -239,6 +244,7 @@ def iterable(rec: Recorder, value: Any) -> Any:
     """Something that C code can iterate over: the value itself, looked into, or an iterator that calls its methods."""
     value = proxies.shown(rec, value)
     kind = type(value)
+    texts.look_at(rec, value)
     if kind in PLAIN:
         return value
     answer = rec.policy.item(kind)
@@ -430,6 +436,9 @@ def _over(function: Any, key: bool = False) -> Any:
         taken = with_length if function in _ASK_LENGTH else iterable
         values = [taken(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in first]
         values += args[len(first) :]
+        for value in values:
+            if type(value) in (list, tuple):
+                texts.look_at(rec, *value)
         if key and kwargs.get("key") is not None:
             kwargs["key"] = rec.callback(kwargs["key"])
         return rec.calls_c(function, tuple(values), kwargs)

@@ -8,7 +8,7 @@ import types
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes, methods, symbols
+from runnel.compile.observe import attributes, methods, symbols, texts
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content, is_simple
 from runnel.compile.observe.plain import Call, returning
@@ -79,6 +79,7 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
     if answer is not None:
         if id(function) not in rec.policy.passing_on:
             _look_at_numbers(rec, args, kwargs)
+            texts.look_at(rec, *args, *kwargs.values())
         return returning(answer(rec, *args, **kwargs))
     answer = rec.policy.answers_by_code.get(id(function.__code__))
     if answer is not None:
@@ -87,6 +88,7 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
         return function, args, kwargs
     native = rec.policy.native(function)
     if native is not None:
+        texts.look_at(rec, *args, *kwargs.values())
         return native(rec, function, args, kwargs)
     return rec.twin(function), args, kwargs
 
@@ -161,6 +163,8 @@ def constructed(
     if kind is super:
         return kind, args, kwargs
     if not is_python_class(kind):
+        if not issubclass(kind, BaseException):
+            texts.look_at(rec, *args)
         return rec.policy.c_class(rec, kind, args, kwargs)
     native = rec.policy.native_class(kind)
     if native is not None:
@@ -213,6 +217,7 @@ def _new_instance(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict
 
 
 def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    texts.given(rec, function, args, kwargs)
     if rec.symbols:
         number = symbols.called(rec, function, args, kwargs)
         if number is not None:

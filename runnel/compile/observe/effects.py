@@ -18,6 +18,7 @@ class Effect(NamedTuple):
     key: Any
     value: Any
     label: str
+    shows: bool = False  # whether it shows texts to somebody: a tensor in them may be one that has no value yet
 
 
 class Effects:
@@ -40,6 +41,10 @@ class Effects:
     def record(self, apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any, label: str) -> None:
         """A change that has been made."""
         self.done.append(Effect(apply, target, key, value, label))
+
+    def show(self, apply: Callable[[Any, Any, Any], Any], target: Any, texts: Any, label: str) -> None:
+        """Texts that somebody is shown."""
+        self.done.append(Effect(apply, target, None, texts, label, shows=True))
 
     def replace_last(self, apply: Callable[[Any, Any, Any], Any]) -> None:
         """Another way to do the last change at later calls."""

@@ -17,6 +17,7 @@ from runnel.compile.observe import (
     instances,
     operators,
     proxies,
+    texts,
 )
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import (
@@ -213,6 +214,7 @@ class Hooks(AbstractHooks):
         return result
 
     def set_add(self, value: Any, members: set[Any]) -> None:
+        texts.look_at(self.rec, value)
         self.rec.hashed(value)
         self.rec.calls_c(set.add, (members, value)) if type(value) not in PLAIN else members.add(value)
 
@@ -229,6 +231,7 @@ class Hooks(AbstractHooks):
         """What the loop goes over: items of a list from outside are read as the loop comes to them."""
         value = proxies.shown(self.rec, value)
         rec, kind = self.rec, type(value)
+        texts.look_at(rec, value)
         if kind in PLAIN or (kind in DICT_VIEWS and rec.source_of(value) is None):
             return value
         if kind in (list, tuple):
@@ -250,6 +253,7 @@ class Hooks(AbstractHooks):
         return self.iterate(value)
 
     def unpack(self, value: Any) -> Any:
+        texts.look_at(self.rec, value)
         return value if type(value) in PLAIN else answers.iterable(self.rec, value)
 
     def spread(self, value: Any) -> Any:

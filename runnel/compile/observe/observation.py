@@ -12,9 +12,10 @@ from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe import closures, lifetimes, records
+from runnel.compile.observe import closures, lifetimes, records, texts
 from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
+from runnel.compile.observe.effects import Effect
 from runnel.compile.observe.guard import Guard, NotGuarded
 from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.policy import Policy
@@ -222,17 +223,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     records.require_unread(rec)
     rec.effects.open_keys.clear()  # nobody reads these containers any more
     recipes = Recipes(rec)
-    effects = [
-        Change(
-            e.apply,
-            recipes.target(e.target),
-            recipes.of(e.key),
-            recipes.of(e.value),
-            e.label,
-            rec.policy.advances_version(type(e.target)) or rec.policy.is_transparent(type(e.target)),
-        )
-        for e in rec.effects.lasting()
-    ]
+    effects = [_change(recipes, effect) for effect in rec.effects.lasting()]
     answer = recipes.result(result)
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
@@ -240,6 +231,22 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     observation = Observation(guard, effects, answer, rec.settled, program)
     observation.reads_results = recipes.reads_results
     return observation
+
+
+def _change(recipes: Recipes, effect: Effect) -> Change:
+    policy, kind = recipes.rec.policy, type(effect.target)
+    recipes.is_shown = effect.shows
+    try:
+        return Change(
+            effect.apply,
+            recipes.target(effect.target),
+            recipes.of(effect.key),
+            recipes.of(effect.value),
+            effect.label,
+            policy.advances_version(kind) or policy.is_transparent(kind),
+        )
+    finally:
+        recipes.is_shown = False
 
 
 def _stay_distinct(rec: Recorder) -> None:
@@ -268,6 +275,7 @@ class Recipes:
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self.read_sources: list[Source] = []
+        self.is_shown = False  # whether they are texts for somebody to read
         self.reads_results = False  # whether Python's values among them are computed by the run
         self._depth = 0
         self._places: dict[int, int] = {}
@@ -325,6 +333,8 @@ class Recipes:
     def of(self, value: Any) -> Recipe:
         """Any value."""
         rec, kind = self.rec, type(value)
+        if not self.is_shown and texts.shows_unknown(rec, value):
+            texts.refuse(rec, "kept")
         source = rec.source_of(value)
         if source is None:
             source = rec.symbols.get(id(value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import proxies, symbols
+from runnel.compile.observe import proxies, symbols, texts
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
@@ -121,6 +121,7 @@ def unary(rec: Recorder, symbol: str, value: Any) -> Any:
 def compare(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     """``a < b`` and its kin."""
     if type(a) in PLAIN and type(b) in PLAIN:
+        texts.look_at(rec, a, b)
         result = COMPARISONS[symbol](a, b)
         return symbols.compared(rec, symbol, a, b, result) if symbols.is_any(rec, (a, b)) else result
     answer = rec.policy.operator(type(a), type(b))

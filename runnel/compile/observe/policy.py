@@ -483,9 +483,8 @@ def _warn(
     registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else {}
     module = frame.f_globals.get("__name__") if frame is not None else "sys"
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("sys", 1)
-    rec.effects.record(
+    rec.effects.show(
         lambda _, __, text: warnings.warn_explicit(text, kind, file, line, module, registry),
-        None,
         None,
         message,
         "warnings.warn()",
@@ -509,7 +508,7 @@ def _written(rec: Recorder, file: Any, function: Any, args: Any, kwargs: Any) ->
         rec.policy.refuse_c(rec, function)
     text = args[0]
     source = rec.source_of(file)
-    rec.effects.record(CallingMethod(type(file).write), file, None, ([text], {}), f"{source}.write()")
+    rec.effects.show(CallingMethod(type(file).write), file, ([text], {}), f"{source}.write()")
     return returning(symbols.computed(rec, "len({a0})", (text,), len(text)) if type(text) in SYMBOLIC else len(text))
 
 

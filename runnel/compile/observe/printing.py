@@ -27,8 +27,8 @@ def printed(rec: Recorder, *args: Any, **kwargs: Any) -> None:
         return
     if file is not None and rec.source_of(file) is None:
         rec.refuse("print() writes to a file that the function made", "make the file outside, or join the texts")
-    rec.effects.record(
-        lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, None, (texts, options), "print()"
+    rec.effects.show(
+        lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, (texts, options), "print()"
     )
 
 

@@ -84,6 +84,10 @@ class AbstractPolicy:
         """How an attribute of such values is read; None: by the rules for Python's objects."""
         return None
 
+    def shows_unknown(self, text: str) -> bool:
+        """Whether a text shows something that has a value only at later calls."""
+        return False
+
     def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
         """C code makes a text of these values."""
 

@@ -38,10 +38,9 @@ def _deferred(function: Any, is_method: bool) -> Callable[..., Any]:
             if type(x) not in PLAIN and type(x) not in SYMBOLIC:
                 rec.refuse("a log record is made with objects")
         _reaches(rec, target)
-        rec.effects.record(
+        rec.effects.show(
             lambda t, _, parts: function(*([t] if t is not None else []), *parts[0], **parts[1]),
             target,
-            None,
             (values, dict(kwargs)),
             "logging",
         )
