@@ -11,14 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile import arrays, boundary, recomputed
+from runnel.compile import arrays, boundary, patched, recomputed
 from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
-from runnel.compile.floats import TracedFloat
-from runnel.compile.observe.classes import is_python_class
+from runnel.compile.observe import attributes
+from runnel.compile.observe.classes import MISSING, is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own
+from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -33,6 +34,9 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
     """An operator, at least one of whose operands is a tensor or array."""
     kinds = list(map(type, operands))
     if any(map(is_traceable, kinds)):
+        method, *own = _foreign_method(rec, function, operands)
+        if method is not None:
+            return rec.passed(method, tuple(own))
         return boundary.run(rec, function, tuple([recomputed.as_number(rec, x) for x in operands]), {})
     first = operands[0]
     if function in _IN_PLACE and isinstance(first, np.ndarray):
@@ -49,10 +53,23 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
     return protected(rec, function(*operands), operands)
 
 
+def _foreign_method(rec: Recorder, function: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The user's special method that a class of tensors was given for an operator, and its arguments; None first where
+    the operator is ours. Later calls must find the same methods."""
+    name = _SPECIAL.get(function, f"__{function.__name__.strip('_')}__")
+    first, *rest = operands
+    if issubclass(type(first), ArrayMethods):
+        method = patched.found_in(rec, type(first), name)
+        return (method, *operands) if patched.is_foreign(method) else (None,)
+    method = patched.found_in(rec, type(rest[0]), _REFLECTED.get(name, f"__r{name.strip('_')}__")) if rest else None
+    return (method, *rest, first) if patched.is_foreign(method) else (None,)
+
+
 def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
     """Items of a tensor or array are read or written, or it is iterated over."""
     if is_traceable(type(value)):
-        return boundary.run(rec, function, (value, *rest), {})
+        method, *own = _foreign_method(rec, function, (value, *rest))
+        return boundary.run(rec, function, (value, *rest), {}) if method is None else rec.passed(method, tuple(own))
     if function is operator.setitem:
         if (rec.source_of(value) is not None and not recomputed.made_own(rec, value)) or value.base is not None:
             which = f" ({rec.source_of(value)})" if rec.source_of(value) is not None else ""
@@ -83,6 +100,9 @@ def protected(rec: Recorder, result: Any, operands: Any) -> Any:
 
 def attribute(rec: Recorder, value: Any, name: str) -> Any:
     """``value.name`` of a tensor or Variable."""
+    found = patched.found_in(rec, type(value), name)
+    if found is MISSING or patched.is_foreign(found):
+        return attributes.of_object(rec, value, name)
     source = rec.source_of(value)
     if name == "requires_grad" and isinstance(value, Variable):
         bound_variable(rec, value)
@@ -122,6 +142,11 @@ def attribute_of_array(rec: Recorder, value: Any, name: str) -> Any:
     return protected(rec, result, (value,))
 
 
+_SPECIAL: Final = {operator.inv: "__invert__", operator.concat: "__add__"}  # methods whose names differ
+_REFLECTED: Final = {
+    "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__",
+    "__ne__": "__ne__",
+}  # fmt: skip
 _IN_PLACE: Final = frozenset(f for name, f in vars(operator).items() if name.startswith("i") and callable(f)) - {
     operator.index, operator.is_, operator.is_not, operator.inv, operator.invert, operator.indexOf, operator.itemgetter
 }  # fmt: skip
@@ -141,7 +166,7 @@ def _is_numpys(kind: type, name: str) -> bool:
 def rule_for(kind: type, name: str) -> Any:
     """How an attribute of such values is read; None: by the rules for Python's objects."""
     if is_traceable(kind):
-        return attribute if _belongs(kind, name) or kind is TracedFloat else None
+        return attribute if _belongs(kind, name) or is_own(kind) else None
     return attribute_of_array if is_numpy(kind) and _is_numpys(kind, name) else None
 
 

@@ -1,4 +1,4 @@
-"""Methods of this package's Modules and optimizers that users have replaced.
+"""Methods of this package's classes that users have replaced, and such as they have added to tensors.
 
 A class of ours is known, as long as its methods are ours. Each call checks that those are still the same that the
 function calls, and those that are called when a module or an optimizer is used; a class with another method is observed
@@ -7,12 +7,12 @@ like a class of the user's.
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import lookup, mro, namespace
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.owned import PACKAGE, users_bases
+from runnel.compile.owned import PACKAGE, is_own, users_bases
 from runnel.tensor.stateful import Stateful, StatefulTree
 
 _OF_TREES: Final = ("__call__", "forward")
@@ -42,11 +42,28 @@ def is_intact(kind: type) -> bool:
     return not users_bases(kind) and not any(map(is_patched, mro(kind)))
 
 
-def stays(rec: Recorder, kind: type, name: str) -> None:
-    """Later calls must find the same method of a class of ours."""
-    method = lookup(kind, name)
-    if type(method) is FunctionType and issubclass(kind, Stateful):
-        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, method))
+def found_in(rec: Recorder, kind: type, name: str) -> Any:
+    """What a class of ours holds under a name, MISSING where it holds nothing. Later calls must find the same."""
+    found = lookup(kind, name)
+    if found is MISSING:
+        rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
+    elif name.isidentifier() and not _is_part(kind, name, found) and getattr(kind, name, MISSING) is found:
+        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
+    return found
+
+
+def is_foreign(found: Any) -> bool:
+    """Whether what a class of ours holds is somebody else's."""
+    if type(found) in (FunctionType, property):
+        return _is_foreign(found.fget if type(found) is property else found)
+    return is_python_class(type(found)) and not is_own(type(found))
+
+
+def _is_part(kind: type, name: str, found: Any) -> bool:
+    """Whether it reads a part of an object, or is what such a part is at first: what it gives is what matters."""
+    if is_own(type(found)) or isinstance(found, (GetSetDescriptorType, MemberDescriptorType)):
+        return True
+    return any(name in namespace(base).get("__annotations__", ()) for base in mro(kind) if is_own(base))
 
 
 def are_intact(structure: tuple[Any, ...]) -> bool:
@@ -58,7 +75,8 @@ def all_stay(rec: Recorder, structure: tuple[Any, ...]) -> None:
     """Later calls must find the same methods of the classes in a structure."""
     for kind in sorted(_classes(structure), key=lambda kind: kind.__qualname__):
         for name in _OF_TREES if issubclass(kind, StatefulTree) else _OF_OTHERS:
-            stays(rec, kind, name)
+            if lookup(kind, name) is not MISSING:
+                found_in(rec, kind, name)
 
 
 def _classes(structure: tuple[Any, ...]) -> set[type]:

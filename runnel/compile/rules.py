@@ -26,7 +26,7 @@ from runnel.compile import (
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.changes import DeletingState, Setting, SettingState
-from runnel.compile.observe.classes import MISSING
+from runnel.compile.observe.classes import MISSING, mro
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
 from runnel.compile.observe.plain import returning
@@ -35,7 +35,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, described, is_class
 from runnel.compile.owned import advances_version, holds_state, is_own, parts_of, structure, tree
-from runnel.compile.patched import METHODS, is_intact, is_patched, stays
+from runnel.compile.patched import METHODS, found_in, is_intact, is_patched
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
 from runnel.core.avals import ShapedArray
@@ -119,7 +119,12 @@ class Rules(Policy):
 
     def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         if is_own(kind):
-            stays(rec, kind, name)
+            found_in(rec, kind, name)
+
+    def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
+        ours = next((base for base in mro(kind) if is_own(base)), None)
+        if ours is not None:
+            found_in(rec, ours, name)
 
     def advances_version(self, kind: type) -> bool:
         return advances_version(kind)

@@ -132,6 +132,7 @@ def _attribute_of(rec: Recorder, value: Any, name: str) -> Any:
             return item
     if attribute is not MISSING:
         return _from_class(rec, value, kind, name, attribute, at)
+    rec.policy.on_absent_attribute(rec, kind, name)
     return object.__getattribute__(value, name)  # raises
 
 
@@ -314,6 +315,7 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
             return MethodType(above, kind)
         getter = lookup(type(above), "__get__")
         return above if getter is MISSING else above.__get__(kind, meta)
+    rec.policy.on_absent_attribute(rec, kind, name)
     hook = rec.class_attribute(meta, "__getattr__")
     if hook is not MISSING:
         return rec.invoke(hook, (kind, name))
@@ -408,6 +410,7 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
         if type(getter) is FunctionType:
             return rec.invoke(rec.class_attribute(type(attribute), "__get__"), (attribute, value, kind))
         return attribute if getter is MISSING else attribute.__get__(None if value is kind else value, kind)
+    rec.policy.on_absent_attribute(rec, kind, name)
     return getattr(proxy, name)  # raises
 
 

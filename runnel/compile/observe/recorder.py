@@ -52,6 +52,9 @@ class AbstractPolicy:
     def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         """An attribute was found in a class that does not change as a rule."""
 
+    def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
+        """No class in the order of ``kind`` holds an attribute."""
+
     def advances_version(self, kind: type) -> bool:
         """Whether setting an attribute of such an object advances the state version."""
         return False
