@@ -71,6 +71,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def frozen() -> None:
+    """Neither need they look at what earlier modules left, such as programs in caches."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test of kind unit starts no process."""
