@@ -19,6 +19,7 @@ from runnel.compile.observe.calls import reach_parts
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.exposure import settle_parts, stands_for_values
+from runnel.compile.observe.protocols import check_absent
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN, SYMBOLIC, container_of, is_class
 from runnel.compile.owned import PACKAGE, advances_version, is_own, structure
@@ -203,6 +204,7 @@ class _Arguments:
 
     def _object(self, value: Any) -> Any:
         """An object of a class of the user's."""
+        check_absent(self.rec, type(value))
         if stands_for_values(type(value)) and not issubclass(type(value), Stateful):
             self._values.append(value)
             return content(self.rec, value)

@@ -39,6 +39,7 @@ from runnel.compile.observe.values import (
     is_class,
     is_plain,
     is_users_method,
+    of_c,
 )  # fmt: skip
 
 Answers = dict[int, Callable[..., Any]]
@@ -66,6 +67,8 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
             return rec.passed(own, (value, key))
         if is_users_method(kind, "__getitem__", own):
             return rec.invoke_special(own, value, (key,))
+        if own is None:
+            return rec.calls_c(operator.getitem, (value, key))  # raises
     base = container_of(kind)
     if base is dict and kind is not dict:
         return _inherited_item(rec, value, key)
@@ -205,6 +208,8 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
         own = rec.class_attribute(looked_at, "__contains__")
         if is_users_method(looked_at, "__contains__", own):
             return operators.truth(rec, rec.invoke_special(own, container, (value,)))
+        if own is None:
+            return bool(rec.calls_c(operator.contains, (container, value)))  # raises
         if own is MISSING and container_of(kind) is None:
             return any(_is_equal(rec, x, value) for x in iterable(rec, container))
     if container_of(kind) is not None:
@@ -235,6 +240,8 @@ def length(rec: Recorder, value: Any) -> int:
         own = rec.class_attribute(looked_at, "__len__")
         if is_users_method(looked_at, "__len__", own):
             return len(operators.giving("__len__", rec.invoke_special(own, value, ())))
+        if own is None:
+            return rec.calls_c(len, (value,))  # raises
     if container_of(kind) is not None:
         return containers.length(rec, value)
     return rec.calls_c(len, (value,))
@@ -272,8 +279,8 @@ def with_length(rec: Recorder, value: Any) -> Any:
     if not is_python_class(kind):
         return items
     if is_users_method(kind, "__len__", rec.class_attribute(kind, "__len__")):
-        if items is value:  # C code would ask again
-            items = container_of(kind).__iter__(value)
+        if items is value and container_of(kind) is not None:  # C code would ask again
+            items = of_c(kind, "__iter__")(value)
         with contextlib.suppress(TypeError):
             length(rec, value)
             return items
@@ -510,11 +517,12 @@ def _dict(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
 
 
 def _reversed(rec: Recorder, value: Any) -> Any:
-    if is_python_class(type(value)):
-        own = rec.class_attribute(type(value), "__reversed__")
-        if is_users_method(type(value), "__reversed__", own):
+    kind = type(value)
+    if is_python_class(kind):
+        own = rec.class_attribute(kind, "__reversed__")
+        if is_users_method(kind, "__reversed__", own):
             return rec.invoke_special(own, value, ())
-        if container_of(type(value)) is None:
+        if own is MISSING and lookup(kind, "__getitem__") is not MISSING:
             places = range(length(rec, value) - 1, -1, -1)
             return (get_item(rec, value, i) for i in places)
     return reversed(containers.content(rec, value))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import followed, symbols
+from runnel.compile.observe import followed, protocols, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.guard import keys_of, plain_part
 from runnel.compile.observe.recorder import Recorder
@@ -135,6 +135,8 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
         for part in (value.start, value.stop, value.step):
             content(rec, part, depth + 1)
         return value
+    if is_python_class(kind):
+        protocols.check_absent(rec, kind)
     source = rec.source_of(value)
     if kind in DICT_VIEWS and source is None:
         for part in value:
@@ -165,6 +167,13 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
         elif rec.symbols:
             rec.concrete_number(item)
     return value
+
+
+def looked_at(rec: Recorder, value: Any) -> Any:
+    """What code of the user's hands to C code, which looks at numbers, at arrays and into containers."""
+    kind = type(value)
+    is_read = container_of(kind) is not None or rec.policy.is_looked_at(kind)
+    return content(rec, value) if is_read else rec.concrete_number(value)
 
 
 def _plain_part(rec: Recorder, value: Any, source: Source) -> None:

@@ -26,7 +26,7 @@ from runnel.compile.observe.classes import (
     mro,
     namespace,
 )  # fmt: skip
-from runnel.compile.observe.containers import content, require_lookup_by_value
+from runnel.compile.observe.containers import content, looked_at, require_lookup_by_value
 from runnel.compile.observe.methods import CHANGES
 from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
@@ -291,10 +291,10 @@ def _is_iterator(kind: type) -> bool:
     return kind in ITERATORS or (not is_python_class(kind) and lookup(kind, "__next__") is not MISSING)
 
 
-def _looked_at(rec: Recorder, iterator: Any) -> Any:
+def _items_looked_at(rec: Recorder, iterator: Any) -> Any:
     """What an iterator gives to C code, which looks at the numbers."""
     for value in iterator:
-        yield content(rec, value) if rec.policy.is_looked_at(type(value)) else rec.concrete_number(value)
+        yield looked_at(rec, value)
 
 
 def settle_parts(rec: Recorder, values: Iterable[Any]) -> None:
@@ -315,7 +315,7 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
         rec.policy.makes_text(rec, (*args, *kwargs.values()))
     if getattr(function, "__name__", "") in _COMPARE:
         require_lookup_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
-    args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
+    args = tuple([_items_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
     values = (*args, *kwargs.values())
     classes = classes_in(values)
     if not classes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from types import CellType
+from types import CellType, MappingProxyType
 from typing import Any, Final
 
 from runnel.compile.observe import (
@@ -273,19 +273,24 @@ class Hooks(AbstractHooks):
         return self.spread(value)
 
     def unpack_mapping(self, value: Any) -> Any:
-        rec, value = self.rec, proxies.shown(self.rec, value)
-        if type(value) is dict:
+        rec, is_view, value = self.rec, type(value) is MappingProxyType, proxies.shown(self.rec, value)
+        kind = type(value)
+        if kind is dict:
             return containers.pairs(rec, value)
-        if container_of(type(value)) is dict and containers.own_method(type(value), "keys") is None:
+        if not is_python_class(kind):
             return containers.content(rec, value)
-        if is_python_class(type(value)):
-            keys = rec.invoke(attributes.read(rec, value, "keys"), ())
-            return {key: answers.get_item(rec, value, key) for key in answers.iterable(rec, keys)}
-        return containers.content(rec, value)
+        iterates = rec.class_attribute(kind, "__iter__")
+        if iterates is dict.__iter__ and not is_view:  # C code takes what such a dict holds, past its other methods
+            return dict(dict.items(containers.content(rec, value)))
+        methods = {name: rec.class_attribute(kind, name) for name in ("keys", "__getitem__")} | {"__iter__": iterates}
+        if container_of(kind) is dict and not any(is_users_method(kind, n, m) for n, m in methods.items()):
+            return dict(containers.content(rec, value))
+        keys = rec.invoke(attributes.read(rec, value, "keys"), ())
+        return {key: answers.get_item(rec, value, key) for key in answers.iterable(rec, keys)}
 
     def returned(self, value: Any) -> Any:
         """What a function gives, which C code looks at while it is called."""
-        return value if self.rec.net is None else self.rec.concrete_number(value)
+        return value if self.rec.net is None else containers.looked_at(self.rec, value)
 
     def asynchronous(self, value: Any) -> Any:
         self.rec.refuse("asynchronous code cannot be observed")

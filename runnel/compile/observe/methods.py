@@ -27,6 +27,7 @@ from runnel.compile.observe.containers import (
     view,
 )
 from runnel.compile.observe.plain import returning
+from runnel.compile.observe.protocols import check_absent
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
     CONTAINERS,
@@ -39,68 +40,26 @@ from runnel.compile.observe.values import (
     is_plain,
 )
 
+_OF_SEQUENCES: Final = frozenset(
+    {
+        *("append", "extend", "insert", "pop", "remove", "clear", "reverse"),
+        *("__iadd__", "__imul__", "__setitem__", "__delitem__"),
+    }
+)
 CHANGES: Final[dict[type, frozenset[str]]] = {
-    list: frozenset(
-        [
-            "append",
-            "extend",
-            "insert",
-            "pop",
-            "remove",
-            "clear",
-            "sort",
-            "reverse",
-            "__iadd__",
-            "__imul__",
-            "__setitem__",
-            "__delitem__",
-        ]
-    ),
+    list: _OF_SEQUENCES | {"sort"},
     dict: frozenset(
         ["update", "pop", "popitem", "setdefault", "clear", "move_to_end", "__ior__", "__setitem__", "__delitem__"]
     ),
     set: frozenset(
-        [
-            "add",
-            "update",
-            "discard",
-            "remove",
-            "pop",
-            "clear",
-            "difference_update",
-            "intersection_update",
-            "symmetric_difference_update",
-            "__ior__",
-            "__iand__",
-            "__isub__",
-            "__ixor__",
-        ]
-    ),
-    collections.deque: frozenset(
-        [
-            "append",
-            "appendleft",
-            "extend",
-            "extendleft",
-            "insert",
-            "pop",
-            "popleft",
-            "remove",
-            "clear",
-            "rotate",
-            "reverse",
-            "__iadd__",
-            "__imul__",
-            "__setitem__",
-            "__delitem__",
-        ]
-    ),
-    bytearray: frozenset(
         {
-            *("append", "extend", "insert", "pop", "remove", "clear", "reverse"),
-            *("__iadd__", "__imul__", "__setitem__", "__delitem__"),
+            *("add", "update", "discard", "remove", "pop", "clear"),
+            *("difference_update", "intersection_update", "symmetric_difference_update"),
+            *("__ior__", "__iand__", "__isub__", "__ixor__"),
         }
     ),
+    collections.deque: _OF_SEQUENCES | {"appendleft", "extendleft", "popleft", "rotate"},
+    bytearray: _OF_SEQUENCES,
 }
 GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays where it is
 # What sequences hold is moved by these, and not looked at.
@@ -365,6 +324,8 @@ def _of_container(
             rec.refuse("a container outside is initialised again")
         values = tuple([rec.hooks.unpack(x) if type(x) not in PLAIN else x for x in args])
         return function, values if function.__self__ is value else (value, *values), kwargs
+    if type(value) is not collections.OrderedDict and isinstance(value, collections.OrderedDict):
+        _require_own_items(rec, type(value), name)
     if name in CHANGES.get(base, ()):
         return returning(change(rec, value, base, name, args, kwargs))
     reader, counts = _READS.get((base, name)) or _READS.get((None, name)) or (None, ())
@@ -375,6 +336,17 @@ def _of_container(
         [rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args]
     )
     return returning(rec.calls_c(_method(rec, value, base, name), (value, *values), kwargs))
+
+
+def _require_own_items(rec: Recorder, kind: type, name: str) -> None:
+    """An OrderedDict reads and writes its items by the methods of its class."""
+    check_absent(rec, kind)
+    if name in _BY_ITS_ITEMS and any(own_method(kind, method) is not None for method in _OF_ITEMS):
+        rec.refuse(f"{name}() of a {kind.__name__}, an OrderedDict with methods of its own, is called")
+
+
+_BY_ITS_ITEMS: Final = ("setdefault", "pop", "popitem", "update", "copy", "__ior__", "__or__", "__ror__")
+_OF_ITEMS: Final = ("__getitem__", "__setitem__", "__delitem__", "__contains__", "__iter__", "keys")
 
 
 def _is_element(base: Any, name: str) -> bool:
@@ -433,6 +405,8 @@ _READS: Final[dict[Any, tuple[Any, tuple[int, ...]]]] = {  # and how many argume
 
 def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method that changes its container."""
+    if name == "__setitem__" and len(args) == 2 and type(args[0]) is slice and base is not dict:
+        args = args[0], list(iter(rec.hooks.unpack(args[1])))
     args = tuple([_items_of(rec, x, base, name) if name in TAKES_ITEMS else x for x in args])
     again = followed.changed_by(rec, value, name, args, kwargs)
     if again is not None:
@@ -522,10 +496,7 @@ def _items_of(rec: Recorder, value: Any, base: Any, name: str) -> Any:
         return value if kind is None else kind(value)
     if type(value) is dict:
         return dict(pairs(rec, value))
-    if container_of(type(value)) is dict and own_method(type(value), "keys") is None:
-        content(rec, value)
-        return dict(dict.items(value))
-    if base is dict and is_python_class(type(value)) and lookup(type(value), "keys") is not MISSING:
+    if base is dict and (container_of(type(value)) is dict or lookup(type(value), "keys") is not MISSING):
         return rec.hooks.unpack_mapping(value)
     items = (rec.hooks.listed if base in (list, bytearray) else rec.hooks.spread)(value)
     return items if type(items) in CONTAINERS and rec.source_of(items) is None else list(iter(items))

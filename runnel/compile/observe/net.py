@@ -23,7 +23,7 @@ _TOOLS: Final = (4, 3, 5)  # places that no kind of tool has a claim on, and the
 class Net:
     """Between ``begin()`` and ``end()`` it notes what runs on this thread, unobserved, because observed code or
     ``called_from`` called it; and special methods of the user's that code like Runnel's own called.
-    ``leaves_library``: Python's own library may run."""
+    ``leaves_library``: Python's own library may run, and what it calls of the user's is noted."""
 
     def __init__(self, rec: Recorder, called_from: CodeType, leaves_library: bool = False) -> None:
         self.escaped: list[str] = []
@@ -81,8 +81,12 @@ class Net:
         policy = self._rec.policy
         if self._rec.has_code(caller.f_code) or caller.f_code is self._called_from:
             return not (self._leaves_library and policy.is_library(module))
-        is_users = is_special(name) and name != "__del__" and not policy.is_library(module)
-        return is_users and policy.is_unobserved(caller.f_globals.get("__name__", ""))
+        if policy.is_library(module):
+            return False
+        within = caller.f_globals.get("__name__", "")
+        if policy.is_unobserved(within) or within.startswith(_PACKAGE):
+            return is_special(name) and name != "__del__" and policy.is_unobserved(within)
+        return self._leaves_library and policy.is_library(within) and not module.startswith("namedtuple_")
 
 
 def _heard_of() -> None:

@@ -75,6 +75,8 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
             result = passed(rec, method, a, b)
             if result is not NotImplemented:
                 return result
+        elif method is not MISSING and not sequence:  # C code changes it, or tries the methods then
+            return NotImplemented
     method, reflected = rec.class_attribute(kind, f"__{name}__"), rec.class_attribute(other, f"__r{name}__")
     if not (is_users_method(kind, f"__{name}__", method) or is_users_method(other, f"__r{name}__", reflected)):
         return NotImplemented
@@ -90,11 +92,11 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
         result = passed(rec, reflected, b, a)
         if result is not NotImplemented:
             return result
-    if method is not MISSING and method is not None and not (_is_sequence(method, sequence, a)):
+    if method is not MISSING and not _is_sequence(method, sequence, a):
         result = passed(rec, method, a, b)
         if result is not NotImplemented:
             return result
-    if not first and reflected is not MISSING and reflected is not None and kind is not other:
+    if not first and reflected is not MISSING and kind is not other:
         return passed(rec, reflected, b, a)
     return NotImplemented
 
@@ -151,15 +153,10 @@ def _compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     first = kind is not other and issubclass(other, kind)
     order = [(reflected, b, a), (method, a, b)] if first else [(method, a, b), (reflected, b, a)]
     for candidate, value, argument in order:
-        if (
-            candidate is MISSING
-            or candidate is None
-            or candidate is _ROOT[_COMPARISON_METHODS[symbol][0]]
-            or candidate in _ROOTS
-        ):
+        if candidate is MISSING or candidate is _ROOT[_COMPARISON_METHODS[symbol][0]] or candidate in _ROOTS:
             if symbol == "!=" and candidate is object.__ne__:  # the inverse of ==
                 equal = rec.class_attribute(type(value), "__eq__")
-                if equal is not object.__eq__ and equal is not None:
+                if equal is not object.__eq__:
                     result = rec.invoke_special(equal, value, (argument,))
                     if result is not NotImplemented:
                         return not truth(rec, result)
@@ -213,7 +210,7 @@ def truth(rec: Recorder, value: Any) -> bool:
             method = rec.class_attribute(kind, name)
             if is_users_method(kind, name, method):
                 return bool(giving(name, rec.invoke_special(method, value, ())))
-            if method is not MISSING and method is not None:
+            if method is not MISSING:
                 break
     if kind in (FunctionType, MethodType) or is_class(value):
         return bool(value)

@@ -464,12 +464,22 @@ def _pure_python_functions() -> list[FunctionType]:
 
 def _pure_function(function: Any) -> Answer:
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
-        for value in (*args, *kwargs.values()):
+        given = (*args, *kwargs.values())
+        for value in given:
             containers.content(rec, value)
-        values = tuple([rec.callback(x) if type(x) in (FunctionType, types.MethodType) else x for x in args])
-        return function(*values, **kwargs)
+        values = [_called_back(rec, x) for x in args]
+        named = {name: _called_back(rec, x) for name, x in kwargs.items()}
+        classes = rec.classes_in(given)
+        if not classes and not any(map(callable, given)):
+            return function(*values, **named)
+        with rec.exposed(classes, answer.__code__):
+            return function(*values, **named)
 
     return answer
+
+
+def _called_back(rec: Recorder, value: Any) -> Any:
+    return rec.callback(value) if callable(value) and not is_class(value) else value
 
 
 def _warn(

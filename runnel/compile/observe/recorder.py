@@ -377,7 +377,7 @@ class Recorder:
         """Classes with special methods written in Python of what C code can find in these values."""
         raise NotImplementedError
 
-    def exposed(self, classes: list[type]) -> Any:
+    def exposed(self, classes: list[type], called_from: CodeType | None = None) -> Any:
         """A block in which C code, and code that runs unobserved, calls the special methods of classes observed."""
         raise NotImplementedError
 

@@ -365,9 +365,10 @@ class Recording(Recorder):
         """Classes with special methods written in Python of what C code can find in these values."""
         return exposure.classes_in(values)
 
-    def exposed(self, classes: list[type]) -> Any:
-        """A block in which C code, and code that runs unobserved, calls the special methods of classes observed."""
-        return exposure.Exposed(self, classes)
+    def exposed(self, classes: list[type], called_from: CodeType | None = None) -> Any:
+        """A block in which C code, and code that runs unobserved, calls the special methods of classes observed.
+        ``called_from``: the code that calls functions of Python's own library."""
+        return exposure.Exposed(self, classes, called_from=called_from)
 
     def hashed(self, key: Any) -> None:
         """C code hashes and compares a key."""
