@@ -94,6 +94,8 @@ def main() -> int:
           f"{time.monotonic() - begun:.0f} s")  # fmt: skip
     if language.COUNTS:
         print(", ".join(f"{name}: {count}" for name, count in language.COUNTS.items()))
+        for reason, count in language.REASONS.most_common():
+            print(f"{count:6} {reason}")
     return 1 if faults else 0
 
 

@@ -45,7 +45,7 @@ def test_programs(first: int) -> None:
 
 def test_drawn_programs_are_python_of_all_parts() -> None:
     met = set()
-    for seed in range(40):
+    for seed in range(120):
         program = drawn(seed)
         compile(program.source, "<program>", "exec")
         for event in program.events:

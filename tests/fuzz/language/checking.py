@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import collections
-import contextlib
-import signal
-from collections.abc import Iterator
+import re
 from typing import Final
 
 from runnel.core import switches
@@ -14,42 +12,17 @@ from tests.fuzz.language.shrinking import smallest
 from tests.fuzz.language.worlds import compare
 
 COUNTS: Final[collections.Counter[str]] = collections.Counter()  # of what was run
-
-
-LONGEST: Final = 60  # seconds of a program; some that are drawn never end
-
-
-class Endless(BaseException):
-    """Not an Exception, which programs catch."""
-
-
-@contextlib.contextmanager
-def limited() -> Iterator[None]:
-    """Ends the block when it takes too long, with Endless."""
-
-    def end(*_: object) -> None:
-        raise Endless
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(LONGEST)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+REASONS: Final[collections.Counter[str]] = collections.Counter()  # of programs that ran eagerly, refused or did not run
+_PLACE: Final = re.compile(r"\S*random_program\S*(, line \d+)?|\bline \d+\b|0x[0-9a-f]+|\d+")
 
 
 def fault(seed: int, shrink: bool = True) -> str | None:
     """The first difference between the worlds, if there is one, and the program."""
     program = drawn(seed)
     with switches.override(num_threads=1):
-        try:
-            with limited():
-                actual = compare(program)
-        except Endless:
-            COUNTS["endless"] += 1
-            return None
+        actual = compare(program)
         COUNTS.update(calls=actual.calls, traces=actual.traces, eager=bool(actual.reasons))
+        REASONS.update({_PLACE.sub("#", reason) for reason in actual.reasons})
         if actual.fault is None:
             return None
         if shrink:

@@ -9,6 +9,7 @@ one of several texts, ``$id`` for a number of its own, ``$body`` for statements.
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 import textwrap
@@ -152,8 +153,7 @@ class Writer:
         for part in self.drawn:
             world += [self.expand(code) for code in part.get("code", ())]
             self.parts.append(part)
-        assigned = sorted({name for part in self.parts for line in part.get("globals", ()) for name in line.split()})
-        scope = f"    global {', '.join(assigned)}"
+        scope = f"    global {', '.join(sorted(_variables(world)))}"
         for number in range(self.random.randint(0, 2)):
             name = f"helper{number}"
             world.append(
@@ -198,6 +198,13 @@ def _placed(text: str, lines: str) -> str:
         bare = line.lstrip()
         out.append(textwrap.indent(lines, line[: len(line) - len(bare)]) if bare == "STEP" else line)
     return "\n".join(out)
+
+
+def _variables(world: list[str]) -> set[str]:
+    """The names to which the code of a world gives values, but functions and classes."""
+    statements = [one for code in world for one in ast.parse(code).body if isinstance(one, ast.Assign)]
+    nodes = [node for one in statements for target in one.targets for node in ast.walk(target)]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _closing(text: str, start: int) -> int:

@@ -18,8 +18,6 @@ code:
             case np.ndarray(): return y * float(value.sum())
             case dict(): return y + len(value)
             case _: return y - 1
-globals:
-    count flag rate last config numbers acc log
 leaf:
     $int
     count

@@ -38,8 +38,6 @@ code:
     tick = iter(range(1000))
     ids = itertools.count(5)
     lengths = [len(calls)]
-globals:
-    counted
 leaf:
     len(calls)
     Counted.reads
@@ -195,8 +193,6 @@ code:
             value = object.__getattribute__(self, name)
             return value + 1 if name == 'n' else value
     shape, entries, diamond, made, exact = Square(2), Log[int](1), D(), Made(), Exact(3)
-globals:
-    shape entries diamond made exact
 leaf:
     shape.n
     Made.weight
@@ -337,8 +333,6 @@ code:
         except ValueError as problem:
             yield problem.args[0]
     guarded = Guarded((AppError,))
-globals:
-    guarded
 leaf:
     len(errors)
     AppError.count

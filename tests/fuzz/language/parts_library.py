@@ -12,8 +12,6 @@ code:
     nested = {'a': {'b': [1, [2, 3]]}, 't': (1, [4])}
     chain = collections.ChainMap({'k': 1}, config)
     heapq.heapify(heap)
-globals:
-    ring order some heap
 leaf:
     ring[0]
     len(some)
@@ -231,8 +229,6 @@ code:
             else: config[name] = before
     make = lambda n: (lambda k: k * n + count)
     add_two = make(2)
-globals:
-    add_two partial
 leaf:
     get()
     add_two(1)
@@ -391,8 +387,6 @@ code:
         def __eq__(self, other): return self.n == other.n
         def __lt__(self, other): return self.n < other.n
     cached, first, second = Cached(2), Version(1), Version(2)
-globals:
-    cached first second
 leaf:
     area.calls
     cached.n
@@ -460,8 +454,6 @@ code:
         def shout(self): return self.upper() + str(count)
     label = Label('lab')
     raw = b'abc'
-globals:
-    name words template label
 leaf:
     len(name)
     len(words)

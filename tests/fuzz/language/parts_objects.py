@@ -307,8 +307,6 @@ code:
         right: typing.Any = 3
         def total(self): return self.left + $leaf
     rows, setup, mode, bits, pair = [Row(1), Row(2)], Setup(), Mode.LOW, Bits.A, Pair(1)
-globals:
-    rows setup mode bits pair
 leaf:
     rows[0].n
     setup.gain
@@ -474,8 +472,6 @@ code:
             return self.at
     num, bag = Number(3), Bag(1, 2, 5)
     long = Upto(30)
-globals:
-    num bag long
 leaf:
     num.v
     len(bag)

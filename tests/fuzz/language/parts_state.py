@@ -18,8 +18,6 @@ code:
     def memoized(n):
         if n not in memo: memo[n] = n * 2 + len(memo)
         return memo[n]
-globals:
-    k1 k2 k3
 leaf:
     len(memo)
     len(mixed)
@@ -124,8 +122,6 @@ code:
         at = tree
         for n in names: at = at.children[n]
         return at
-globals:
-    point tree same
 leaf:
     point.a
     tree.v

@@ -8,8 +8,6 @@ code:
     states = [buffer, rn.asarray(np.float32([1, 2, 3]))]
     cache = {}
     def window(n): return rn.asarray(np.arange(int(n) % 4 + 1, dtype=np.float32))
-globals:
-    buffer ones alias
 vec:
     buffer
     ones
@@ -99,8 +97,6 @@ code:
     array, whole = np.array([1.0, 2.0, 4.0], np.float32), np.arange(4)
     scalar, view = np.float32(1.5), array[1:]
     grid = {'a': array, 'b': np.eye(2)}
-globals:
-    array whole scalar view
 leaf:
     len(array)
     array.shape[0]
@@ -222,8 +218,6 @@ code:
         global count
         count = (count + 1) % 30
         return count
-globals:
-    settings node stack warned
 leaf:
     settings.gain
     module.level
@@ -375,8 +369,6 @@ code:
     hooked = []
     handle = $(None||block.register_forward_hook(lambda m, a, out: hooked.append(len(hooked)))||block.linear.register_forward_pre_hook(lambda m, a: (a[0] * count,)))
     vector = rn.ones((3,))
-globals:
-    block vector
 leaf:
     block.calls
     len(blocks)
@@ -487,8 +479,6 @@ code:
         return v * k + config['gain']
     def loss_of(v): return ((v * weight + offset) ** 2).mean()
     clip = 1.0
-globals:
-    best clip weight losses
 leaf:
     len(losses)
     opt.param_groups[0]['lr']

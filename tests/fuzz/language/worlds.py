@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import io
 import random
 import re
+import signal
 import sys
 import types
 import warnings
@@ -23,7 +23,8 @@ import pytest
 import runnel as rn
 from runnel.compile.wrappers import Wrapper
 from runnel.core import switches
-from runnel.core.errors import CaptureWarning, RunnelError
+from runnel.core.errors import CaptureWarning, GradientError, RunnelError
+from runnel.tensor.variable import Variable
 from tests.compile.adversarial import worlds
 from tests.fuzz.language.grammar import Program
 
@@ -44,6 +45,31 @@ _HIDDEN: Final = ("__builtins__", "__warningregistry__")
 _LOCALS: Final = "x, y, s, total, extra = tensor(1.0, 2.0, 3.0), tensor(2.0, 1.0), 2, 3, None\n"
 
 
+# Seconds: of a program itself, which takes milliseconds or never ends; and of one that is compiled, on a busy machine.
+LONGEST: Final = 5
+LONGEST_COMPILED: Final = 100
+
+
+class Endless(BaseException):
+    """Not an Exception, which programs catch."""
+
+
+@contextlib.contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Ends the block when it takes too long, with Endless."""
+
+    def end(*_: object) -> None:
+        raise Endless
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Called(NamedTuple):
     """What a call gave or raised, said and left behind."""
 
@@ -60,8 +86,21 @@ class Outcome(NamedTuple):
     reasons: tuple[str, ...]  # of eager runs, and refusals
 
 
+class AnyGradient:
+    """Equal to every gradient."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class Look(worlds.Look):
     """Private attributes, classes, functions and modules of the program, too; one NaN is like another."""
+
+    def __init__(self, grads: bool) -> None:
+        super().__init__()
+        self.grads = grads
 
     def __call__(self, value: Any) -> Any:
         kind = type(value)
@@ -71,10 +110,10 @@ class Look(worlds.Look):
             return (kind.__name__, *self.bits(np.asarray(value)))
         if isinstance(value, Wrapper) or kind in (types.BuiltinFunctionType, types.MethodDescriptorType):
             return super().__call__(value)
-        own = _NAME in (getattr(value, "__module__", None) or "")
+        if isinstance(value, Variable) and id(value) not in self.met:
+            return (*super().__call__(value), self.gradient(value))
         is_ours = (
-            (kind is types.FunctionType and own)
-            or (inspect.isclass(value) and own)
+            ((kind is types.FunctionType or isinstance(value, type)) and value.__module__ == _NAME)
             or (kind is types.ModuleType and value.__name__ == "user_module")
             or kind in (types.MethodType, functools.partial, property, types.CellType)
         )
@@ -85,6 +124,16 @@ class Look(worlds.Look):
         self.met[id(value)] = len(self.met)
         self.kept.append(value)
         return (kind.__name__, *map(self, self.hanging(value)))
+
+    def gradient(self, variable: Variable) -> Any:
+        """Gradients, too, where the program looks at some; one that a compiled step used up is like any other."""
+        if not self.grads:
+            return ()
+        try:
+            grad = variable.grad
+        except GradientError:
+            return AnyGradient()
+        return None if grad is None else self.bits(grad.numpy())
 
     def hanging(self, value: Any) -> Iterator[Any]:
         kind = type(value)
@@ -179,7 +228,7 @@ class World:
             exec(compile(_LOCALS + self.program.source, f"<{_NAME}>", "exec"), self.space)
             self.step = self.space["step"]
             if self.compiled:
-                self.step = rn.compile(self.step)
+                self.step = rn.compile(self.step, keep_grads=self.space.get("keep_grads", False))
             for event in self.program.events:
                 if _CALL.match(event):
                     yield self.call(event)
@@ -215,7 +264,7 @@ class World:
 
     def seen(self, result: Any, printed: str, said: list[str]) -> list[Any]:
         """What is compared."""
-        look = Look()
+        look = Look("keep_grads" in self.space)
         seen = [("(result)", look(result)), ("(printed)", _ADDRESS.sub("an address", printed)), ("(warned)", said)]
         seen += [(k, look(self.space[k])) for k in sorted(set(self.space) - self.given - {"step"}) if k not in _HIDDEN]
         seen.append(("(generator)", look(rn.get_rng_state())))
@@ -229,21 +278,34 @@ def quiet() -> Iterator[None]:
 
 
 def compare(program: Program) -> Outcome:
-    """The first difference between the worlds, if there is one."""
+    """The first difference between the worlds, if there is one; that only the compiled one never ends is one, too."""
     try:
-        plain = list(World(program, compiled=False).run())
-    except Exception as problem:  # the world is not one, which can be when it was made smaller
+        with limited(LONGEST):
+            plain = list(World(program, compiled=False).run())
+    except (Exception, Endless) as problem:  # the world is not one, which can be when it was made smaller
         return Outcome(None, 0, 0, (f"no world: {type(problem).__name__}: {problem}",))
     world = World(program, compiled=True)
-    reasons: list[str] = []
-    number = 0
+    known = [Outcome(None, 0, 0, ())]
+    try:
+        with limited(LONGEST_COMPILED):
+            known.extend(_compared(plain, world))
+    except Endless:
+        return known[-1]._replace(fault=f"call {known[-1].calls}: not done after {LONGEST_COMPILED} s")
+    return known[-1]
+
+
+def _compared(plain: list[Called], world: World) -> Iterator[Outcome]:
+    """What is known after each call, up to the one that differs."""
+    reasons: tuple[str, ...] = ()
     for number, (a, b) in enumerate(zip(plain, world.run(), strict=True)):
         reasons += b.told
         if b.refused and b.result[:2] != a.result[:2]:
-            return Outcome(None, number, traces(world), (*reasons, f"{b.result[1]}: {b.result[2]}"))
+            yield Outcome(None, number, traces(world), (*reasons, f"{b.result[1]}: {b.result[2]}"))
+            return
         if a.seen != b.seen:
-            return Outcome(f"call {number}: {difference(a, b)}", number, traces(world), tuple(reasons))
-    return Outcome(None, number + 1, traces(world), tuple(reasons))
+            yield Outcome(f"call {number}: {difference(a, b)}", number, traces(world), reasons)
+            return
+        yield Outcome(None, number + 1, traces(world), reasons)
 
 
 def traces(world: World) -> int:
