@@ -54,6 +54,10 @@ class Endless(BaseException):
     """Not an Exception, which programs catch."""
 
 
+class Refused(Exception):
+    """A change between calls is refused where ``step`` is compiled, by a clear error."""
+
+
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
     """Ends the block when it takes too long, with Endless."""
@@ -208,8 +212,9 @@ def _hidden(value: Any) -> tuple[str, ...]:
 
 
 class World:
-    def __init__(self, program: Program, compiled: bool) -> None:
+    def __init__(self, program: Program, compiled: bool, refused_changes: frozenset[str] = frozenset()) -> None:
         self.compiled = compiled
+        self.refused_changes = set(refused_changes)  # that fail with an error of ours where nothing is compiled
         self.module = types.ModuleType(_NAME)
         self.space = vars(self.module)
         exec(_IMPORTS, self.space)
@@ -233,9 +238,21 @@ class World:
                 if _CALL.match(event):
                     yield self.call(event)
                 else:
-                    with contextlib.suppress(Exception), quiet(), warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        exec(event, self.space)
+                    self.change(event)
+
+    def change(self, event: str) -> None:
+        """What fails is no change; but a clear error of ours ends the comparison."""
+        with quiet(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                exec(event, self.space)
+            except RunnelError as problem:
+                if not self.compiled:
+                    self.refused_changes.add(event)
+                elif event not in self.refused_changes:
+                    raise Refused(f"{event}: {problem}") from problem
+            except Exception:
+                pass
 
     def call(self, text: str) -> Called:
         refused = False
@@ -280,15 +297,18 @@ def quiet() -> Iterator[None]:
 def compare(program: Program) -> Outcome:
     """The first difference between the worlds, if there is one; that only the compiled one never ends is one, too."""
     try:
+        first = World(program, compiled=False)
         with limited(LONGEST):
-            plain = list(World(program, compiled=False).run())
+            plain = list(first.run())
     except (Exception, Endless) as problem:  # the world is not one, which can be when it was made smaller
         return Outcome(None, 0, 0, (f"no world: {type(problem).__name__}: {problem}",))
-    world = World(program, compiled=True)
+    world = World(program, compiled=True, refused_changes=frozenset(first.refused_changes))
     known = [Outcome(None, 0, 0, ())]
     try:
         with limited(LONGEST_COMPILED):
             known.extend(_compared(plain, world))
+    except Refused as problem:
+        return known[-1]._replace(reasons=(*known[-1].reasons, f"between calls: {problem}"))
     except Endless:
         return known[-1]._replace(fault=f"call {known[-1].calls}: not done after {LONGEST_COMPILED} s")
     return known[-1]
