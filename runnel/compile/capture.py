@@ -295,6 +295,18 @@ class TraceSession(Session):
                 rec.refuse("the gradient of a tensor is set that was not found by a read")
             rec.reach(before, rec.log.source(source, "{p}._grad", f"{source}.grad", before))
             rec.effects.record(Setting(setattr), tensor, "_grad", tensor._grad, f"{source}.grad = ...")
+        self._require_own_gradients(rec)
+
+    def _require_own_gradients(self, rec: Recorder) -> None:
+        """Each ``.grad`` that a program stores is a tensor of its own: no other of the run's, and none from outside."""
+        held: dict[int, Variable] = {}
+        for variable, value in self.trace.facet(TracedVariables).gradients.items():
+            if value is None:
+                continue
+            source, other = rec.source_of(value), held.setdefault(id(value), variable)
+            if source is not None or other is not variable:
+                what = f"'{source}'" if source is not None else f"the .grad of {other.described}"
+                rec.refuse(f"the .grad of {variable.described} becomes {what} itself", "set it to a copy (g.clone())")
 
     def has_left_gradient(self, tensor: Tensor) -> bool:
         """Whether the run has set the ``.grad`` of a tensor from outside."""
@@ -460,7 +472,7 @@ class TraceSession(Session):
                 yield Weak(variable), Gradient.NONE, -1
             elif variable in traced.consumed and not self._keep_grads:
                 yield Weak(variable), Gradient.CONSUMED, -1
-            elif value.read()._node is not traced.gradient_inputs.get(variable):
+            elif variable not in traced.gradient_inputs or value.read()._node is not traced.gradient_inputs[variable]:
                 yield Weak(variable), Gradient.TENSOR, self._result(value.read())
 
 

@@ -22,6 +22,7 @@ from runnel.graph.node import Value
 from runnel.ops import arithmetic
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.traced_values import counted
 
 _NUMBERS = (bool, int, float)
 _UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply, np.true_divide: ops.divide}
@@ -94,12 +95,8 @@ class TracedFloat(RunTimeNumber):
     # What needs the number itself ------------------------------------------------------------------------------------
 
     def _looked(self, what: str) -> ConcretizationError:
-        """The error that says so, which counts even if the function catches it."""
-        error = ConcretizationError(what)
-        trace = tracing.ACTIVE.trace
-        if trace is not None and trace.deferred_error is None:
-            trace.deferred_error = error
-        return error
+        """The error that says so."""
+        return counted(ConcretizationError(what))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise self._looked("numpy()")

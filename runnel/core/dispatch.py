@@ -10,6 +10,7 @@ from typing import Any
 
 from runnel.core.avals import Shape, ShapedArray
 from runnel.core.dtypes import DType
+from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
 
 
@@ -58,6 +59,10 @@ class TensorLike:
         """Its values as a NumPy array, where they are known now; None for what exists only when a program runs."""
         return None
 
+    def _unknown(self, message: str) -> TracedValueError:
+        """The error where :meth:`known` gives None and a value decides what is computed."""
+        return TracedValueError(message)
+
     def handle(self) -> Any:
         """Another handle of the same value: what is written to it leaves this one."""
         return self
@@ -68,6 +73,15 @@ class TensorLike:
     def lift(self, array: Any, dtype: DType) -> Any:
         """A constant (a Python scalar or a NumPy array) as a value of this kind."""
         raise NotImplementedError
+
+
+def required(x: TensorLike, message: str) -> Any:
+    """The values of ``x`` as a NumPy array; TracedValueError with ``message`` where they exist only when a program
+    runs."""
+    values = x.known()
+    if values is None:
+        raise x._unknown(message)
+    return values
 
 
 class RunTimeNumber:

@@ -10,9 +10,9 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import pytree
-from runnel.core.dispatch import TensorLike
+from runnel.core.dispatch import TensorLike, required
 from runnel.core.dtypes import int64
-from runnel.core.errors import ShapeError, TracedValueError
+from runnel.core.errors import ShapeError
 from runnel.core.kinds import declare
 from runnel.ops.arguments import Array
 from runnel.tensor.creation import asarray
@@ -145,12 +145,11 @@ def _constant(numbers: Numbers, device: Any) -> Tensor:
 
 
 def _numbers(name: str, values: Any) -> Numbers:
-    known = values.known() if isinstance(values, TensorLike) else np.asarray(values)
-    if known is None:
-        raise TracedValueError(
-            f"[PackedSequence] {name} is part of a program, and in a compiled function its values exist only when that "
-            "runs; pack the sequences outside, or give a tuple of ints."
-        )
+    traced = (
+        f"[PackedSequence] {name} is part of a program, and in a compiled function its values exist only when that "
+        "runs; pack the sequences outside, or give a tuple of ints."
+    )
+    known = required(values, traced) if isinstance(values, TensorLike) else np.asarray(values)
     if known.ndim != 1 or (known.size and known.dtype.kind not in "iu"):
         raise ShapeError(f"[PackedSequence] {name} is a vector of integers; received {values!r}.")
     return tuple(known.tolist())

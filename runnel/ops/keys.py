@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.avals import Shape
-from runnel.core.dispatch import TensorLike
+from runnel.core.dispatch import TensorLike, required
 from runnel.core.dtypes import DType, bool_, from_numpy
-from runnel.core.errors import AxisError, CaptureError, DTypeError, TracedValueError
+from runnel.core.errors import AxisError, DTypeError
 from runnel.ops.arguments import Array, broadcast_shapes
 
 
@@ -82,11 +82,10 @@ def _item(k: Any) -> Any:
 
 
 def _as_array(k: Sequence[Any]) -> np.ndarray:
-    entries = [x.known() if isinstance(x, TensorLike) else x for x in k]
-    if any(x is None for x in entries):
-        raise CaptureError(
-            "[getitem] a list of traced tensors is no key: their values exist only when the program runs; stack() them."
-        )
+    traced = (
+        "[getitem] a list of traced tensors is no key: their values exist only when the program runs; stack() them."
+    )
+    entries = [required(x, traced) if isinstance(x, TensorLike) else x for x in k]
     return np.asarray(entries, None if entries else np.int64)
 
 
@@ -192,12 +191,11 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
 def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
     """The positions of a mask's True elements, an array for each of its axes; for one without axes, along a new one."""
     require_fitting_mask(mask, axis, shape)
-    known = mask.known() if isinstance(mask, TensorLike) else mask
-    if known is None:
-        raise TracedValueError(
-            "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), "
-            "whose result has a known shape, or choose outside of the compiled function."
-        )
+    counted = (
+        "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), whose "
+        "result has a known shape, or choose outside of the compiled function."
+    )
+    known = required(mask, counted) if isinstance(mask, TensorLike) else mask
     return tuple(np.nonzero(known)) if known.ndim else (np.zeros(int(known), np.int64),)
 
 

@@ -16,6 +16,7 @@ from runnel.optim.optimizer import Optimizer
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import enable_grad
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.traced_values import counted
 from runnel.tensor.variable import Variable, assign_together
 
 
@@ -60,9 +61,11 @@ class LBFGS(Optimizer):
         if closure is None:
             raise TypeError("[LBFGS] step(closure) needs a function that computes the loss and its gradients.")
         if tracing.ACTIVE.trace is not None:
-            raise CaptureError(
-                f"[LBFGS] step() decides by the loss how often it computes it, at {tracebacks.user_line()}, which no "
-                "compiled function can; compile the closure, and call step() outside."
+            raise counted(
+                CaptureError(
+                    f"[LBFGS] step() decides by the loss how often it computes it, at {tracebacks.user_line()}, which "
+                    "no compiled function can; compile the closure, and call step() outside."
+                )
             )
         leaves.take(self._leaves)
         try:

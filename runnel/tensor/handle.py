@@ -18,7 +18,7 @@ import numpy as np
 from runnel.backends.host.memory import Storage
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import DType
-from runnel.core.errors import GradientError, ShapeError
+from runnel.core.errors import GradientError, ShapeError, TracedValueError
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import Value
@@ -26,7 +26,7 @@ from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.notebook import tensor_html
 from runnel.tensor.trace import Trace
-from runnel.tensor.traced_values import traced_value
+from runnel.tensor.traced_values import counted, traced_value
 
 SERIALS: Final = itertools.count(1)  # tensors are numbered in the order in which they are made
 
@@ -145,6 +145,9 @@ class Handle(ArrayMethods[T]):
         trace = ACTIVE.trace
         is_input = trace is not None and self._serial <= trace.born
         return None if self._node is not None or is_input else self.numpy()
+
+    def _unknown(self, message: str) -> TracedValueError:
+        return counted(TracedValueError(message))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()

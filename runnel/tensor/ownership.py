@@ -10,6 +10,7 @@ from runnel.core.errors import CaptureError, DeviceError, GradientError, SideEff
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle, OutsideHandles
 from runnel.tensor.trace import Trace
+from runnel.tensor.traced_values import counted
 
 CONSTANT_SERIAL: Final = 1 << 62  # later than any trace: such a tensor is a constant in every trace
 
@@ -42,9 +43,11 @@ def require_no_body(name: str, trace: Trace) -> None:
 def require_movable(x: Handle[Any], device: Device, trace: Trace | None) -> None:
     """Raise unless ``x`` can be moved to another device now: a program computes on one."""
     if trace is not None and (x._node is not None or x._is_outside(trace)):
-        raise DeviceError(
-            f"[to] at {tracebacks.user_line()} a tensor moves from {x.device} to {device} in the middle of a compiled "
-            "function, which computes on one device; move it before the call."
+        raise counted(
+            DeviceError(
+                f"[to] at {tracebacks.user_line()} a tensor moves from {x.device} to {device} in the middle of a "
+                "compiled function, which computes on one device; move it before the call."
+            )
         )
 
 

@@ -11,10 +11,12 @@ import numpy as np
 from runnel import ops
 from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
+from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import T
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.traced_values import counted
 
 
 class StandIn(ArrayMethods[T]):
@@ -40,6 +42,9 @@ class StandIn(ArrayMethods[T]):
 
     def known(self) -> np.ndarray | None:
         return self.read().known()
+
+    def _unknown(self, message: str) -> TracedValueError:
+        return counted(TracedValueError(message))
 
     def contiguous(self, memory_format: Any = None) -> T:
         """The present value in dense row-major memory."""

@@ -52,7 +52,7 @@ from runnel.tensor.handle import (
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stand_in import Data, data_of
-from runnel.tensor.traced_values import traced_value
+from runnel.tensor.traced_values import counted, traced_value
 
 
 @offered("rn")
@@ -169,9 +169,11 @@ class Tensor(Handle["Tensor"]):
         leaf that has a gradient."""
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
-            raise SideEffectError(
-                f"[{name}] at {tracebacks.user_line()} a compiled function gives a tensor from outside another shape; "
-                "compute a new tensor."
+            raise counted(
+                SideEffectError(
+                    f"[{name}] at {tracebacks.user_line()} a compiled function gives a tensor from outside another "
+                    "shape; compute a new tensor."
+                )
             )
         if self._grad is not None:
             raise GradientError(f"[{name}] the tensor has a gradient of its shape, {self.shape}; compute a new tensor.")
@@ -300,9 +302,11 @@ class Tensor(Handle["Tensor"]):
             raise GradientError("[detach_] this tensor is the value of a Variable; detach() gives one of its own.")
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
-            raise SideEffectError(
-                f"[detach_] at {tracebacks.user_line()} a compiled function changes a tensor from outside; use "
-                "detach()."
+            raise counted(
+                SideEffectError(
+                    f"[detach_] at {tracebacks.user_line()} a compiled function changes a tensor from outside; use "
+                    "detach()."
+                )
             )
         before = moved_out(self)
         self._become("detach_", before.detach(), before, trace)
@@ -314,7 +318,7 @@ class Tensor(Handle["Tensor"]):
             raise GradientError(f"[requires_grad_] only floating tensors have gradients; received {self.dtype.name}.")
         if self._record is not None and not flag:
             raise GradientError("[requires_grad_] only a leaf can be switched off; use detach().")
-        self.requires_grad = flag
+        self.requires_grad = bool(flag)
         return self
 
     @ending_at_user

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 from runnel.core import tracebacks
 from runnel.core.avals import ShapedArray
 from runnel.core.errors import TracedValueError
 from runnel.tensor.active import ACTIVE
+
+ErrorT = TypeVar("ErrorT", bound=Exception)
 
 _INSTEAD: Final = {  # by what asked
     "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",
@@ -27,11 +29,17 @@ def shows_traced(text: str) -> bool:
 
 
 def traced_value(aval: ShapedArray, what: str) -> TracedValueError:
-    """The error for asking for the value by ``what``. It counts even if the traced function catches it."""
-    error = TracedValueError(
-        f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracebacks.user_line()}; it exists only "
-        f"when the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
+    """The error for asking for the value by ``what``."""
+    return counted(
+        TracedValueError(
+            f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracebacks.user_line()}; it exists only "
+            f"when the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
+        )
     )
+
+
+def counted(error: ErrorT) -> ErrorT:
+    """An error that eager code would not raise. It ends the trace even if the traced function catches it."""
     trace = ACTIVE.trace
     if trace is not None and trace.deferred_error is None:
         trace.deferred_error = error

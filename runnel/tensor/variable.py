@@ -163,7 +163,7 @@ class Variable(StandIn[Tensor]):
         self._settled = self._pin = self._state_lock = None
         self._grad: Any = None
         self.name = name
-        self._requires_grad = requires_grad
+        self._requires_grad = bool(requires_grad)
 
     def __getstate__(self) -> dict[str, Any]:
         """Its value, name and flags, its gradient, and what subclasses and users added."""
@@ -204,7 +204,7 @@ class Variable(StandIn[Tensor]):
     def requires_grad(self, flag: bool) -> None:
         if flag and not self._aval.dtype.is_inexact:
             raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
-        self._requires_grad = flag
+        self._requires_grad = bool(flag)
         self._settled = None  # the next reading is a leaf of the other kind
         STATE_VERSION.now += 1
 

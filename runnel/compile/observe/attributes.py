@@ -417,8 +417,9 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
 def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     """An attribute of an object of C code: its methods are part of its class, what else it has is read again."""
     source = rec.source_of(value)
-    space = instance_dict(value)
-    if space is not None and name in space and not is_data_descriptor(lookup(type(value), name)):
+    goes_first = is_data_descriptor(lookup(type(value), name))
+    space = None if goes_first else instance_dict(value)  # a partial whose dict was asked for is not merged with others
+    if space is not None and name in space:
         return _instance_item(rec, value, space, name, source, is_safe=False)
     if (id(space), name) in rec.effects.written:
         return getattr(value, name)

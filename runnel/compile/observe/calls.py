@@ -223,9 +223,10 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         if number is not None:
             return returning(number[0])
         if id(function) not in rec.policy.passing_on:
-            name = function.__name__
-            named = {} if name in symbols.MERGES else kwargs
-            _look_at_numbers(rec, args[: len(args) - symbols.unseen(function, args)], named)
+            seen = len(args) - symbols.unseen(function, args)
+            args = (*map(rec.concrete_number, args[:seen]), *args[seen:])
+            if function.__name__ not in symbols.MERGES:
+                kwargs = {name: rec.concrete_number(value) for name, value in kwargs.items()}
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return returning(answer(rec, *args, **kwargs))

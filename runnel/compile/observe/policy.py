@@ -34,6 +34,7 @@ from typing import Any, Final
 
 from runnel.compile.observe import (
     answers,
+    calls,
     containers,
     contexts,
     followed,
@@ -269,6 +270,8 @@ class Policy(AbstractPolicy):
         """An object of a class written in C is made."""
         if id(kind) not in self._pure_classes:
             self.refuse_c(rec, kind)
+        if kind is functools.partial and args and type(args[0]) is functools.partial:  # the two become one
+            calls.reach_parts(rec, args[0], ("func", "args", "keywords"))
         if kind in (functools.partial, types.MethodType, property, staticmethod, classmethod, weakref.ref):
             return kind, args, kwargs
         if kind.__module__ == "itertools":

@@ -19,6 +19,8 @@ def printed(rec: Recorder, *args: Any, **kwargs: Any) -> None:
     if file is not None and writes_by_own_code(file):
         _write(rec, file, args, **{k: v for k, v in kwargs.items() if k != "file"})
         return
+    if file is None and (id(vars(sys)), "stdout") in rec.effects.written:  # redirect_stdout(None)
+        return
     texts = tuple([operators.text(rec, str, x) for x in args])
     options = {k: v for k, v in kwargs.items() if k != "file"}
     if type(file) is io.StringIO and rec.source_of(file) is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import sys
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from runnel.compile.observe import calls, containers, exposure, followed, methods, symbols, varying
 from runnel.compile.observe.classes import (
@@ -32,12 +32,26 @@ from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module
 from runnel.compile.observe.values import C_FUNCTIONS, FIXED, PLAIN, SINGLETONS, container_of, is_class
+from runnel.core.errors import CaptureError
 
 PLAIN_HOOKS = Plain()
 
 
 def _codes_in(code: CodeType) -> list[CodeType]:
     return [constant for constant in code.co_consts if type(constant) is CodeType]
+
+
+class _Over:
+    """The recorder of a run that is over. Generators which the run did not end are closed when the run is let go of,
+    and what they do then was taken back with it, or is done by the eager call that comes after."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if isinstance(sys.exception(), GeneratorExit):
+            raise GeneratorExit
+        raise CaptureError("[compile] a function made by a call that was observed was left over, and is called.")
+
+
+_OVER: Final[Any] = _Over()
 
 
 class Recording(Recorder):
@@ -410,6 +424,7 @@ class Recording(Recorder):
 
     def close(self) -> None:
         """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
+        self.hooks.rec = self.actor.rec = _OVER
         for collection in (
             self.sources,
             self.symbols,

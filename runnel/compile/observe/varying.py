@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from runnel.compile.observe.values import (
 
 _EXACT: Final = 1 << 53  # whole numbers below are floats without rounding
 _VALUES: Final = frozenset({int, float, bool, str, Whole, Text})
+_TEXTS: Final = frozenset({str, Text})
 
 
 class VaryingHooks:
@@ -175,7 +177,7 @@ class VaryingHooks:
         if function not in _GO_OVER and not (type(function) is BuiltinFunctionType and function.__name__ == "join"):
             return args
         is_made = [type(x) in DICT_VIEWS | ITERATORS and self.rec.source_of(x) is None for x in args]
-        return tuple([tuple(x) if made else x for x, made in zip(args, is_made, strict=True)])
+        return tuple([_items(iter(x)) if made else x for x, made in zip(args, is_made, strict=True)])
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         if keyed.added(self.rec, function, args):
@@ -248,6 +250,17 @@ class VaryingHooks:
 _PASS_ON: Final = frozenset({"store_global", "store_cell", "convert", "format", "build_string", "returned"})
 _GO_OVER: Final = (sum, min, max, sorted, math.fsum, math.prod)
 _percent: Final = OPERATORS["%"]
+
+
+def _items(values: Iterator[Any]) -> Any:
+    """All numbers, or all texts, that an iterator gives. At an item of another kind the function may fail, and leave
+    those behind it where they are: it is given an iterator."""
+    taken: list[Any] = []
+    for value in values:
+        taken.append(value)
+        if type(value) not in _VALUES or (type(value) in _TEXTS) is not (type(taken[0]) in _TEXTS):
+            return itertools.chain(taken, values)
+    return tuple(taken)
 
 
 def _giving(value: Any) -> tuple[Any, ...]:

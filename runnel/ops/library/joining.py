@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.dispatch import TensorLike
+from runnel.core.dispatch import TensorLike, required
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
@@ -197,11 +197,8 @@ def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = No
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("repeat", axis, x.ndim)
-    counts = repeats.known() if isinstance(repeats, TensorLike) else np.asarray(repeats)
-    if counts is None:
-        raise ShapeError(
-            "[repeat] the numbers of repetitions decide the shape and must be known; they are computed here."
-        )
+    traced = "[repeat] the numbers of repetitions decide the shape and must be known; they are computed here."
+    counts = required(repeats, traced) if isinstance(repeats, TensorLike) else np.asarray(repeats)
     n = x.shape[place]
     if counts.dtype.kind not in "iu" or counts.ndim > 1 or counts.size not in (1, n) or (counts < 0).any():
         raise ShapeError(f"[repeat] repeats are whole numbers from 0 up, one or {n}; received {counts.tolist()}.")

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.core.dispatch import required
 from runnel.core.dtypes import bool_, float64, from_numpy, int32, int64
-from runnel.core.errors import DTypeError, ShapeError, TracedValueError
+from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
 from runnel.ops.arithmetic import floor_divide, remainder
@@ -32,12 +33,11 @@ from runnel.ops.views import reshape
 
 def known(name: str, x: Array) -> np.ndarray[Any, Any]:
     """The values of ``x`` for NumPy."""
-    values = x.known()
-    if values is None:
-        raise TracedValueError(
-            f"[{name}] the shape of the result depends on the values of an array of shape {x.shape}, which exist only "
-            "when the program runs; compute it outside of the compiled function."
-        )
+    values = required(
+        x,
+        f"[{name}] the shape of the result depends on the values of an array of shape {x.shape}, which exist only "
+        "when the program runs; compute it outside of the compiled function.",
+    )
     array: np.ndarray[Any, Any] = values if values.dtype.kind in "biufc" else values.astype(np.float32)
     return array
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import pytest
 
+import runnel as rn
+from runnel.core.errors import CaptureWarning
 from tests.compile.adversarial.stories import Story, stories
 
 FOUND: Final = stories("""
@@ -97,6 +101,79 @@ def step(x):
 ## memory_of_own_arrays, eager: numpy.shares_memory() asks where arrays lie in memory
 array = np.ones(3)
 def step(x): return x, np.shares_memory(np.ones(2), array)
+## a_gradient_that_depends_on_nothing
+weight, other = rn.Parameter(rn.ones((3,))), rn.Parameter(rn.ones((3,)))
+seen = []
+def step(x):
+    seen[:] = [p.grad for p in (weight, other)]
+    weight.grad = rn.ones((3,))
+    if other.grad is None: other.grad = rn.zeros((3,))
+    else: other.grad = rn.ones((3,)) * 2
+    return x
+#> weight.grad = None
+#> other.grad = None
+## a_gradient_that_is_another_tensor, eager: becomes 'global saved' itself
+weight, saved, seen = rn.Parameter(rn.ones((3,))), rn.ones((3,)), []
+def step(x):
+    weight.grad = saved
+    return x
+#> saved.add_(1.0); seen.append((weight.grad is saved, weight.grad * 1))
+## a_gradient_of_two, eager: becomes the .grad of
+weight, other, seen = rn.Parameter(rn.ones((3,))), rn.Parameter(rn.ones((3,))), []
+def step(x):
+    weight.grad = other.grad = x * 2
+    return x
+#> other.grad.add_(1.0); seen.append((weight.grad is other.grad, weight.grad * 1))
+## flags_that_are_no_truths
+weight, flags = rn.Parameter(rn.ones((3,))), [1]
+def step(x): return x * weight, weight.requires_grad
+#> weight.requires_grad = 0
+#> weight.requires_grad = flags
+#> flags.clear()
+#> weight.requires_grad_(np.bool_(False))
+## nothing_to_print_to
+values = [1, 2]
+def step(x):
+    with contextlib.redirect_stdout(None):
+        print('lost', values.pop())
+    print('told', len(values))
+    values.append(3)
+    return x
+#> values = [5]
+## a_partial_of_a_partial
+def affine(a, b=1, *, c=0): return a * 2 + b + c
+plus = functools.partial(affine, 2, c=3)
+more, told = None, []
+def step(x):
+    global more
+    more = functools.partial(plus, b=5)
+    told[:] = [more.func is affine, more.args, more.keywords]
+    return x * more() * plus.keywords['c']
+#> plus.keywords['c'] = 4; told.append(more())
+#> plus = functools.partial(affine, 1)
+#> plus = functools.partial(plus, 2)
+## partials_that_become_one
+def affine(a, b=1, *, c=0): return a * 2 + b + c
+plus = functools.partial(affine, 2, c=3)
+def step(x):
+    more = functools.partial(plus, b=5)
+    return x * more(), more
+#> plus.keywords['c'] = 4
+#> plus = functools.partial(affine, 1)
+#> plus = functools.partial(plus, 2)
+## an_unfinished_generator, eager: a clock is read
+ends = []
+def source():
+    try:
+        yield 1
+        yield 2
+    finally: ends.append('end')
+def step(x):
+    numbers = source()
+    x = x * next(numbers)
+    time.time()
+    return x, len(ends)
+#> ends.clear()
 """)
 
 # What numbers that vary are used for, and what comes of it is not: that it fails at a later call is to be seen.
@@ -121,6 +198,82 @@ def step(x):
 @pytest.mark.parametrize("statement", FAILING)
 def test_what_fails_at_a_later_call(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Story(_FAILS.format(statement=statement), ["pass"], None, 9).run(monkeypatch)
+
+
+# Functions that fail at the third of four items, and leave the fourth one where it is.
+STOPPING: Final = (
+    "sum(items)", "max(items)", "min(items, default=0)", "math.fsum(items)", "math.prod(items)", "sum(items, 1)",
+    "''.join(items)", "functools.reduce(operator.add, items)", "[].extend(2 // (v != 'x') for v in items)",
+    "values.extend(v + 1 for v in items)", "sorted(items)", "bytes(items)", "3 in items", "any(v > 5 for v in items)",
+)  # fmt: skip
+_STOPS: Final = """
+values, told = [1, 2, 'x', 3], []
+def noted(v):
+    told.append(v)
+    return v
+def step(x):
+    items = map(noted, list(values))
+    try: return x, {expression}
+    except Exception as problem: return x, str(problem), list(items)
+    finally: del values[4:]
+"""
+
+
+@pytest.mark.parametrize("expression", STOPPING)
+def test_what_fails_leaves_the_rest_of_an_iterator(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Story(_STOPS.format(expression=expression), ["values[0] = 5", "values[:] = [1, 2, 7, 3]"], "", 9).run(monkeypatch)
+
+
+# What has a value in eager calls, and is an error in compiled ones: a function that catches it does not go on.
+REFUSED: Final = (
+    "x[mask]", "x[x > 0]", "x[[x[0] > 0, True]]", "rn.nonzero(x)", "rn.unique(x)", "rn.masked_select(x, x > 0)",
+    "rn.repeat(x, counts)", "rn.repeat(x, rn.asarray(x, dtype=rn.int64))", "buffer.detach_()",
+    "buffer.unsqueeze_(0)", "float(x.sum())", "rn.arange(x.sum())",
+)  # fmt: skip
+_REFUSES: Final = """
+mask, counts, buffer = rn.asarray(np.array([True, False])), rn.asarray(np.array([1, 2])), rn.ones((2,))
+told = []
+def step(x):
+    try: told.append({expression})
+    except Exception as problem: told.append(type(problem).__name__)
+    return x * 2
+"""
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_errors_of_compiled_calls_alone_are_not_caught(expression: str) -> None:
+    space: dict[str, object] = {"rn": rn, "np": np}
+    exec(_REFUSES.format(expression=expression), space)
+    x, told = rn.asarray(np.float32([1, 2])), space["told"]
+    assert isinstance(told, list)
+    space["step"](x)  # type: ignore[operator]
+    assert not isinstance(told.pop(), str)
+    with pytest.raises(rn.core.errors.CaptureError):
+        rn.compile(space["step"])(x)
+    assert not told
+
+
+def test_no_error_of_a_generator_that_was_left(capfd: pytest.CaptureFixture[str]) -> None:
+    """Generators that a refused run did not end are closed without a word."""
+    ends = []
+
+    def source() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            ends.append("end")
+
+    kept: list[Iterator[int]] = []
+
+    def step(x: rn.Tensor) -> rn.Tensor:
+        kept.append(source())
+        next(kept[-1])
+        return x * 2
+
+    with pytest.warns(CaptureWarning, match="a generator made in the function"):
+        rn.compile(step)(rn.ones(()))
+    assert ends == [] and len(kept) == 1
+    assert "ignored" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("story", FOUND)
