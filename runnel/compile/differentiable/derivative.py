@@ -7,13 +7,13 @@ cotangent is the backward part; what it reads of the rest are the candidates for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
 from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
-from runnel.compile.differentiable.sketch import Sketcher, Steps, choices, outline
+from runnel.compile.differentiable.sketch import Joint, OfSeveral, Sketcher, Steps, choices, outline, values_of
 from runnel.core.avals import ShapedArray
 from runnel.core.records import record
 from runnel.graph.extract import placeholder
@@ -148,6 +148,7 @@ def derivative(
     sketches = tuple([sketcher.sketch(segment.stretch) for segment in tape_segments])
     saved = _saved(outputs, {x for p in every for x in p.seeds}, free, recompute)
     read = {*reachable_cut(outputs, sketcher.values), *sketcher.by_rules}
+    read |= {x for joint in _first_read_later(sketches, read) for x in values_of((joint,))}
     read |= {x for x in sketcher.values if not x.aval.dtype.is_inexact}
     reached = set(reachable_cut(read, {*saved, *trace.inputs, *sketcher.seeds})).difference(saved)
     inputs = [x for x in trace.inputs if x in reached]
@@ -164,6 +165,18 @@ def derivative(
     return Derivative(
         stored_values, tuple(saved), residuals, parts, taped, ends.former, sketches, frozenset(read), further
     )
+
+
+def _first_read_later(sketches: Sequence[Steps], read: Collection[Value]) -> Iterator[Joint]:
+    """Ops of several results of which the backward programs ``read`` some that they have no cotangents for: derivatives
+    of these reads bring them, and the rule may look at more then. A rule of one result is always met at once."""
+    for steps in sketches:
+        numbers = {(step.inputs[0], step.number) for step in steps if isinstance(step, OfSeveral)}
+        for place, step in enumerate(steps):
+            if isinstance(step, Joint) and any(
+                x in read and (place, i) not in numbers for i, x in enumerate(step.outs)
+            ):
+                yield step
 
 
 def _keeps_its_value(node: Value, trace: Trace) -> bool:

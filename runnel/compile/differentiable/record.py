@@ -18,6 +18,7 @@ from runnel.compile.differentiable.unfolding import unfold
 from runnel.compiler.options import Options
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import float32
+from runnel.core.errors import GradientError
 from runnel.core.lifetime import Weak
 from runnel.graph.node import Value
 from runnel.ops import assembly
@@ -38,8 +39,6 @@ class TapesOfProgram(Protocol):
     def derivative(self) -> Derivative: ...
     @property
     def name(self) -> str: ...
-    @property
-    def is_composition(self) -> bool: ...
 
     def tell(self) -> None:
         """Say that a tape is made anew."""
@@ -99,7 +98,9 @@ class Shape:
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
         self.ends = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.ends)}
-        self.lasting: dict[tuple[int, ...], list[bool]] = {}  # of the readings, which have derivatives, for these seeds
+        self.lasting: dict[
+            tuple[int, ...], list[bool] | None
+        ] = {}  # of the readings, which have derivatives, for seeds
 
     def end(self, end: End, ends: tuple[Tensor, ...], call: TapedCall) -> Tensor:
         """What ``end`` is at one call."""
@@ -159,19 +160,20 @@ class _Pull(NamedTuple):
         ]
 
     def _lasting(self, seeds: Sequence[Tensor], cotangents: Sequence[Any]) -> list[bool] | None:
-        """Of a composition: which of the readings' gradients depend on what needs a gradient, as the tape of single ops
-        has it. None: all, since the seeds do, or since nobody knows before the tape is made anew."""
-        call = self.record.call
-        if call is None or not call.tapes.is_composition or any(x.requires_grad for x in seeds):
+        """Which of the readings' gradients depend on what needs a gradient, as the tape of single ops has it: that is
+        made anew once for all calls. None: all, since the seeds do, or since there is no such tape."""
+        if any(x.requires_grad for x in seeds):
             return None
         known, key = self.record.shape.lasting, tuple(self.numbers)
         if key not in known:
-            again = self.record.pulled_again(self.out, cotangents)
-            known[key] = [x is not None and x.requires_grad for x in again]
+            try:
+                known[key] = self.record.dependence(self.out, cotangents)
+            except GradientError:  # of a rule in Python, for whoever differentiates it
+                known[key] = None
         return known[key]
 
     def _of_components(self, parts: Sequence[Tensor]) -> list[Any]:
-        return self.gradients(parts, RECORDING.get() and any(x.requires_grad for x in parts))
+        return self.gradients(parts, RECORDING.get())
 
 
 class PartRecord(PulledRecord[Tensor]):
@@ -228,17 +230,25 @@ class PartRecord(PulledRecord[Tensor]):
             raise tape.freed(out)
         if self._stretch is None:
             call.tapes.tell()
-            ends = super().inputs
+            self._stretch = self._single_ops(call, out, call.known())
+        return _reached(self._stretch, out, cotangents)
 
-            def end(at: End) -> Tensor | None:
-                return self.shape.further_end(at, ends, call)
+    def dependence(self, out: Tensor, cotangents: Sequence[Any]) -> list[bool]:
+        """Of the cotangents of all readings, which depend on what needs a gradient."""
+        if self.call is None:
+            raise tape.freed(out)
+        twin = stand_in(out.aval)
+        stretch = self._single_ops(self.call, twin, dict(self.call.known()))
+        return [x is not None and x.requires_grad for x in _reached(stretch, twin, cotangents)]
 
-            derivative = call.tapes.derivative
-            steps = derivative.sketches[self.shape.number]
-            self._stretch = unfold(steps, out, call.known(), derivative.read, end, call.tapes.name)
-        with recording(True):
-            reached = self._stretch.cotangents([(out, x) for x in cotangents], create_graph=True)
-        return [x.g if isinstance(x, assembly.SliceGradient | tape.ResultCotangent) else x for x in reached]
+    def _single_ops(self, call: TapedCall, root: Tensor, known: dict[Value, Tensor]) -> Stretch:
+        """The tape of the call's single ops, from ``root`` on."""
+        ends, derivative = super().inputs, call.tapes.derivative
+
+        def end(at: End) -> Tensor | None:
+            return self.shape.further_end(at, ends, call)
+
+        return unfold(derivative.sketches[self.shape.number], root, known, derivative.read, end, call.tapes.name)
 
     def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
         way, call = self.shape.direct, self.call
@@ -268,6 +278,12 @@ class PhaseRecord(PulledRecord[Tensor]):
     def free(self) -> None:
         super().free()
         self.handed = []
+
+
+def _reached(stretch: Stretch, root: Tensor, cotangents: Sequence[Any]) -> list[Tensor | None]:
+    with recording(True):
+        reached = stretch.cotangents([(root, x) for x in cotangents], create_graph=True)
+    return [x.g if isinstance(x, assembly.SliceGradient | tape.ResultCotangent) else x for x in reached]
 
 
 def _handed(g: Tensor, cotangent: Cotangent) -> Any:

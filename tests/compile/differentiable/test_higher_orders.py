@@ -391,12 +391,25 @@ def under_autocast(compiles: Compiles) -> Any:
     return penalized(compiles(function)(numbers(0, 4, 5)), list(model.parameters()))
 
 
+def each_result_of_a_factorization(compiles: Compiles) -> Any:
+    x = leaf(0, 3, 3)
+    found = []
+    for factor in (rn.linalg.svd, rn.linalg.qr, lambda x: rn.linalg.eigh(x + x.mT), rn.linalg.slogdet):
+        for number in range(len(factor(x))):
+            f = compiles(lambda x, factor=factor, number=number: factor(rn.matrix_exp(x))[number])
+            if f(x).requires_grad:
+                (first,) = rn.autograd.grad(rn.sin(f(x)).sum(), [x], create_graph=True)
+                (second,) = rn.autograd.grad(rn.sin(first).sum(), [x], create_graph=True)
+                found += [first, second, *rn.autograd.grad(second.sum(), [x])]
+    return found
+
+
 CASES = [
     a_penalty, of_arrays, of_an_array_in_a_closure, with_dropout, with_random_numbers_of_its_own, with_a_batch_norm,
     squares_of_images, with_a_step_inside, with_a_variable_that_is_assigned, with_a_parameter_that_is_assigned,
     where_parameters_change_before_backward, with_effects, where_gradients_are_read, numbers_that_change, several_calls,
     several_results, results_of_which_one_is_made_of_the_other, results_in_objects, third_derivatives,
-    a_hessian_row_by_row, an_op_of_several_results, attention,
+    a_hessian_row_by_row, an_op_of_several_results, each_result_of_a_factorization, attention,
     a_scan, a_checkpoint, a_checkpoint_alone, a_checkpoint_of_many_results,
     a_checkpoint_of_several_results, checkpoints_in_checkpoints,
     derivatives_given_in_python, what_is_written_between, a_leaf_made_inside, under_autocast,
