@@ -61,11 +61,13 @@ def hooked(node: Any, g: Any) -> Any:
             changed = hook(g)
             if changed is None:
                 continue
-            if changed.shape != g.shape:
-                raise GradientError(
-                    f"[register_hook] a hook gave a gradient of shape {changed.shape} for one of shape {g.shape}; they "
-                    "must be the same."
-                )
+            for name in ("shape", "dtype"):
+                given, asked = getattr(changed, name), getattr(g, name)
+                if given != asked:
+                    raise GradientError(
+                        f"[register_hook] a hook gave a gradient of {name} {given} for one of {name} {asked}; they "
+                        "must be the same."
+                    )
             g = changed.read()
     return g
 

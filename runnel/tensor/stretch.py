@@ -43,7 +43,8 @@ class Stretch(NamedTuple):
                 continue
             for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_sum, create_graph), strict=True):
                 if id(x) in self.ends:
-                    reached.append(dx() if callable(dx) else dx)
+                    dx = dx() if callable(dx) else dx
+                    reached.append(tape.like(x, dx) if isinstance(dx, Tensor) else dx)
                 elif dx is not None and x.requires_grad:
                     tape.accumulate(pending, x, dx() if callable(dx) else dx)
         return reached

@@ -15,6 +15,8 @@ import numpy as np
 from runnel.core import tables
 from runnel.core.errors import GradientError, NonFiniteError
 from runnel.ops.assembly import SliceGradient, assembled
+from runnel.ops.conversion import cast
+from runnel.ops.parts import real
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, accumulated, hooked, is_hooked
@@ -181,8 +183,7 @@ def seed_of(root: T, gradient: Any) -> T:
     seed: Any = gradient if isinstance(gradient, ArrayMethods) else root.lift(np.asarray(gradient), root.dtype)
     if seed.shape != root.shape:
         raise GradientError(f"[backward] the seed has shape {seed.shape}, the tensor {root.shape}.")
-    result: T = seed.read()
-    return result
+    return like(root, seed.read())
 
 
 def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
@@ -280,9 +281,17 @@ def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
         else:
             pending[id(tensor)] = before + assembled([g], tensor.shape)
         return
+    g = like(tensor, g)
+    pending[id(tensor)] = g if before is None else summed(before, tensor) + g
+
+
+def like(tensor: T, g: T) -> T:
+    """A cotangent of ``tensor``, in its dtype: seeds and rules in Python may give another one."""
     if g.shape != tensor.shape:
         raise GradientError(
             f"[backward] a cotangent of shape {g.shape} reached a tensor of shape {tensor.shape}; "
             "the vjp rule of the op that read it is wrong."
         )
-    pending[id(tensor)] = g if before is None else summed(before, tensor) + g
+    if g.dtype is tensor.dtype:
+        return g
+    return cast(g if tensor.dtype.is_complex else real(g), tensor.dtype)

@@ -13,8 +13,6 @@ from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.layouts import as_computed
 from runnel.compile.differentiable.record import PartRecord, Shape, stand_in
 from runnel.compiler.options import Options
-from runnel.core.avals import aval
-from runnel.core.dtypes import float32
 from runnel.core.errors import CaptureWarning
 from runnel.core.lifetime import Weak
 from runnel.graph.node import InputKind, Value
@@ -23,9 +21,7 @@ from runnel.tensor.handle import Record, passed_on, version
 from runnel.tensor.holding import Hold
 from runnel.tensor.pin import Pin
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
 
-_NOBODY: Final = aval((), float32)
 _FIRST: Final = End(Kind.PART, 0)
 
 
@@ -42,6 +38,7 @@ class Tapes:
         ]
         self.variables = variables
         self.numbers = {node: i for i, node in enumerate(nodes)}
+        self.avals = [node.aval for node in nodes]
         self.name = name
         self._is_one_part = [end for _, end in derivative.taped] == [_FIRST] and len(self.shapes) == 1
         self.is_reported = False
@@ -122,7 +119,7 @@ class Call:
         return node
 
     def _former(self, number: int) -> Tensor:
-        return self._leaf_of(self.tapes.variables[self.tapes.derivative.former[number]]())
+        return self._leaf(self.tapes.derivative.former[number])
 
     def _node(self, number: int) -> Tensor:
         if self.hold is not None and number in self.hold.handles:
@@ -132,15 +129,14 @@ class Call:
             node: Tensor = variable.node()
             if node.requires_grad and self.pins[number].holds(node):
                 return node
-        return self._leaf_of(variable)
+        return self._leaf(number)
 
-    @staticmethod
-    def _leaf_of(variable: Variable | None) -> Tensor:
-        """A node of the tape whose gradient is for ``variable``, if it is still there."""
-        if variable is None:
-            return stand_in(_NOBODY)
-        node = stand_in(variable.aval)
-        node._leaf = weakref.ref(variable)
+    def _leaf(self, number: int) -> Tensor:
+        """A node of the tape whose gradient is for a Variable, if it is still there."""
+        variable = self.tapes.variables[number]()
+        node = stand_in(self.tapes.avals[number])
+        if variable is not None:
+            node._leaf = weakref.ref(variable)
         return node
 
     def known(self) -> dict[Value, Tensor]:
