@@ -416,12 +416,7 @@ def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -
         if not is_own:
             has_key(rec, value, key, source)
         return _own(value, "__getitem__")(value, key) if item is MISSING else item
-    return rec.reach_symbolic(item, item_source(rec, source, _stored_key(value, key), item))
-
-
-def _stored_key(value: dict[Any, Any], key: Any) -> Any:
-    """The key itself; a tuple is found by value."""
-    return key
+    return rec.reach_symbolic(item, item_source(rec, source, key, item))
 
 
 def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: Any) -> Any:
@@ -447,11 +442,9 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
         if -size <= key + grown < 0:  # counted from the end, wherever that is
             item = base.__getitem__(before, key + grown)
             return rec.reach_symbolic(item, index_source(rec, source, value, base, int(key + grown), item))
-        if key < 0 or key >= size:
+        if not 0 <= key < size:  # what has been appended, or nothing
             _check_length(rec, source, value, base, size)
-            if key >= size:
-                return base.__getitem__(value, key)
-            key += size + grown
+            return base.__getitem__(value, key)
     elif not -size <= key < size:
         _check_length(rec, source, value, base, size)
         return base.__getitem__(value, key)
