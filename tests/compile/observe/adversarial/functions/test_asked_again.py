@@ -1,0 +1,335 @@
+"""State that is kept where no attribute shows it, and is asked for again: registries of abstract classes, kinds for
+patterns, loggers, texts in memory, counters, the order and length of what was changed."""
+
+from __future__ import annotations
+
+import abc
+import bisect
+import functools
+import heapq
+import io
+import itertools
+import logging
+import types
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.compile.observe.adversarial.stories import Box, Cases, around
+
+CASES = Cases()
+case, refused = CASES.add, CASES.refused
+
+
+@case
+def registered_class_of_the_user():
+    class Base(abc.ABC):
+        pass
+
+    class Kind:
+        pass
+
+    one = Kind()
+    return around(lambda: (isinstance(one, Base), issubclass(Kind, Base)), lambda: Base.register(Kind))
+
+
+@case
+def registered_class_of_python():
+    class Base(abc.ABC):
+        pass
+
+    return around(lambda: (isinstance(3, Base), issubclass(str, Base)), lambda: Base.register(int))
+
+
+@case
+def sequence_for_patterns():
+    class Row:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return (1, 2)[i]
+
+    row = Row()
+
+    def step():
+        match row:
+            case [a, b]:
+                return a, b
+            case _:
+                return None
+
+    return around(step, lambda: Sequence.register(Row))
+
+
+@case
+def mapping_for_patterns():
+    class Table:
+        def keys(self):
+            return ("a",)
+
+        def __getitem__(self, key):
+            return 1
+
+        def get(self, key, default=None):
+            return self[key] if key == "a" else default
+
+    table = Table()
+
+    def step():
+        match table:
+            case {"a": value}:
+                return value
+            case _:
+                return None
+
+    return around(step, lambda: Mapping.register(Table))
+
+
+@case
+def class_of_a_module():
+    class Kind(types.ModuleType):
+        pass
+
+    module = types.ModuleType("some")
+    return around(lambda: type(module).__name__, lambda: setattr(module, "__class__", Kind))
+
+
+def _logger(text):
+    logger = logging.Logger("own")
+    handler = logging.StreamHandler(text)
+    logger.addHandler(handler)
+    return logger
+
+
+@case
+def records_of_a_logger():
+    text, box = io.StringIO(), Box(x=1)
+    logger = _logger(text)
+
+    def step():
+        logger.info("x is %s", box.x)
+        logger.log(logging.ERROR, "two")
+
+    return around(
+        step, lambda: setattr(box, "x", 2), lambda: logger.setLevel(logging.ERROR), state=lambda: text.getvalue()
+    )
+
+
+@case
+def level_of_a_logger():
+    logger = _logger(io.StringIO())
+    return around(
+        lambda: (logger.isEnabledFor(logging.INFO), logger.level),
+        lambda: logger.setLevel(logging.ERROR),
+        lambda: setattr(logger, "disabled", True),
+    )
+
+
+@refused("a log record is made with objects")
+def record_with_objects():
+    logger, extra = _logger(io.StringIO()), {"user": "me"}
+    return around(lambda: logger.info("text", extra=extra))
+
+
+@case
+def text_in_memory():
+    text, box = io.StringIO(), Box(x=1)
+
+    def step():
+        count = text.write(f"{box.x} ")
+        text.flush()
+        return count
+
+    return around(step, lambda: setattr(box, "x", 22), state=lambda: text.getvalue())
+
+
+@case
+def text_printed_to_memory():
+    text, box = io.StringIO(), Box(x=1)
+    return around(
+        lambda: print(box.x, "y", sep="-", end=";", file=text),
+        lambda: setattr(box, "x", 22),
+        state=lambda: text.getvalue(),
+    )
+
+
+@case
+def text_that_the_function_made():
+    box = Box(x=1)
+
+    def step():
+        text = io.StringIO()
+        print("x", box.x, file=text)
+        text.write("end")
+        return text.getvalue()
+
+    return around(step, lambda: setattr(box, "x", 22))
+
+
+@refused("writes to a file that the function made")
+def file_of_a_users_class_that_the_function_made():
+    class Sink(io.StringIO):
+        pass
+
+    def step():
+        print("x", file=Sink.__new__(Sink))
+
+    return around(step)
+
+
+@refused("is written in C")
+def text_written_with_something_else():
+    text = io.StringIO()
+    return around(lambda: text.writelines(["a", "b"]))
+
+
+@case
+def counters_with_large_steps():
+    count, other = itertools.count(10**6, 10**4), itertools.count(-5, -1)
+    return around(
+        lambda: (next(count), next(other), next(count)), lambda: next(count), state=lambda: (repr(count), repr(other))
+    )
+
+
+@case
+def sorted_after_it_has_grown():
+    values, box = [5, 1, 3], Box(x=2)
+
+    def step():
+        values.append(box.x)
+        values.sort()
+        result = values[0], values[-1], values[1], len(values)
+        values.append(9)
+        return (*result, values[-1], values[-2])
+
+    return around(step, lambda: setattr(box, "x", 7), lambda: values.insert(0, 4), state=lambda: list(values))
+
+
+@case
+def heap_and_bisection_after_it_has_grown():
+    values, heap, box = [1, 3, 5], [1, 3, 5], Box(x=2)
+
+    def step():
+        values.append(box.x + 10)
+        bisect.insort(values, box.x)
+        heap.append(box.x + 10)
+        heapq.heappush(heap, box.x)
+        return values[-1], values[1], heap[0], heap[-1], heap[-2], len(values), len(heap)
+
+    return around(
+        step,
+        lambda: setattr(box, "x", 0),
+        lambda: values.insert(0, -1),
+        state=lambda: (list(values), list(heap)),
+    )
+
+
+@case
+def item_set_after_it_has_grown():
+    values, box = [1, 2, 3], Box(x=2)
+
+    def step():
+        values.append(box.x)
+        values[-1] = 7
+        values[0] = box.x
+        return values[-1], values[-2], values[0], len(values)
+
+    return around(step, lambda: setattr(box, "x", 0), lambda: values.insert(0, -1), state=lambda: list(values))
+
+
+@case
+def item_deleted_after_it_has_grown():
+    values, box = [1, 2, 3], Box(x=2)
+
+    def step():
+        values.append(box.x)
+        del values[0]
+        return values[-1], values[0], len(values)
+
+    return around(step, lambda: setattr(box, "x", 0), lambda: values.insert(0, -1), state=lambda: list(values))
+
+
+@case
+def cleared_and_filled():
+    values, table, members, last = [1, 2], {"a": 1}, {1}, deque([1, 2], 2)
+    box = Box(x=2)
+
+    def step():
+        for one in (values, table, members, last):
+            one.clear()
+        values.append(box.x)
+        table["b"] = box.x
+        members.add(box.x)
+        last.append(box.x)
+        return values[0], len(values), dict(table), 2 in members, len(last), last[0]
+
+    return around(
+        step,
+        lambda: setattr(box, "x", 0),
+        lambda: values.insert(0, -1),
+        lambda: table.update(c=3),
+        state=lambda: (list(values), dict(table), set(members), list(last)),
+    )
+
+
+@case
+def truth_of_inherited_containers():
+    class Row(list):
+        pass
+
+    class Table(dict):
+        pass
+
+    row, table = Row(), Table(a=1)
+    return around(lambda: (bool(row), not table, "yes" if row else "no"), lambda: row.append(1), lambda: table.clear())
+
+
+@case
+def chosen_by_class():
+    @functools.singledispatch
+    def shown(value):
+        return "any"
+
+    class Kind:
+        pass
+
+    one = Kind()
+    return around(
+        lambda: (shown(one), shown(3), shown("x")),
+        lambda: shown.register(Kind, lambda value: "kind"),
+        lambda: shown.register(int, lambda value: "int"),
+    )
+
+
+def _let_go(change):
+    """A function that lets go of an object and asks whether it lives."""
+
+    class Kind:
+        pass
+
+    box = Box(kind=Kind, one=Box())
+    Kind.one = box.one
+    reference = weakref.ref(box.one)
+    del box.one
+
+    def step():
+        change(box)
+        return reference() is None
+
+    return around(step)
+
+
+@refused("still lives")
+def alive_though_an_attribute_of_a_class_was_set():
+    def change(box):
+        box.kind.one = None
+
+    return _let_go(change)
+
+
+@pytest.mark.parametrize("name", CASES.names())
+def test_as_python(name):
+    CASES.check(name)
