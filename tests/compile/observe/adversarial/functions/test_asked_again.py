@@ -276,6 +276,115 @@ def cleared_and_filled():
 
 
 @case
+def asked_for_after_it_was_cleared():
+    table, box = {"a": 1, "b": 2}, Box(x=2)
+
+    def step():
+        table.clear()
+        table["b"] = box.x
+        return "a" in table, table.get("a"), table.get("b"), table.pop("a", None), table.setdefault("c", 7), len(table)
+
+    return around(step, lambda: table.update(a=5), lambda: setattr(box, "x", 3), state=lambda: dict(table))
+
+
+@case
+def asked_for_after_it_was_deleted():
+    table, box = {"a": 1, "b": 2}, Box(x=2)
+
+    def step():
+        before = table.pop("a", None), "b" in table
+        if "b" in table:
+            del table["b"]
+        after = "a" in table, "b" in table, table.get("b", 9), len(table), list(table)
+        table["a"] = box.x
+        return before, after, table["a"], list(table)
+
+    return around(
+        step, lambda: table.update(b=5), lambda: setattr(box, "x", 3), lambda: table.clear(), state=lambda: dict(table)
+    )
+
+
+@case
+def last_items_taken():
+    table, box = {"a": 1, "b": 2, "c": 3}, Box(x=2)
+
+    def step():
+        taken = table.popitem()
+        rest = dict(table), taken[0] in table, len(table)
+        table["a"] = box.x
+        return taken, rest, list(table.items())
+
+    return around(step, lambda: table.update(c=5, d=6), lambda: setattr(box, "x", 3), state=lambda: dict(table))
+
+
+def _changed_meanwhile(change):
+    table = {"a": 1, "b": 2}
+
+    def step():
+        seen = []
+        try:
+            for key, value in table.items():
+                seen.append((key, value))
+                change(table)
+        except RuntimeError as error:
+            seen.append(str(error))
+        return seen
+
+    return around(step, lambda: table.update(a=5, b=6), lambda: table.update(a=7), state=lambda: dict(table))
+
+
+CASES.add(lambda: _changed_meanwhile(lambda table: table.popitem()), "taken_meanwhile")
+CASES.add(lambda: _changed_meanwhile(lambda table: table.clear()), "cleared_meanwhile")
+CASES.add(lambda: _changed_meanwhile(lambda table: table.pop("b", None)), "deleted_meanwhile")
+CASES.add(lambda: _changed_meanwhile(lambda table: table.update(c=1)), "added_meanwhile")
+CASES.add(lambda: _changed_meanwhile(lambda table: table.update(a=1)), "set_meanwhile")
+
+
+@case
+def called_in_other_ways():
+    def function(*args, **kwargs):
+        return len(args), sorted(kwargs)
+
+    ways = [
+        ((1,), {}),
+        ((1, 2), {}),
+        ((), {}),
+        ((1,), {"a": 1}),
+        ((), {"a": 1}),
+        ((), {"b": 1}),
+        ((), {"a": 1, "b": 2}),
+    ]
+    return function, [*ways, *ways]
+
+
+@case
+def given_another_code():
+    def function(x=1):
+        return x, "one"
+
+    def other(x=1):
+        return x, "two"
+
+    return around(function, lambda: setattr(function, "__code__", other.__code__))
+
+
+@case
+def given_other_defaults():
+    def inner(x=1, *, y=2):
+        return x, y
+
+    def function():
+        return inner()
+
+    return around(
+        function,
+        lambda: setattr(inner, "__defaults__", (5,)),
+        lambda: setattr(inner, "__kwdefaults__", {"y": 6}),
+        lambda: inner.__kwdefaults__.update(y=7),
+    )
+
+
+@case
 def truth_of_inherited_containers():
     class Row(list):
         pass
