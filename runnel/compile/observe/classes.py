@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
+from types import CellType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
 
@@ -38,6 +38,15 @@ def code_of(function: FunctionType) -> CodeType:
     """The function's own code, whatever it runs just now."""
     code = function.__code__
     return LENT.get(id(code), code) if LENT else code
+
+
+def is_empty(cell: CellType) -> bool:
+    """Whether a variable has no value."""
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return True
+    return False
 
 
 def owner(kind: type, name: str) -> type | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe.classes import MISSING, code_of, is_data_descriptor, lookup, namespace
+from runnel.compile.observe.classes import MISSING, code_of, is_data_descriptor, is_empty, lookup, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import PLAIN, SINGLETONS, described, is_plain
@@ -151,6 +151,7 @@ class Guard:
             "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
             "retired": self.is_retired, "is_data_descriptor": is_data_descriptor,
             "modules": sys.modules, "changed": changed, "holds_values": holds_values, "environ": os.environ,
+            "is_empty": is_empty,
         }  # fmt: skip
         self._lines = [self._line(entry, _is_by_version(entry, effects)) for entry in log.entries]
         self.read_sources = [s.index for s in sources]

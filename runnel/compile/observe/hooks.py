@@ -19,7 +19,7 @@ from runnel.compile.observe import (
     proxies,
     texts,
 )
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.classes import MISSING, is_empty, is_python_class, lookup
 from runnel.compile.observe.plain import (
     CONVERSIONS,
     Name,
@@ -99,17 +99,24 @@ class Hooks(AbstractHooks):
         _SIMPLE.delete_global(at, None)
 
     def load_cell(self, name: str, cell: CellType) -> Any:
+        source = self._found_in(cell)
         value = _SIMPLE.load_cell(name, cell)
-        rec = self.rec
-        source = rec.cells.get(id(cell))
-        if source is not None and (id(cell), "") not in rec.effects.written:
-            return rec.reach_symbolic(value, source)
-        return value
+        return value if source is None else self.rec.reach_symbolic(value, source)
 
     def note_cell(self, name: str, cell: CellType) -> None:
-        source = self.rec.cells.get(id(cell))
-        if source is not None and (id(cell), "") not in self.rec.effects.written:
+        source = self._found_in(cell)
+        if source is not None and not is_empty(cell):
             self.rec.reach(_SIMPLE.load_cell(name, cell), source)
+
+    def _found_in(self, cell: CellType) -> Source | None:
+        """Where a cell from outside is read. That it is empty is a check; the read itself raises, or finds the name
+        elsewhere."""
+        source = self.rec.cells.get(id(cell))
+        if source is None or (id(cell), "") in self.rec.effects.written:
+            return None
+        if is_empty(cell):
+            self.rec.log.check(source.parent, "not is_empty({v})", f"variable {source} has no value")
+        return source
 
     def store_cell(self, name: str, value: Any, cell: CellType) -> None:
         rec = self.rec
@@ -121,7 +128,6 @@ class Hooks(AbstractHooks):
             rec.effects.undo_by(lambda: setattr(cell, "cell_contents", before))
             rec.effects.overwrites(before)
             rec.effects.written.add((id(cell), ""))
-            rec.cell_targets[id(cell)] = cell
             rec.effects.record(_SET_CELL, cell, "cell_contents", value, f"{name} = ...")
         cell.cell_contents = value
 

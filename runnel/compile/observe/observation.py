@@ -285,8 +285,6 @@ class Recipes:
         if value is None:
             return _constant(None)
         rec = self.rec
-        if id(value) in rec.cell_targets:
-            return self.cell(value)
         source = rec.source_of(value)
         if source is None and is_class(value) and is_immortal(value):
             return _constant(value)
@@ -296,9 +294,7 @@ class Recipes:
 
     def cell(self, value: CellType) -> Recipe:
         """A cell from outside."""
-        whole = self.rec.cells[id(value)]
-        text = whole.text.removesuffix(".cell_contents")
-        return self._read(self.rec.log.source(whole.parent, text, f"the variable {whole}", value))
+        return self._read(self.rec.sources[id(value)])
 
     def place(self, source: Source) -> int:
         """The number of a source among the values that the guard gives."""

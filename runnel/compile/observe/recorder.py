@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import CellType, CodeType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 from runnel.compile.observe.effects import Effects
@@ -268,7 +268,6 @@ class Recorder:
     codes: set[int]
     originals: dict[int, CodeType]
     not_capturable: NotCapturable | None
-    cell_targets: dict[int, CellType]
     memo: dict[Any, Any]
     hooks: AbstractHooks
     actor: Any

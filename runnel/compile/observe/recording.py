@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
 
 from runnel.compile.observe import calls, containers, exposure, followed, methods, symbols, varying
@@ -70,7 +70,6 @@ class Recording(Recorder):
         self.codes: set[int] = set()  # rewritten code that this run executes
         self.originals: dict[int, CodeType] = {}  # what it was
         self.not_capturable: NotCapturable | None = None
-        self.cell_targets: dict[int, CellType] = {}
         self.memo: dict[Any, Any] = {}
         self.hooks = Hooks(self)
         self.actor = varying.hooks_for(self.hooks, bool(session.varying))
@@ -273,11 +272,14 @@ class Recording(Recorder):
         code = code_of(function)
         for i, name in enumerate(code.co_freevars):
             cell = function.__closure__[i]  # type: ignore[index]
-            if id(cell) not in self.cells:
+            called = name if source.parent is None and source.text == "fn" else f"{name} of {label}"
+            holder = log.source(source, f"{{p}}.__closure__[{i}]", f"variable {called}", cell)
+            known = self.sources.setdefault(id(cell), holder)
+            if known is not holder:
+                log.check(None, "{s0} is not {s1}", f"{holder} is {known}", (), (holder, known))
+            else:
                 self._alive.append(cell)
-                text = f"{{p}}.__closure__[{i}].cell_contents"
-                called = name if source.parent is None and source.text == "fn" else f"{name} of {label}"
-                self.cells[id(cell)] = log.source(source, text, called)
+                self.cells[id(cell)] = log.source(holder, "{p}.cell_contents", called)
         space = log.source(source, "{p}.__globals__", f"globals of {label}", function.__globals__)
         self.sources.setdefault(id(function.__globals__), space)
         if function.__defaults__ is None and function.__kwdefaults__ is None:
@@ -430,7 +432,6 @@ class Recording(Recorder):
             self.symbols,
             self.stand_ins,
             self.cells,
-            self.cell_targets,
             self.memo,
             self._twins,
             self._bound,

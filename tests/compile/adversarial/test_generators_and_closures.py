@@ -7,6 +7,7 @@ import contextvars
 import functools
 import random
 import time
+import types
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,112 @@ def iterator_of_a_class():
 
     o = Loader()
     return (lambda x: x * next(o)), [call(x())] * 8, lambda: o.at
+
+
+def with_a_variable(make: Any) -> Any:
+    """What ``make`` makes of a cell that is empty, and the steps of a story in which it is filled and emptied."""
+    cell = types.CellType()
+
+    def fill(value: float) -> Any:
+        return lambda: setattr(cell, "cell_contents", value)
+
+    steps = [*warm(x()), fill(2.0), *warm(x()), lambda: delattr(cell, "cell_contents"), *warm(x()), fill(3.0)]
+    return make(cell), [*steps, *warm(x())]
+
+
+def closed_over(function: Any, cell: Any) -> Any:
+    """The function with another cell for its only variable from outside."""
+    return types.FunctionType(function.__code__, globals(), closure=(cell,))
+
+
+def needing(gain: float) -> Any:
+    def f(x: Any) -> Any:
+        try:
+            return x * gain
+        except NameError:
+            return x - 1
+
+    return f
+
+
+def with_a_class(gain: float) -> Any:
+    def f(x: Any) -> Any:
+        try:
+
+            class Scale:
+                value = gain
+
+        except NameError:
+            return x - 1
+        return x * Scale.value
+
+    return f
+
+
+@case
+def variable_without_a_value():
+    return with_a_variable(lambda cell: closed_over(needing(0.0), cell))
+
+
+@case
+def variable_without_a_value_further_in():
+    return with_a_variable(lambda cell: functools.partial(lambda f, x: f(x) * 2, closed_over(needing(0.0), cell)))
+
+
+@case
+def variable_without_a_value_in_a_class():
+    return with_a_variable(lambda cell: closed_over(with_a_class(0.0), cell))
+
+
+def counters(shared: bool) -> Any:
+    """A function that counts, and one that tells its own count: of one variable, or of two."""
+
+    def pair() -> Any:
+        count = 1
+
+        def more() -> None:
+            nonlocal count
+            count += 1
+
+        return more, lambda: count
+
+    more, told = pair()
+    return more, told if shared else pair()[1]
+
+
+def advanced(x: Any, more: Any, told: Any) -> Any:
+    more()
+    return x * told()
+
+
+def told_before(x: Any, more: Any, told: Any) -> Any:
+    before = told()
+    more()
+    return x * before
+
+
+@case
+def variables_that_are_shared_or_not():
+    one, other, third = counters(True), counters(False), counters(True)
+    return advanced, [call(x(), *pair) for pair in [one, one, other, other, one, third, other]]
+
+
+@case
+def variables_that_are_read_and_shared_or_not():
+    one, other, third = counters(False), counters(True), counters(False)
+    both = [call(x(), *pair) for pair in [one, one, other, other, one, third, other]]
+    return told_before, [*both, lambda: other[0](), *both]
+
+
+@case
+def functions_read_one_variable_or_two():
+    def reading(a: int, b: int, shared: bool) -> Any:
+        first = (lambda v: lambda: v)(a)
+        code = (lambda v: lambda: v + 10)(b)
+        return first, types.FunctionType(code.__code__, globals(), closure=first.__closure__) if shared else code
+
+    pairs = [reading(1, 1, True), reading(1, 2, False), reading(1, 1, False), reading(3, 3, True), reading(3, 5, False)]
+    return (lambda x, one, other: x * one() + other()), [call(x(), *pair) for pair in pairs * 2]
 
 
 @case
