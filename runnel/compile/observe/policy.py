@@ -26,7 +26,6 @@ import threading
 import types
 import typing
 import uuid
-import warnings
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
@@ -40,10 +39,10 @@ from runnel.compile.observe import (
     followed,
     iteration,
     lifetimes,
-    operators,
     proxies,
     records,
     symbols,
+    warned,
 )
 from runnel.compile.observe.changes import CallingMethod
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
@@ -64,6 +63,7 @@ from runnel.compile.observe.values import (
 Answer = Callable[..., Any]
 
 # C functions of these modules that depend on what they are given alone.
+_WARN: Final = vars(__import__("_warnings"))["warn"]
 _PURE_MODULES: Final = (math, operator, itertools)
 _PURE: Final = (
     functools.reduce, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern,
@@ -147,10 +147,10 @@ class Policy(AbstractPolicy):
         self.answers |= {id(os.fspath): _fspath, id(copy.deepcopy): _deepcopy}
         self.answers[id(vars(collections)["_count_elements"])] = _count_elements
         self.answers[id(functools.cmp_to_key)] = lambda rec, mycmp: functools.cmp_to_key(rec.callback(mycmp))
-        self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
+        self.answers |= {id(functools.reduce): _reduce, id(_WARN): warned.warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
         self.answers |= records.table() | {id(filter): iteration.filtered}
-        told = (print, __import__("_warnings").warn, isinstance, callable, hasattr, dict)
+        told = (print, _WARN, isinstance, callable, hasattr, dict)
         self.passing_on = frozenset(map(id, told)) | records.deferred().keys() | set(map(id, _CHANGE_FIRST))
 
     # Kinds of values ------------------------------------------------------------------------------------------------
@@ -483,25 +483,6 @@ def _pure_function(function: Any) -> Answer:
 
 def _called_back(rec: Recorder, value: Any) -> Any:
     return rec.callback(value) if callable(value) and not is_class(value) else value
-
-
-def _warn(
-    rec: Recorder, message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **kwargs: Any
-) -> None:
-    """Happens at each call, as if at the line that was observed."""
-    if is_python_class(type(message)) and not issubclass(type(message), Warning):
-        message = operators.text(rec, str, message)
-    kind = type(message) if issubclass(type(message), Warning) else category or UserWarning
-    frame = rec.frame(stacklevel)
-    registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else {}
-    module = frame.f_globals.get("__name__") if frame is not None else "sys"
-    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("sys", 1)
-    rec.effects.show(
-        lambda _, __, text: warnings.warn_explicit(text, kind, file, line, module, registry),
-        None,
-        message,
-        "warnings.warn()",
-    )
 
 
 def _of_own_buffer(rec: Recorder, buffer: Any, function: Any, args: Any, kwargs: Any) -> Any:

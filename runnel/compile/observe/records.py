@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ from runnel.compile.observe.classes import is_python_class, mro, namespace
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import FIXED, PLAIN, SYMBOLIC, described, is_class
 
-_NAMES: Final = ("debug", "info", "warning", "error", "critical", "log")
+_LEVELS: Final = {n: getattr(logging, n.upper()) for n in ("debug", "info", "warning", "error", "critical")}
+_NAMES: Final = (*_LEVELS, "log")
 _REACHED: Final = "reached by log records"
 
 
@@ -31,21 +32,57 @@ def deferred() -> dict[int, Callable[..., Any]]:
 
 
 def _deferred(function: Any, is_method: bool) -> Callable[..., Any]:
+    named = function.__name__
+
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> None:
         target, rest = (args[0], args[1:]) if is_method else (None, args)
-        values = [x if type(x) in PLAIN or type(x) in SYMBOLIC else operators.text(rec, str, x) for x in rest]
-        for x in kwargs.values():
-            if type(x) not in PLAIN and type(x) not in SYMBOLIC:
-                rec.refuse("a log record is made with objects")
+        level, rest = (rec.concrete_number(rest[0]), rest[1:]) if named == "log" else (_LEVELS[named], rest)
+        if type(level) is not int or not rest:
+            rec.refuse(f"a log record has no {'message' if rest == () else 'level that is a number'}")
+        if any(type(x) not in PLAIN and type(x) not in SYMBOLIC for x in kwargs.values()):
+            rec.refuse("a log record is made with objects")
+        if kwargs.get("exc_info") or kwargs.get("stack_info"):
+            rec.refuse("a log record holds a traceback", "log it outside of the compiled function")
+        if any(type(x) not in PLAIN and type(x) not in SYMBOLIC for x in rest):
+            if not _is_enabled(rec, _logger(rec) if target is None else target, level):
+                return  # nobody formats it
+            rest = (_message(rec, *rest),)
         _reaches(rec, target)
-        rec.effects.show(
-            lambda t, _, parts: function(*([t] if t is not None else []), *parts[0], **parts[1]),
-            target,
-            (values, dict(kwargs)),
-            "logging",
-        )
+        place = _place(rec, rec.concrete_number(kwargs.get("stacklevel", 1)))
+        rec.effects.show(lambda at, _, parts: _tell(at, level, place, *parts), target, list(rest), "logging")
 
     return answer
+
+
+def _message(rec: Recorder, message: Any, *args: Any) -> Any:
+    """What ``LogRecord.getMessage`` gives, of objects as they are."""
+    template = message if type(message) in PLAIN or type(message) in SYMBOLIC else operators.text(rec, str, message)
+    if not args:
+        return template
+    of_names = len(args) == 1 and isinstance(args[0], Mapping) and args[0]
+    return operators.binary(rec, "%", template, args[0] if of_names else args)
+
+
+def _place(rec: Recorder, level: int) -> tuple[str, int, str]:
+    """File, line and function that a record names (``Logger.findCaller``)."""
+    depth = 0
+    while level > 0:
+        depth += 1
+        frame = rec.frame(depth)
+        if frame is None:
+            rec.refuse("a log record names a line outside of the function", "leave its stacklevel out")
+        level -= frame.f_code.co_filename != logging.__file__
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
+
+def _tell(target: Any, level: int, place: tuple[str, int, str], message: Any, *args: Any) -> None:
+    """Make a record as ``Logger._log`` does, with the place where it was made."""
+    if target is None and not logging.root.handlers:
+        logging.basicConfig()
+    logger = logging.root if target is None else target
+    if logger.isEnabledFor(level):
+        file, line, function = place
+        logger.handle(logger.makeRecord(logger.name, level, file, line, message, args, None, function, None, None))
 
 
 def _logger(rec: Recorder, name: Any = None) -> Any:
