@@ -71,10 +71,10 @@ class Compiled(FunctionLike, Wrapper):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundCompiled(self, instance)
 
-    def choosing(self, choices: Mapping[str, Any]) -> Compiled:
-        """The same function, compiled with other ``choices``, by name; what they do not name is as it was."""
-        options = self._options._replace(choices=replace(self._options.choices, **choices))
-        return Compiled(self.function, options, self.name)
+    def choosing(self, choices: Mapping[str, Any], keep_grads: bool, name: str | None) -> Compiled:
+        """The same function, compiled with these options, too; what they do not name is as it was."""
+        options = Options(self._options.keep_grads or keep_grads, replace(self._options.choices, **choices))
+        return Compiled(self.function, options, name or self.name)
 
     def by_value(self, protocol: Any) -> tuple[Any, ...]:
         return Compiled, (self.function, self._options, self.name)
@@ -315,9 +315,9 @@ class BoundCompiled(WrappedMethod):
     def __self__(self) -> Any:
         return self._instance
 
-    def choosing(self, choices: Mapping[str, Any]) -> BoundCompiled:
-        """The same method, compiled with other choices."""
-        return BoundCompiled(self._compiled.choosing(choices), self._instance)
+    def choosing(self, choices: Mapping[str, Any], keep_grads: bool, name: str | None) -> BoundCompiled:
+        """The same method, compiled with these options too."""
+        return BoundCompiled(self._compiled.choosing(choices, keep_grads, name), self._instance)
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments."""
@@ -375,7 +375,8 @@ def compile(
     makes calls run eagerly, which a CaptureWarning says once.
 
     Args:
-        fn: the function. NumPy arrays among its arguments become tensors.
+        fn: the function, or one that is compiled already, which is compiled with the options given here, too. NumPy
+            arrays among its arguments stay NumPy's.
         keep_grads: store the gradients that an optimizer inside uses up.
         name: how reports call it.
         memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for
@@ -390,7 +391,7 @@ def compile(
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, **chosen)
     if isinstance(fn, (Compiled, BoundCompiled)):
-        return fn.choosing(chosen) if chosen else fn
+        return fn.choosing(chosen, keep_grads, name) if chosen or keep_grads or name else fn
     options = Options(keep_grads, Choices(**chosen)) if chosen else Options(keep_grads)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
         return BoundCompiled(Compiled(fn.__func__, options, name or fn.__name__), fn.__self__)

@@ -32,6 +32,29 @@ def test_nested() -> None:
     assert inner(x).tolist() == [3, 6]
 
 
+def test_options_for_a_compiled_function() -> None:
+    w = rn.Parameter(rn.ones(2))
+    sgd = rn.optim.SGD([w], lr=0.5)
+
+    def step(x):
+        sgd.zero_grad()
+        (w * x).sum().backward()
+        sgd.step()
+
+    class Holder:
+        def run(self, x):
+            return step(x)
+
+    for compiled in (compile(step), compile(Holder().run)):
+        again = compile(compiled, keep_grads=True, name="kept")
+        again(tensor(1, 2))
+        assert w.grad.tolist() == [1, 2]
+        assert (again.name, again.explain(tensor(1, 2)).name) == ("kept", "kept")
+        assert compile(again) is again
+        compile(again, memory_budget="1GB")(tensor(3, 4))
+        assert w.grad.tolist() == [3, 4]
+
+
 def test_gradient_inside() -> None:
     w = rn.Variable([1.0, 2.0], requires_grad=True)
 
