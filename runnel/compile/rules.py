@@ -41,7 +41,6 @@ from runnel.core import pytree
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
-from runnel.core.errors import TracedValueError
 from runnel.core.public import public
 from runnel.core.watched import WatchedDict
 from runnel.tensor import tracing
@@ -49,7 +48,7 @@ from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.traced_values import shows_traced
+from runnel.tensor.traced_values import left_over, shows_traced
 from runnel.tensor.variable import Variable
 from runnel.transforms.custom import CustomDerivative
 
@@ -184,10 +183,7 @@ class Rules(Policy):
 
     def refuse_leftover(self, value: Tensor) -> NoReturn:
         """A tensor of another trace was found."""
-        raise TracedValueError(
-            f"[compile] an argument is a tensor ({value.aval}) that was left over from tracing another function; "
-            "return tensors from functions instead of storing them elsewhere."
-        )
+        raise left_over("[compile] an argument", value.aval)
 
     # Code -------------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
 from runnel.tensor.handle import SERIALS, Handle
+from runnel.tensor.traced_values import left_over
 
 Operand: TypeAlias = Handle[Any]
 
@@ -70,7 +71,10 @@ class Viewing:
 
     def run(self, tensors: tuple[Operand, ...]) -> Operand:
         source = tensors[0]
-        return source._over(self.result, source._storage, source._layout[0] + self.offset, self.strides)
+        storage = source._storage
+        if storage is None:
+            raise AttributeError("an operand without memory")
+        return source._over(self.result, storage, source._layout[0] + self.offset, self.strides)
 
 
 class Running:
@@ -185,6 +189,13 @@ Plan = Viewing | Running | RunningMulti | OnHost
 _PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
 
 
+def require_memory(op: Op, tensors: tuple[Operand, ...]) -> None:
+    """TracedValueError where an operand was left over from a trace: it has no memory."""
+    for x in tensors:
+        if x._storage is None and x.is_traced:
+            raise left_over(f"[{op.name}] an operand", x._aval)
+
+
 def key_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     """What a plan depends on."""
     context = RESOLVED.state.context
@@ -209,6 +220,7 @@ def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     key = key_of(op, tensors, attrs)
     plan = _PLANS.get(key)
     if plan is None:
+        require_memory(op, tensors)
         there = contexts.on(common_device(op.name, [x._aval for x in tensors]))
         plan = _PLANS[key] = prepare(op, tensors, attrs, there)
     result: Any = plan.run(tensors)

@@ -90,6 +90,9 @@ class Tensor(Handle["Tensor"]):
                 result: Any = eager.execute(op, tensors, attrs) if run is None else run(tensors)
             except ComplexOperands:
                 result = None
+            except AttributeError:  # of an operand without memory
+                eager.require_memory(op, tensors)
+                raise
             if result is None:
                 return by_numpy(op, tensors, attrs)
             if op.multiple_results:

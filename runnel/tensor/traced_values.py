@@ -28,6 +28,14 @@ def shows_traced(text: str) -> bool:
     return any(mark in text for mark in _MARKS)
 
 
+def left_over(who: str, aval: ShapedArray) -> TracedValueError:
+    """The error for a traced tensor that somebody kept until its trace was over."""
+    return TracedValueError(
+        f"{who} is a tensor ({aval}) that was left over from tracing another function; return tensors from functions "
+        "instead of storing them elsewhere."
+    )
+
+
 def traced_value(aval: ShapedArray, what: str) -> TracedValueError:
     """The error for asking for the value by ``what``."""
     return counted(
