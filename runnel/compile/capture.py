@@ -21,7 +21,7 @@ from runnel.compile.differentiable.derivative import Derivative, derivative
 from runnel.compile.differentiable.ends import NotDivisible
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
-from runnel.compile.observe.changes import Setting
+from runnel.compile.observe.changes import Setting, SettingAll
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
 from runnel.compile.observe.recorder import Recorder
@@ -288,7 +288,7 @@ class TraceSession(Session):
             fails = "{v}._leaf is not None or {v}._serial == {0}"  # then eager code refuses
             rec.log.check(source, fails, f"what {source} belongs to", (CONSTANT_SERIAL,))
             value = tensors.symbolic(tensors.node_of(tensor, self.trace))
-            rec.effects.record(_set_value, tensor, None, value, f"{source}[...] = ...")
+            rec.effects.record(SettingAll(_value_set), tensor, None, value, f"{source}[...] = ...")
         for tensor, before in self._outside.gradients.values():
             source = rec.source_of(tensor)
             if source is None:
@@ -481,8 +481,8 @@ def _named(rec: Recorder, tensor: Tensor) -> str:
     return f"'{at}'" if at is not None else "what was not passed as an argument"
 
 
-def _set_value(tensor: Tensor, _: Any, value: Tensor) -> None:
-    tensor._become("setitem", value, moved_out(tensor), None)
+def _value_set(tensor: Tensor, value: Tensor) -> dict[str, Any]:
+    return tensor.becoming("setitem", value, moved_out(tensor), None)
 
 
 def _tape_of(tensor: Tensor) -> Tape:

@@ -205,18 +205,24 @@ class Tensor(Handle["Tensor"]):
 
     def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
         """Take the value and the tape of ``after``. What was recorded with this handle means ``before`` from now on."""
+        for attribute, value in self.becoming(name, after, before, trace).items():
+            setattr(self, attribute, value)
+
+    def becoming(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> dict[str, Any]:
+        """The attributes that it has then."""
         ownership.require_inside(self, name, after._level)
+        attributes = {
+            "_aval": after._aval, "_storage": after._storage, "_layout": after._layout, "_array": None,
+            "_parts": after._parts,
+            "_node": after._node if trace is None or after._level is not None else node_of(after, trace),
+            "_weak": False, "_version": after._version, "requires_grad": after.requires_grad, "_record": after._record,
+            "_serial": next(SERIALS), "_is_rebound": True,
+        }  # fmt: skip
         if not self._is_rebound and (self.requires_grad or hasattr(self, "_is_recorded")):
-            self._first = before
-        self._aval, self._storage, self._layout, self._array = after._aval, after._storage, after._layout, None
-        if self._level is not after._level:
-            self.__class__, self._level = type(after), after._level  # a tensor of that level from now on
-        self._parts = after._parts
-        self._node = after._node if trace is None or after._level is not None else node_of(after, trace)
-        self._weak, self._version = False, after._version
-        self.requires_grad, self._record = after.requires_grad, after._record
-        self._serial = next(SERIALS)
-        self._is_rebound = True
+            attributes["_first"] = before
+        if self._level is not after._level:  # a tensor of that level from now on
+            attributes |= {"__class__": type(after), "_level": after._level}
+        return attributes
 
     def _twin(self) -> Tensor:
         """Another handle of the same value, without a tape. In a trace it is traced, whatever this one is."""

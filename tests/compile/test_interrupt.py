@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
+import io
 import subprocess
 import sys
 import threading
+import types
+from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +26,7 @@ pytestmark = [
 # and, if ``first`` is set, another one as its first. ``Alarm``: KeyboardInterrupt after a random while, once and while
 # ``on`` holds (Python drops one that falls into a destructor).
 _COMMON = """
-import os, random, signal, sys, threading, time
+import io, os, random, signal, sys, threading, time
 import numpy as np
 import runnel as rn
 from runnel.compile import compile
@@ -256,6 +261,7 @@ _OUTSIDE = """
 import types
 v = rn.Variable(np.zeros(4, np.float32))
 counts, box, log, cells = {"n": 0}, types.SimpleNamespace(n=0), [], [7, 0]
+told, buffer = io.StringIO(), rn.zeros(4)
 class Model(rn.nn.Module):
     def __init__(self):
         super().__init__()
@@ -270,6 +276,8 @@ def step():
     cells[1] += 1
     model.calls += 1
     free += 1
+    print("told", counts["n"], sep="", file=told)
+    buffer.add_(1.0)
     return v.sum() * counts["n"]
 f = compile(step)
 for _ in range(4):
@@ -282,6 +290,7 @@ for attempt in range(400):
         pass
     alarm.on = False
     seen = {int(v.numpy()[0]), counts["n"], box.n, len(log), log[-1], cells[1], model.calls, free}
+    seen |= {told.getvalue().count("told"), int(buffer[3])}
     if len(seen) != 1:
         sys.exit(f"after attempt {attempt} there are {sorted(seen)}")
 print("fine" if alarm.rung > 100 else f"only {alarm.rung} alarms")
@@ -323,6 +332,45 @@ for attempt in range(120):
         sys.exit("the guard missed a change")
 print("fine" if alarm.rung > 80 else f"only {alarm.rung} alarms")
 """
+
+
+def test_changes_outside_are_made_by_c_code_alone() -> None:
+    """Python looks for signals in Python's code: while changes are made there is none of it to break into."""
+    box, told, buffer, heap = types.SimpleNamespace(n=0), io.StringIO(), rn.zeros(4), [3, 1]
+
+    def step(x: rn.Tensor) -> rn.Tensor:
+        box.n += 1
+        print("told", box.n, sep="-", file=told)
+        print(box.n, file=told, end="")
+        buffer.add_(1.0)
+        buffer[1] = x.sum()
+        heapq.heappush(heap, box.n)
+        heap.sort(reverse=True)
+        heap.sort(key=lambda n: -n)
+        return x * box.n
+
+    f = compile(step)
+    for _ in range(4):
+        f(rn.ones(2))
+    met: list[str] = []
+    depth = 0
+
+    def profile(frame: types.FrameType, event: str, called: Any) -> None:
+        nonlocal depth
+        if type(getattr(called, "__self__", None)) is deque and called.__name__ == "extend":
+            depth += {"c_call": 1, "c_return": -1}[event]
+            met.append(event)
+        elif depth and event == "call":
+            met.append(frame.f_code.co_qualname)
+
+    sys.setprofile(profile)
+    try:
+        f(rn.ones(2))
+    finally:
+        sys.setprofile(None)
+    assert met == ["c_call", "c_return"]
+    assert told.getvalue().endswith("told-5\n5")
+    assert buffer.tolist() == [5.0, 2.0, 5.0, 5.0]
 
 
 def test_attributes_of_modules_go_with_the_run() -> None:

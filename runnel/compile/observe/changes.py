@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
 from types import FunctionType
 from typing import Any, ClassVar, Final
 
@@ -82,9 +85,36 @@ class CallingMethod(Direct):
 
     def call(self, target: Any, key: Any, value: Any) -> Call:
         args, kwargs = value
-        return (_with_keywords, self.method, target, args, kwargs) if kwargs else (self.method, target, *args)
+        return (partial(self.method, target, *args, **kwargs),) if kwargs else (self.method, target, *args)
 
 
+class Printing(Direct):
+    """``print(*texts, file=target, **kwargs)``; ``value`` holds both. A signal handler may interrupt ``print``, and no
+    ``write`` of C code."""
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        texts, kwargs = value
+        given = {name: option for name, option in kwargs.items() if option is not None}
+        between, end = given.get("sep", " "), given.get("end", "\n")
+        write = getattr(type(target), "write", None)
+        is_plain = isinstance(between, str) and isinstance(end, str) and not kwargs.get("flush")
+        if not is_plain or type(write) is not types.MethodDescriptorType:
+            return (partial(print, *texts, file=target, **kwargs),)
+        return write, target, between.join(texts) + end
+
+
+class SettingAll(Direct):
+    """What ``values(target, value)`` gives is set on the target, attribute by attribute."""
+
+    def __init__(self, values: Callable[[Any, Any], dict[str, Any]]) -> None:
+        self.values = values
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        values = self.values(target, value)
+        return _CONSUME, map(object.__setattr__, repeat(target), values, values.values())
+
+
+_CONSUME: Final = deque[Any](maxlen=0).extend
 SET_ITEM: Final = Setting(operator.setitem)
 DELETE_ITEM: Final = Deleting(operator.delitem)
 SET_ATTRIBUTE: Final = SettingAttribute()
@@ -116,7 +146,3 @@ def _owner(target: Any, name: str, otherwise: Any) -> Any:
     if issubclass(type(target), type):
         return getattr(type, name)
     return otherwise if type(target) in (types.ModuleType, FunctionType) else getattr(object, name)
-
-
-def _with_keywords(method: Any, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return method(target, *args, **kwargs)

@@ -365,13 +365,7 @@ def _changing_first(function: Any) -> Answer:
                 rec.refuse(f"{function.__name__}() fails, perhaps after some of its changes")
             raise
         if rec.source_of(target) is not None:
-            rec.effects.record(
-                lambda t, _, parts: function(t, *parts[0], **parts[1]),
-                target,
-                None,
-                (list(args), dict(kwargs)),
-                function.__name__,
-            )
+            rec.effects.record(CallingMethod(function), target, None, (list(args), dict(kwargs)), function.__name__)
         return result
 
     return answer

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from runnel.compile.observe import attributes, operators
+from runnel.compile.observe.changes import Printing
 from runnel.compile.observe.classes import is_python_class, lookup
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import is_users_method
@@ -29,9 +30,7 @@ def printed(rec: Recorder, *args: Any, **kwargs: Any) -> None:
         return
     if file is not None and rec.source_of(file) is None:
         rec.refuse("print() writes to a file that the function made", "make the file outside, or join the texts")
-    rec.effects.show(
-        lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, (texts, options), "print()"
-    )
+    rec.effects.show(Printing(), file, (texts, options), "print()")
 
 
 def writes_by_own_code(file: Any) -> bool:
