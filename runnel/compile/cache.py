@@ -104,8 +104,12 @@ class Entry:
     def varying_for(
         self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], programs: list[Executable]
     ) -> frozenset[str]:
-        """The labels of numbers that have changed between calls, of which ``programs`` tell more."""
-        changed = programs[0].guard.numbers_that_changed(function, args, kwargs) if programs else []
+        """The labels of numbers that have changed between calls, of which ``programs`` tell more.
+
+        The latest one that tells something is asked: another one may have failed where Python decided otherwise, so that
+        numbers which its own branch never reads are known to older programs alone."""
+        told = (one.guard.numbers_that_changed(function, args, kwargs) for one in programs)
+        changed = next(filter(None, told), [])
         self._varying.update(changed[: max(0, VARYING - len(self._varying))])
         return frozenset(self._varying)
 

@@ -289,3 +289,24 @@ def test_counters_beside_parameters(average: Any) -> None:
 
     (expected, _), (actual, compiled) = story(lambda function: function), story(rn.compile)
     assert actual == expected and compiled.statistics["traces"] <= 2
+
+
+@pytest.mark.parametrize("every", [2, 4])
+def test_counters_in_a_branch_that_few_calls_take(every: int) -> None:
+    """The program of the other branch, which ran last, does not read them: an older one tells that they change."""
+    counts = {"seen": 0, "updates": 0, "log": 0.5}
+
+    @rn.compile
+    def step(x: rn.Tensor) -> rn.Tensor:
+        counts["seen"] += 1
+        y = x * 2
+        if counts["seen"] % every == 0:
+            counts["updates"] += 1
+            counts["log"] += 0.25
+            y = y + counts["updates"]
+        return y
+
+    results = [step(rn.ones(2))[0].item() for _ in range(8 * every)]
+    assert counts == {"seen": 8 * every, "updates": 8, "log": 2.5}
+    assert results == [2.0 + (i // every if i % every == 0 else 0) for i in range(1, 8 * every + 1)]
+    assert step.statistics["traces"] <= 6, step.retraces
