@@ -62,6 +62,11 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return call.call(target, [call.concrete(x) for x in args], {n: call.concrete(x) for n, x in kwargs.items()})
 
 
+def observed(rec: Recorder, function: FunctionType) -> Any:
+    """A function of ours around one of the user's, which is observed in it."""
+    return _Arguments(rec).function(function)
+
+
 class _Arguments:
     """The arguments of one call, as code that is not observed takes them."""
 

@@ -107,7 +107,8 @@ class Entry:
         """The labels of numbers that have changed between calls, of which ``programs`` tell more.
 
         The latest one that tells something is asked: another one may have failed where Python decided otherwise, so that
-        numbers which its own branch never reads are known to older programs alone."""
+        numbers which its own branch never reads are known to older programs alone.
+        """
         told = (one.guard.numbers_that_changed(function, args, kwargs) for one in programs)
         changed = next(filter(None, told), [])
         self._varying.update(changed[: max(0, VARYING - len(self._varying))])

@@ -38,6 +38,7 @@ from runnel.compile.owned import advances_version, holds_state, is_own, parts_of
 from runnel.compile.patched import METHODS, found_in, is_intact, is_patched
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
+from runnel.core.around import passes_on
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
@@ -452,6 +453,8 @@ def _chosen(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
+    if passes_on(function):
+        return boundary.observed(rec, function), args, kwargs
     if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
         return returning(function(*args, **kwargs))
     if args and isinstance(args[0], Stateful):

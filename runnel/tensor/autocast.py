@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from runnel.core.around import passing_on
 from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16
 from runnel.core.errors import DTypeError
@@ -53,4 +54,4 @@ class autocast:
             with casting(dtype):
                 return function(*args, **kwargs)
 
-        return call
+        return passing_on(call)

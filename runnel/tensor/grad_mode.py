@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from runnel.core.around import passing_on
 from runnel.core.errors import GradientError
 from runnel.core.surface import offered
 
@@ -151,7 +152,7 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
         def generate(*args: Any, **kwargs: Any) -> Any:
             return _stepped(function(*args, **kwargs), enabled)
 
-        return generate
+        return passing_on(generate)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -159,7 +160,7 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
             with recording(enabled):
                 return await function(*args, **kwargs)
 
-        return wait
+        return passing_on(wait)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -170,7 +171,7 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
         finally:
             RECORDING.set(before)
 
-    return call
+    return passing_on(call)
 
 
 def _stepped(generator: Generator[Any, Any, Any], enabled: bool) -> Generator[Any, Any, Any]:
