@@ -106,8 +106,8 @@ class Entry:
     ) -> frozenset[str]:
         """The labels of numbers that have changed between calls, of which ``programs`` tell more.
 
-        The latest one that tells something is asked: another one may have failed where Python decided otherwise, so that
-        numbers which its own branch never reads are known to older programs alone.
+        The latest one that tells something is asked: one that ran for another branch of the function fails there first,
+        and does not know the numbers that this branch reads.
         """
         told = (one.guard.numbers_that_changed(function, args, kwargs) for one in programs)
         changed = next(filter(None, told), [])
