@@ -12,9 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compile.floats import TracedFloat
+from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
+from runnel.compile.observe.values import container_of
 from runnel.core.dtypes import from_numpy
 from runnel.core.lifetime import Weak
 from runnel.tensor import grad_hooks, tensor as tensors, tracing
@@ -167,6 +169,31 @@ def looked_into(rec: Recorder, value: np.ndarray, source: Source | None) -> None
         snapshot = rec.memo["bits", id(value)] = np.array(value, order="K")
         snapshot.flags.writeable = False
     rec.log.check(source, "array_differs({v}, {0})", f"content of {source}", (snapshot,))
+
+
+def compared_content(rec: Recorder, value: Tensor) -> np.ndarray | None:
+    """What a tensor from outside holds, where the shape of a result depends on it: a later call must find the same.
+    None for one of a batch, that is an argument or in a container that is one: another is expected at each call."""
+    source = rec.source_of(value)
+    if source is None or value.is_traced or value.nbytes > LARGEST or _is_of_a_batch(source):
+        return None
+    known: np.ndarray | None = rec.memo.get(("content", id(value)))
+    if known is None:
+        with tracing.activate(None):  # in the trace it has no value
+            known = rec.memo["content", id(value)] = np.array(value.numpy())
+        known.flags.writeable = False
+        rec.keep(value)
+    rec.log.check(source, "array_differs({v}.numpy(), {0})", f"content of {source}", (known,))
+    return known
+
+
+def _is_of_a_batch(source: Source) -> bool:
+    one = source
+    while one.parent is not None:
+        one = one.parent
+        if one.value is not MISSING and container_of(type(one.value)) is None:
+            return False
+    return source.is_argument
 
 
 def array_differs(value: Any, expected: np.ndarray) -> bool:

@@ -44,7 +44,7 @@ from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import TracedVariables, Variable
+from runnel.tensor.variable import CONSUMED, TracedVariables, Variable
 
 RULES: Final = Rules()
 _STEP_LAST: Final = "step schedules behind all steps of the optimizer, or outside of the compiled function"
@@ -96,12 +96,13 @@ class Capture:
     device: Device = CPU  # of all that it reads and gives
     ends: tuple[int, ...] = ()  # tensors from outside that gradients can be asked for: places among the guard's values
     recompute: bool = False  # whether the derivative computes again whatever can be
+    lost_gradients: tuple[Weak, ...] = ()  # used up by an earlier call, and nobody wants to know them
 
     @property
     def uses_grads(self) -> bool:
         """Whether it reads or sets the ``.grad`` of a Variable."""
         read = any(source.origin is InputOrigin.GRADIENT for source in self.sources)
-        return read or bool(self.gradients) or bool(self.absent_gradients)
+        return read or any((self.gradients, self.absent_gradients, self.lost_gradients))
 
     @property
     def digest(self) -> bytes:
@@ -138,6 +139,10 @@ class Capture:
             variable = reference()
             if variable is not None and variable._grad is not None:
                 return f"{variable.name}.grad changed from None to a gradient"
+        for reference in self.lost_gradients:
+            variable = reference()
+            if variable is not None and variable._grad is not CONSUMED:
+                return f"{variable.name}.grad was used up by an optimizer, and is {_in_words(variable._grad)}"
         for origin, what in self.sources:
             variable = what() if origin is InputOrigin.GRADIENT else None
             if variable is not None and type(variable._grad) is not Tensor:
@@ -147,8 +152,13 @@ class Capture:
     @property
     def owners(self) -> list[tuple[str, Variable]]:
         """The Variables that the program is bound to, with their names."""
-        variables = [v() for v in (*self.variables, *(v for v, _, _ in self.gradients), *self.absent_gradients)]
+        of_gradients = (*(v for v, _, _ in self.gradients), *self.absent_gradients, *self.lost_gradients)
+        variables = [v() for v in (*self.variables, *of_gradients)]
         return [(v.name or "a Variable", v) for v in variables if v is not None]
+
+
+def _in_words(gradient: Tensor | None) -> str:
+    return "None" if gradient is None else "a gradient"
 
 
 def _comparable(value: Any) -> Any:
@@ -261,10 +271,12 @@ class TraceSession(Session):
 
         self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
         self.trace.layout_asked = functools.partial(arrays.check_layout, rec)
+        self.trace.looks_at = functools.partial(arrays.compared_content, rec)
 
     @undisturbed
     def end(self) -> None:
         self.trace.observer = self.trace.differentiating = self.trace.refuse = self.trace.layout_asked = None
+        self.trace.looks_at = None
         for tensor, saved in self._outside.values.values():
             copying.restore(tensor, saved)
         for tensor, before in self._outside.gradients.values():
@@ -384,7 +396,8 @@ class TraceSession(Session):
             raise trace.deferred_error
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)
-        for variable in {**traced.nodes, **traced.gradients, **dict.fromkeys(traced.absent_gradients)}:
+        as_found = dict.fromkeys((*traced.absent_gradients, *traced.lost_gradients))
+        for variable in {**traced.nodes, **traced.gradients, **as_found}:
             arrays.bound_variable(recipes.rec, variable)
         updates = {
             node: tensors.node_of(traced.values[variable], trace)
@@ -413,6 +426,7 @@ class TraceSession(Session):
             trace.device or default_device(),
             tuple([recipes.place(at) for at in ends]),
             self._recompute,
+            tuple(map(Weak, traced.lost_gradients)),
         )
 
     def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Source]]:

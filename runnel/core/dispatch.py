@@ -60,8 +60,13 @@ class TensorLike:
         return None
 
     def _unknown(self, message: str) -> TracedValueError:
-        """The error where :meth:`known` gives None and a value decides what is computed."""
+        """The error where :meth:`shaping` gives None and a value decides what is computed."""
         return TracedValueError(message)
+
+    def shaping(self) -> Any:
+        """Its values, where the shape of a result depends on them: those of ``known``, and of what is outside of a
+        function that is compiled, too, which compares them at each later call then."""
+        return self.known()
 
     def handle(self) -> Any:
         """Another handle of the same value: what is written to it leaves this one."""
@@ -76,9 +81,9 @@ class TensorLike:
 
 
 def required(x: TensorLike, message: str) -> Any:
-    """The values of ``x`` as a NumPy array; TracedValueError with ``message`` where they exist only when a program
-    runs."""
-    values = x.known()
+    """The values of ``x`` as a NumPy array, on which the shape of a result depends; TracedValueError with ``message``
+    where they exist only when a program runs."""
+    values = x.shaping()
     if values is None:
         raise x._unknown(message)
     return values

@@ -119,7 +119,7 @@ def _require_no_effects(label: str, trace: Trace, state: TracedVariables) -> Non
         raise SideEffectError(
             f"[export_native] '{label}' calls Python (prints, callbacks), which C programs are without."
         )
-    for variable in (*state.gradients, *state.gradient_inputs):
+    for variable in (*state.gradients, *state.gradient_inputs, *state.lost_gradients):
         raise SideEffectError(
             f"[export_native] '{label}' uses the .grad of {variable.described}; take gradients with runnel.grad inside."
         )

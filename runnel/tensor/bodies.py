@@ -45,6 +45,7 @@ class BodyTrace(Trace):
             self.known_arrays = outer.known_arrays
             self.observer = outer.observer
             self.differentiating, self.refuse = outer.differentiating, outer.refuse
+            self.looks_at = outer.looks_at
             self.layout_asked = outer.layout_asked
             self.facet(OutsideHandles).stand_ins = outer.facet(OutsideHandles).stand_ins
 
@@ -114,7 +115,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
     finally:
         if outer is not None and outer.deferred_error is None:
             outer.deferred_error = trace.deferred_error
-    for variable in (*traced.gradients, *traced.gradient_inputs):
+    for variable in (*traced.gradients, *traced.gradient_inputs, *traced.lost_gradients):
         raise SideEffectError(
             f"[{name}] the function uses the .grad of {variable.described}; take gradients with runnel.grad "
             "inside, or call backward() outside."

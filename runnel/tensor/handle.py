@@ -44,6 +44,10 @@ class GradientOwner(Protocol):
     @grad.setter
     def grad(self, value: Any) -> None: ...
 
+    def _loses_gradients(self) -> bool:
+        """Whether what was accumulated is not known any more, and its sum with another gradient not, either."""
+        ...
+
 
 def read_only(path: str) -> Any:
     """A property without a frame of Python."""
@@ -148,6 +152,12 @@ class Handle(ArrayMethods[T]):
 
     def _unknown(self, message: str) -> TracedValueError:
         return counted(TracedValueError(message))
+
+    def shaping(self) -> np.ndarray | None:
+        values, trace = self.known(), ACTIVE.trace
+        if values is None and self._node is None and trace is not None and trace.looks_at is not None:
+            values = trace.looks_at(self)
+        return values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
@@ -263,6 +273,9 @@ class Handle(ArrayMethods[T]):
     @grad.setter
     def grad(self, value: Any) -> None:
         raise NotImplementedError
+
+    def _loses_gradients(self) -> bool:
+        return False
 
     def detach(self) -> T:
         """Another handle of the same value, without a tape: gradients stop here."""

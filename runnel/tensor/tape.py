@@ -193,6 +193,8 @@ def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
         owner = leaf if leaf._leaf is None else leaf._leaf()
         if owner is None:  # nobody can ask a Variable that is gone for its gradient
             continue
+        if owner._loses_gradients():
+            continue
         before = owner.grad
         if before is not None:
             g = before + g

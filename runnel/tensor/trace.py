@@ -59,6 +59,7 @@ class Trace:
         # Of a function being compiled: told that the tape is walked backwards, and of what programs cannot do.
         self.differentiating: Callable[[], None] | None = None
         self.refuse: Callable[[str, str], NoReturn] | None = None
+        self.looks_at: Callable[[Any], np.ndarray | None] | None = None  # gives what a tensor from outside holds
         self.layout_asked: Callable[[Any], None] | None = None  # told that the strides of a tensor are looked at
         self.repetition: Repetition | None = None  # while something is recorded a second time
         self.checks: list[Value] = []  # facts that the program checks

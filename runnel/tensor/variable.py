@@ -111,6 +111,7 @@ class TracedVariables:
         self.gradient_inputs: dict[Variable, Value] = {}  # .grad read before it was set
         self.consumed: set[Variable] = set()  # gradients that an optimizer has used up
         self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
+        self.lost_gradients: set[Variable] = set()  # used up by an earlier call, and added to here before they were set
 
 
 @offered("rn")
@@ -484,10 +485,7 @@ class Variable(StandIn[Tensor]):
         if trace is not None:
             return self._grad_traced(trace)
         if self._grad is CONSUMED:
-            raise GradientError(
-                f"[grad] the gradient of {self.described} was used up by the optimizer inside a compiled function and "
-                "never stored; return it from the function, or compile with keep_grads=True."
-            )
+            raise self._used_up()
         gradient: Tensor | None = self._grad
         return gradient
 
@@ -519,10 +517,24 @@ class Variable(StandIn[Tensor]):
             self._grad = g
             STATE_VERSION.grads += 1
             return
+        if self._loses_gradients():
+            return
         before = self.grad
         if before is not None:
             g = run_recording(False, operator.add, before, g)
         self.grad = g
+
+    def _loses_gradients(self) -> bool:
+        """Whether ``grad`` was used up: its sum with another gradient is not known, either; who reads it is told."""
+        if self._grad is not CONSUMED:
+            return False
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            traced = trace.facet(TracedVariables)
+            if self in traced.gradients:
+                return False
+            traced.lost_gradients.add(self)
+        return True
 
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
         traced = trace.facet(TracedVariables)
@@ -532,15 +544,19 @@ class Variable(StandIn[Tensor]):
             traced.absent_gradients.add(self)
             return None
         if self._grad is CONSUMED:
-            raise GradientError(
-                f"[grad] the gradient of {self.described} was used up by an optimizer inside a compiled function; call "
-                "zero_grad() before backward(), or compile with keep_grads=True."
-            )
+            raise self._used_up()
         node = trace.input(self._aval, InputKind.ARGUMENT, f"{self.name}.grad")
         traced.gradient_inputs[self] = node
         current = tensors.symbolic(node)
         traced.gradients[self] = current
         return current
+
+    def _used_up(self) -> GradientError:
+        return GradientError(
+            f"[grad] the gradient of {self.described} was used up by the optimizer inside a compiled function and "
+            "never stored; call zero_grad() before backward(), return it from the function, or compile with "
+            "keep_grads=True."
+        )
 
     def __repr__(self) -> str:
         if tracing.ACTIVE.trace is not None and self.read().is_traced:
