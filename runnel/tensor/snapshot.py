@@ -13,9 +13,10 @@ from typing import TypeVar
 from runnel.core.errors import RunnelError
 from runnel.core.surface import offered
 from runnel.tensor.active import ACTIVE
+from runnel.tensor.readings import FirstReadings
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import MARKS, TURN
-from runnel.tensor.variable import FirstReadings, Variable
+from runnel.tensor.variable import Variable
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from runnel.core import kinds, tracebacks
 from runnel.core.arrays import as_array
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import as_device
-from runnel.core.dispatch import RunTimeNumber, TensorLike
+from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
@@ -27,7 +27,7 @@ from runnel.core.surface import offered
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
-from runnel.tensor.active import ACTIVE, Readings
+from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import read_only
 from runnel.tensor.pin import Pin
@@ -81,23 +81,6 @@ def _count_unshared() -> int:
 
 
 _UNSHARED: Final = _count_unshared()
-
-
-class FirstReadings:
-    """The values that Variables had when they were first read or assigned, outside of a trace."""
-
-    def __init__(self) -> None:
-        self.values: dict[Variable, Tensor] = {}
-
-    def note(self, variable: TensorLike, value: TensorLike) -> None:
-        if isinstance(variable, Variable) and isinstance(value, Tensor):
-            self.values.setdefault(variable, value)
-
-    def tell(self, other: Readings | None) -> None:
-        """Let another one know what is known here."""
-        if other is not None:
-            for variable, value in self.values.items():
-                other.note(variable, value)
 
 
 class TracedVariables:

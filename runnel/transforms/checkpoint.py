@@ -23,11 +23,12 @@ from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, origin, version
 from runnel.tensor.levels import every_component
+from runnel.tensor.readings import FirstReadings
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.trace import Repetition
 from runnel.tensor.tracing import Trace
-from runnel.tensor.variable import FirstReadings, TracedVariables, Variable
+from runnel.tensor.variable import TracedVariables, Variable
 from runnel.transforms.leaves import alias
 
 
