@@ -34,6 +34,39 @@ def require_untouched(rec: Recorder, function: Any, args: tuple[Any, ...]) -> No
         check_print_options(rec, args)
 
 
+def quietly() -> Any:
+    """A block in which NumPy warns of nothing: a guard computes the same again, and then it does."""
+    return np.errstate(**{kind: "ignore" for kind, how in np.geterr().items() if how in _TELLING})
+
+
+class Errors:
+    """A block in which NumPy computes what no later call computes again: an error of floating-point numbers that it
+    tells of would be told of once. Whether one that it does not tell of is to be told of is checked."""
+
+    def __init__(self, rec: Recorder) -> None:
+        self._rec = rec
+        self._settings = np.geterr()
+        self._block = np.errstate(all="call", call=self._happened)
+
+    def __enter__(self) -> None:
+        self._block.__enter__()
+
+    def __exit__(self, *details: Any) -> None:
+        self._block.__exit__(*details)
+
+    def _happened(self, error: str, flags: int) -> None:
+        kinds = [kind for bit, kind in _FLAGS.items() if flags & bit]
+        if any(self._settings[kind] != "ignore" for kind in kinds):
+            self._rec.refuse(
+                f"NumPy tells of an error in what it computes ({error})", "compute it outside of the compiled function"
+            )
+        self._rec.log.check(None, "{0}() != {1}", "how NumPy treats errors", (np.geterr, self._settings))
+
+
+_TELLING: Final = ("warn", "print", "log")
+_FLAGS: Final = {1: "divide", 2: "over", 4: "under", 8: "invalid"}
+
+
 def check_print_options(rec: Recorder, values: Iterable[Any]) -> None:
     """A text is made of these values: how arrays among them are printed is checked."""
     if any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in flatten(list(values))[0]):

@@ -68,7 +68,8 @@ def _calls_numpy(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: di
     for value in (*args, *kwargs.values()):
         content(rec, value)
     values = tuple([_called_observed(rec, recomputed.read_only(rec, x)) for x in args])
-    return rec.calls_c(function, values, {name: _called_observed(rec, x) for name, x in kwargs.items()})
+    with numpy_settings.Errors(rec):
+        return rec.calls_c(function, values, {name: _called_observed(rec, x) for name, x in kwargs.items()})
 
 
 def _called_observed(rec: Recorder, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile import arrays, boundary, patched, recomputed
+from runnel.compile import arrays, boundary, numpy_settings, patched, recomputed
 from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
 from runnel.compile.observe import attributes
 from runnel.compile.observe.classes import MISSING, is_python_class
@@ -50,7 +50,8 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
             return again[0]
     for value in operands:
         content(rec, value)
-    return protected(rec, function(*operands), operands)
+    with numpy_settings.Errors(rec):
+        return protected(rec, function(*operands), operands)
 
 
 def _foreign_method(rec: Recorder, function: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from runnel.compile import numpy_settings
 from runnel.compile.arrays import LARGEST, check_scalar
 from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
@@ -73,7 +74,8 @@ def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     views: dict[int, Any] = {}
     values = [_to_read(rec, x, views) for x in args]
     named = {key: _to_read(rec, x, views) for key, x in kwargs.items()}
-    result = getattr(values[0], method)(*values[1:], **named) if method else function(*values, **named)
+    with numpy_settings.quietly():
+        result = getattr(values[0], method)(*values[1:], **named) if method else function(*values, **named)
     if id(result) not in views and not _is_computed(result):
         return None
     if method:

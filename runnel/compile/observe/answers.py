@@ -391,7 +391,7 @@ def _next(rec: Recorder, iterator: Any, *default: Any) -> Any:
 
 def _iter(rec: Recorder, value: Any, *sentinel: Any) -> Any:
     if sentinel:
-        return iter(rec.callback(value), *sentinel)
+        return iter(rec.judged(value), *sentinel)
     kind = type(value)
     if is_python_class(kind):
         method = rec.class_attribute(kind, "__iter__")
@@ -447,7 +447,7 @@ def _over(function: Any, key: bool = False) -> Any:
             if type(value) in (list, tuple):
                 texts.look_at(rec, *value)
         if key and kwargs.get("key") is not None:
-            kwargs["key"] = rec.callback(kwargs["key"])
+            kwargs["key"] = rec.judged(kwargs["key"])
         return rec.calls_c(function, tuple(values), kwargs)
 
     return answer

@@ -74,6 +74,7 @@ _OF_CONTAINERS: Final = frozenset(
     if type(attribute) in _DESCRIPTORS and name.startswith("__")
 )
 _CALLED_BY_C: Final = (_OF_CONTAINERS | _OF_NUMBERS) - _OF_ATTRIBUTES
+_OF_JUDGEMENT: Final = ("__lt__", "__gt__", "__le__", "__ge__", "__eq__", "__ne__", "__bool__", "__len__", *_OF_NUMBERS)
 _TEXTS: Final = (str, repr, ascii, format)
 _ONE_BLOCK: Final = threading.RLock()  # functions have one code: what two threads put there they could not take back
 _LONGEST_WAIT: Final = 10.0  # seconds
@@ -295,6 +296,19 @@ def _items_looked_at(rec: Recorder, iterator: Any) -> Any:
     """What an iterator gives to C code, which looks at the numbers."""
     for value in iterator:
         yield looked_at(rec, value)
+
+
+def judged(rec: Recorder, value: Any) -> Any:
+    """What a function gives to C code, which compares it with others or makes a number or text of it."""
+    if rec.net is None:  # else it hears of methods that are called
+        for kind in classes_in((value,)):
+            if any(is_users_method(kind, name, lookup(kind, name)) for name in _OF_JUDGEMENT):
+                rec.refuse(
+                    f"C code compares objects of the class {kind.__name__}, which a function of yours gives it, by "
+                    "methods of theirs",
+                    "give numbers, texts or tuples",
+                )
+    return looked_at(rec, value)
 
 
 def settle_parts(rec: Recorder, values: Iterable[Any]) -> None:

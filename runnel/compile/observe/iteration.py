@@ -63,7 +63,9 @@ def _argument(rec: Recorder, kind: type, value: Any, is_called: bool) -> Any:
         return containers.content(rec, value)
     if kind in _DECIDE:
         return decides(rec, value)
-    return value if value is None else rec.callback(value)
+    if value is None:
+        return None
+    return (rec.judged if kind is itertools.groupby else rec.callback)(value)
 
 
 def decides(rec: Recorder, function: Any) -> Callable[[Any], bool]:

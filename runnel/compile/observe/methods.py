@@ -122,8 +122,15 @@ def call(
     if rec.policy.is_pure_method(kind, name):
         for x in (value, *args, *kwargs.values()):
             content(rec, x)
+        args = tuple([called_back(rec, x) for x in args])
+        kwargs = {name: called_back(rec, x) for name, x in kwargs.items()}
         return _passed(rec, function, value, args, kwargs, owner)
     rec.policy.refuse_c(rec, function)
+
+
+def called_back(rec: Recorder, value: Any) -> Any:
+    """An argument of code that calls the functions it is given, and looks at what they give."""
+    return rec.judged(value) if callable(value) and not is_class(value) else value
 
 
 _ITERATES: Final = frozenset({"join", "fromkeys"})
@@ -478,7 +485,7 @@ def _method(rec: Recorder, value: Any, base: Any, name: str) -> Any:
 def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     method = _method(rec, value, base, name)
     if name == "sort" and kwargs.get("key") is not None:
-        kwargs = {**kwargs, "key": rec.callback(kwargs["key"])}
+        kwargs = {**kwargs, "key": rec.judged(kwargs["key"])}
     if not rec.classes_in(args[: name in _TAKES_INDEX] if name in _BY_POSITION else (value, *args)):
         return method(value, *args, **kwargs)
     return rec.calls_c(method, (value, *args), kwargs)

@@ -46,6 +46,7 @@ from runnel.compile.observe import (
 )
 from runnel.compile.observe.changes import CallingMethod
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
+from runnel.compile.observe.methods import called_back
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
@@ -146,7 +147,7 @@ class Policy(AbstractPolicy):
         self.answers |= {id(f): _reading_again(f) for f in _READ_AGAIN}
         self.answers |= {id(os.fspath): _fspath, id(copy.deepcopy): _deepcopy}
         self.answers[id(vars(collections)["_count_elements"])] = _count_elements
-        self.answers[id(functools.cmp_to_key)] = lambda rec, mycmp: functools.cmp_to_key(rec.callback(mycmp))
+        self.answers[id(functools.cmp_to_key)] = lambda rec, mycmp: functools.cmp_to_key(rec.judged(mycmp))
         self.answers |= {id(functools.reduce): _reduce, id(_WARN): warned.warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
         self.answers |= records.table() | {id(filter): iteration.filtered}
@@ -261,6 +262,8 @@ class Policy(AbstractPolicy):
         if id(function) in self.pure:
             iterated = args[: _ITERATED.get(function, 0)]
             values = (*[answers.iterable(rec, x) for x in iterated], *args[len(iterated) :])
+            if kwargs.get("key") is not None:
+                kwargs = {**kwargs, "key": called_back(rec, kwargs["key"])}
             return returning(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
             return returning(rec.makes_class(function, args, kwargs))
@@ -357,7 +360,7 @@ def _changing_first(function: Any) -> Answer:
         if rec.source_of(target) is not None:
             rec.effects.will_change(target, container_of(type(target)) or list)
             rec.effects.appended.pop(id(target), None)
-        observed = {**kwargs, "key": rec.callback(kwargs["key"])} if "key" in kwargs else kwargs
+        observed = {**kwargs, "key": rec.judged(kwargs["key"])} if "key" in kwargs else kwargs
         try:
             result = rec.calls_c(function, (target, *args), observed)
         except Exception:
@@ -464,8 +467,8 @@ def _pure_function(function: Any) -> Answer:
         given = (*args, *kwargs.values())
         for value in given:
             containers.content(rec, value)
-        values = [_called_back(rec, x) for x in args]
-        named = {name: _called_back(rec, x) for name, x in kwargs.items()}
+        values = [called_back(rec, x) for x in args]
+        named = {name: called_back(rec, x) for name, x in kwargs.items()}
         classes = rec.classes_in(given)
         if not classes and not any(map(callable, given)):
             return function(*values, **named)
@@ -473,10 +476,6 @@ def _pure_function(function: Any) -> Answer:
             return function(*values, **named)
 
     return answer
-
-
-def _called_back(rec: Recorder, value: Any) -> Any:
-    return rec.callback(value) if callable(value) and not is_class(value) else value
 
 
 def _of_own_buffer(rec: Recorder, buffer: Any, function: Any, args: Any, kwargs: Any) -> Any:

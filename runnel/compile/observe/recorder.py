@@ -361,7 +361,11 @@ class Recorder:
         raise NotImplementedError
 
     def callback(self, function: Any) -> Any:
-        """A function for C code to call, observed."""
+        """A function for C code to call, observed. What it gives is passed on."""
+        raise NotImplementedError
+
+    def judged(self, function: Any) -> Any:
+        """The same where C code looks at what it gives: compares keys, say."""
         raise NotImplementedError
 
     def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:

@@ -10,8 +10,9 @@ code.
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import sys
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, NoReturn
 
 from runnel.compile.observe import calls, containers, exposure, followed, methods, symbols, varying
@@ -35,6 +36,17 @@ from runnel.compile.observe.values import C_FUNCTIONS, FIXED, PLAIN, SINGLETONS,
 from runnel.core.errors import CaptureError
 
 PLAIN_HOOKS = Plain()
+
+
+def _absolute(at: tuple[dict[str, Any], str], level: int) -> str:
+    """The full name of a module that is imported in code with these globals."""
+    names, name = at
+    if not level:
+        return name
+    package = names.get("__package__") or getattr(names.get("__spec__"), "parent", None)
+    if package is None:
+        package = names["__name__"] if "__path__" in names else names["__name__"].rpartition(".")[0]
+    return importlib.util.resolve_name("." * level + name, package)
 
 
 def _codes_in(code: CodeType) -> list[CodeType]:
@@ -364,10 +376,15 @@ class Recording(Recorder):
         return MethodType(function, value) if type(function) is FunctionType else function.__get__(value)
 
     def callback(self, function: Any) -> Any:
-        """A function for C code to call, observed."""
+        """A function for C code to call, observed. What it gives is passed on."""
         if type(function) is FunctionType and self.is_own(function):
             return function
         return lambda *args, **kwargs: self.invoke(function, args, kwargs)
+
+    def judged(self, function: Any) -> Any:
+        """The same where C code looks at what it gives: compares keys, say."""
+        called = self.callback(function)
+        return lambda *args, **kwargs: exposure.judged(self, called(*args, **kwargs))
 
     def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function written in C that looks into its arguments."""
@@ -473,9 +490,12 @@ class Recording(Recorder):
             raise
         if len(sys.modules) != before:
             self.unsettled(f"{at[1]} was imported")
-        name = getattr(module, "__name__", at[1]) if type(module) is ModuleType else at[1]
+        absolute = _absolute(at, level)
+        name = absolute if names else absolute.partition(".")[0]
         if sys.modules.get(name) is not module:
             self.refuse(f"the module {name} is not in sys.modules", "import it outside")
+        if name != absolute:
+            self.log.check(None, f"{absolute!r} not in modules", f"module {absolute}")
         return self.reach(module, self.log.source(None, f"modules.get({name!r})", f"module {name}", module))
 
     def frame(self, level: int) -> Any:
