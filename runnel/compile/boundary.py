@@ -28,7 +28,7 @@ from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.stateful import CallsUsers, Stateful, StatefulTree
 from runnel.tensor.variable import STATE_VERSION
 
 _APPLICATIONS: Final = tuple(  # they use the library as a user does
@@ -158,7 +158,7 @@ class _Arguments:
         if at is not None:
             rec.reach(value.__self__, rec.log.source(at, "{p}.__self__", f"{at}.__self__", value.__self__))
             rec.reach(value.__func__, rec.log.source(at, "{p}.__func__", f"{at}.__func__", value.__func__))
-        if is_ours(value.__func__) and is_own(type(value.__self__)):
+        if is_ours(value.__func__) and is_own(type(value.__self__)) and not isinstance(value.__self__, CallsUsers):
             self.concrete(value.__self__)
             return value
         if type(value.__func__) is FunctionType and not is_ours(value.__func__):

@@ -6,6 +6,7 @@ The code of such an object runs unobserved, and its state is known: everything i
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 import types
@@ -15,16 +16,20 @@ from typing import Any, Final, Generic
 
 import numpy as np
 
-from runnel.compile.observe.values import PLAIN
+from runnel.compile.observe.classes import is_python_class
+from runnel.compile.observe.values import CONTAINERS, PLAIN, is_class
+from runnel.core import pytree
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.scalars import Schedule
+from runnel.tensor.stateful import CallsUsers, HoldsTensors, Stateful, StatefulTree
 from runnel.tensor.variable import Variable
 
 PACKAGE: Final = __name__.partition(".")[0]
 _OWN: Final[ByIdentity[type, bool]] = ByIdentity()
 _ADVANCES_VERSION: Final[ByIdentity[type, bool]] = ByIdentity()
+_EXTENDS: Final[ByIdentity[type, bool]] = ByIdentity()
 
 
 def is_own(kind: type) -> bool:
@@ -42,6 +47,45 @@ def advances_version(kind: type) -> bool:
 def users_bases(kind: type) -> list[type]:
     """The classes of the user's that an object's class is made of."""
     return [c for c in kind.__mro__ if c not in (object, Generic) and not is_own(c)]
+
+
+def runs_users(value: Any) -> bool:
+    """Whether functions of ours may call the user's through a value: a class of the user's that extends one of ours,
+    such as ``autograd.Function``, an object of one, or an object of ours that holds one."""
+    kind = type(value)
+    if kind in PLAIN:
+        return False
+    return _extends(value) if is_class(value) else any(_extends(type(x)) for x in _held(value))
+
+
+def _extends(kind: type) -> bool:
+    return issubclass(kind, CallsUsers) or _EXTENDS.setdefault(kind, lambda: _is_extension(kind))
+
+
+def _is_extension(kind: type) -> bool:
+    """Not of what programs know otherwise: Modules, optimizers and their kin, arrays, trees, and errors."""
+    if is_own(kind) or not is_python_class(kind) or issubclass(kind, (ArrayMethods, BaseException, *CONTAINERS)):
+        return False
+    own = [c for c in kind.__mro__ if is_own(c) and c not in (Stateful, HoldsTensors)]
+    is_tree = dataclasses.is_dataclass(kind) or pytree.is_registered(kind)
+    return bool(own) and not is_tree and not issubclass(kind, (Stateful, Schedule))
+
+
+def _held(value: Any) -> list[Any]:
+    """An object, and what objects of ours that are made of their attributes have for these."""
+    found: dict[int, Any] = {}
+    waiting = [value]
+    while waiting:
+        now = waiting.pop()
+        kind = type(now)
+        if id(now) in found:
+            continue
+        found[id(now)] = now
+        if kind in (list, tuple):
+            waiting += now
+        elif issubclass(kind, HoldsTensors) and is_own(kind):
+            waiting += now.__dict__.values()
+    return list(found.values())
 
 
 class Foreign(Exception):

@@ -34,7 +34,7 @@ from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, described, is_class
-from runnel.compile.owned import advances_version, holds_state, is_own, parts_of, structure, tree
+from runnel.compile.owned import advances_version, holds_state, is_own, parts_of, runs_users, structure, tree
 from runnel.compile.patched import METHODS, found_in, is_intact, is_patched
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
@@ -455,6 +455,8 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
     if passes_on(function):
         return boundary.observed(rec, function), args, kwargs
+    if any(map(runs_users, args)) or any(map(runs_users, kwargs.values())):
+        return rec.twin(function), args, kwargs
     if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
         return returning(function(*args, **kwargs))
     if args and isinstance(args[0], Stateful):
@@ -527,6 +529,8 @@ _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _delet
 
 
 def _constructed(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if any(map(runs_users, args)) or any(map(runs_users, kwargs.values())):
+        return returning(calls.made(rec, kind, args, kwargs))
     return returning(boundary.run(rec, kind, args, kwargs))
 
 

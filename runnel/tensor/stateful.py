@@ -53,6 +53,10 @@ class HoldsTensors:
     as an input."""
 
 
+class CallsUsers:
+    """An object whose methods call functions that the user gave. Where a call is observed, so are they."""
+
+
 class StatefulTree(Stateful):
     """A stateful object that is called, holds others of its kind by name, and keeps names for Variables."""
 

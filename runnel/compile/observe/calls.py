@@ -175,6 +175,11 @@ def constructed(
             return prepared(rec, own, (kind, *args), kwargs)
         if is_users_method(type(kind), "__call__", own):
             return prepared(rec, rec.bind(own, kind, type(kind)), args, kwargs)
+    return returning(made(rec, kind, args, kwargs))
+
+
+def made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An object of a class that was made in Python: its ``__new__`` and ``__init__`` run observed."""
     if lookup(kind, "__del__") is not MISSING:
         rec.refuse(f"{described(kind)} has a __del__, which runs when nobody knows")
     instance = _new_instance(rec, kind, args, kwargs)
@@ -186,7 +191,7 @@ def constructed(
                 method(instance, *values, **kwargs)
         elif rec.invoke_special(method, instance, args, kwargs) is not None:
             raise TypeError("__init__() should return None")
-    return returning(instance)
+    return instance
 
 
 def _iterable(rec: Recorder, value: Any) -> Any:
