@@ -21,8 +21,11 @@ from runnel.compile.differentiable.derivative import Derivative, derivative
 from runnel.compile.differentiable.ends import NotDivisible
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
+from runnel.compile.observe.asynchronous import Collections
 from runnel.compile.observe.changes import Setting, SettingAll
 from runnel.compile.observe.effects import Effects
+from runnel.compile.observe.exposure import Exposed
+from runnel.compile.observe.net import Place
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.recording import Recording
@@ -227,7 +230,10 @@ class _Running(tracing.activate):
             )
 
 
-for _function in (Recording.take_back, Recording.close, Effects.undo):
+for _function in (
+    Recording.take_back, Recording.close, Effects.undo, Exposed.__enter__, Exposed.__exit__, Place.hear,
+    Collections.before_others, Collections.after_others,
+):  # fmt: skip
     undisturbed(_function)
 
 

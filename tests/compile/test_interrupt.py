@@ -297,6 +297,46 @@ print("fine" if alarm.rung > 100 else f"only {alarm.rung} alarms")
 """
 
 
+_EXPOSED = """
+import warnings
+warnings.simplefilter("error")  # one that says that the function runs eagerly
+class Key:
+    def __init__(self, value):
+        self.value = value
+    def __lt__(self, other):
+        return self.value < other.value
+    def __eq__(self, other):
+        return self.value == other.value
+    def __hash__(self):
+        return hash(self.value)
+methods = {name: getattr(Key, name) for name in ("__lt__", "__eq__", "__hash__")}
+codes = {name: method.__code__ for name, method in methods.items()}
+keys = [Key(i % 5) for i in range(10)]
+x = rn.ones(3)
+f = compile(lambda x: (x * sorted(keys)[-1].value, len(set(keys)), keys.index(Key(3))))
+alarm = Alarm()
+while alarm.rung < 150:
+    f.clear_cache()
+    try:
+        alarm.during(20e-3, lambda: (f(x), f(x)))  # a trace, and an audit
+    except KeyboardInterrupt:
+        pass
+    alarm.on = False
+    if any(methods[name].__code__ is not code for name, code in codes.items()):
+        sys.exit("a method is left rewritten")
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        sys.exit("a listener is left")
+if f(x)[1:] != (5, 3):
+    sys.exit("the next call is wrong")
+others_may_call(lambda: (f.clear_cache(), f(x)))
+print("fine")
+"""
+
+
+def test_ctrl_c_while_c_code_calls_methods() -> None:
+    assert script(_EXPOSED) == "fine"
+
+
 def test_what_is_changed_outside_goes_with_the_run() -> None:
     assert script(_OUTSIDE) == "fine"
 

@@ -20,18 +20,18 @@ class Collections:
         self._thread = threading.get_ident()
 
     def begin(self) -> None:
-        gc.callbacks.insert(0, self._before_others)
-        gc.callbacks.append(self._after_others)
+        gc.callbacks.insert(0, self.before_others)
+        gc.callbacks.append(self.after_others)
 
     def end(self) -> None:
-        gc.callbacks.remove(self._before_others)
-        gc.callbacks.remove(self._after_others)
+        gc.callbacks.remove(self.before_others)
+        gc.callbacks.remove(self.after_others)
 
-    def _before_others(self, phase: str, _: dict[str, int]) -> None:
+    def before_others(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start" and threading.get_ident() == self._thread:
             self.is_running = True
 
-    def _after_others(self, phase: str, _: dict[str, int]) -> None:
+    def after_others(self, phase: str, _: dict[str, int]) -> None:
         if phase == "stop" and threading.get_ident() == self._thread:
             self.is_running = False
 

@@ -224,9 +224,10 @@ class Exposed:
             LENT[id(observed)] = code_of(function)
             function.__code__ = observed
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, raised: type[BaseException] | None, *_: Any) -> None:
         self._end()
-        if self._net is not None and self._net.escaped:
+        is_interrupted = raised is not None and not issubclass(raised, Exception)  # perhaps where the net listened
+        if self._net is not None and self._net.escaped and not is_interrupted:
             self._rec.refuse(f"code ran unobserved: {', '.join(sorted(set(self._net.escaped))[:3])}")
 
     def _end(self) -> None:

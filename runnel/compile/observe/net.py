@@ -39,7 +39,7 @@ class Net:
         return self._called_from is called_from
 
     def begin(self) -> None:
-        watch = _Place(self) if sys.version_info < (3, 12) else _MONITOR
+        watch = Place(self) if sys.version_info < (3, 12) else _MONITOR
         self._collections.begin()
         if not watch.begin(self):
             self._collections.end()
@@ -93,7 +93,7 @@ def _heard_of() -> None:
     """A call that a net hears of, if it hears of any: none are told of while a tool runs that asked for them."""
 
 
-class _Place:
+class Place:
     """The place of ``sys.settrace`` on this thread, or of ``sys.setprofile``: one that no other tool is in. Where both
     are taken, what is in the first is given its events from here if it is written in Python, and waits if it is not.
     """
@@ -102,15 +102,16 @@ class _Place:
         is_free = sys.gettrace() is None or sys.getprofile() is not None
         self._get: Any = sys.gettrace if is_free else sys.getprofile
         self._set: Any = sys.settrace if is_free else sys.setprofile
+        self._net = net
         self._before: Any = self._get()
-        passes_on = is_python_class(type(self._before)) or isinstance(self._before, (FunctionType, MethodType))
+        self._passes_on = is_python_class(type(self._before)) or isinstance(self._before, (FunctionType, MethodType))
+        self._trace = self.hear
 
-        def trace(frame: Any, event: str, what: Any) -> Any:
-            if event == "call":
-                net.entered(frame)
-            return self._before(frame, event, what) if passes_on else None
-
-        self._trace = trace
+    def hear(self, frame: Any, event: str, what: Any) -> Any:
+        """What Python tells of. (It takes a listener off its place from which an exception comes.)"""
+        if event == "call":
+            self._net.entered(frame)
+        return self._before(frame, event, what) if self._passes_on else None
 
     def begin(self, net: Net) -> bool:
         self._set(self._trace)
