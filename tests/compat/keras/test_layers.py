@@ -154,3 +154,41 @@ def test_layers_of_ones_own() -> None:
 def test_what_is_refused(attempt: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         attempt()
+
+
+class Residual(L.Layer):
+    """A layer of layers, made where ``made_in`` says, whose weights follow from what ``call`` gives them."""
+
+    def __init__(self, units: int, made_in: str = "__init__", **options: Any) -> None:
+        super().__init__(**options)
+        self.units, self.made_in = units, made_in
+        if made_in == "__init__":
+            self._make(3)
+
+    def _make(self, size: int) -> None:
+        self.inner = L.Dense(self.units, activation="relu")
+        self.drop, self.norm = L.Dropout(0.5), L.BatchNormalization()
+        self.outer = L.Dense(size)
+
+    def build(self, input_shape: Any) -> None:
+        if self.made_in == "build":
+            self._make(input_shape[-1])
+
+    def call(self, x: Any) -> Any:
+        return x + self.outer(self.norm(self.drop(self.inner(x))))
+
+
+@pytest.mark.parametrize("made_in", ["__init__", "build"])
+def test_layers_of_layers_in_a_graph_of_layers(made_in: str) -> None:
+    rn.manual_seed(0)
+    inputs = keras.Input((3,))
+    hidden = Residual(5, made_in)(Residual(4, made_in)(inputs))
+    assert hidden.shape == (None, 3)
+    model = keras.Model(inputs, L.Dense(2)(hidden))
+    assert model.layers[0].inner.weights[0].shape == (3, 4) and model.count_params() == 113
+    assert (model.layers[0].norm.moving_mean.numpy() == 0).all(), "making weights trains nothing"
+    model.compile("sgd", "mse")
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(8, 3)
+    losses = model.fit(x, x[:, :2], epochs=3, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    assert keras.Sequential([keras.Input((3,)), Residual(4, made_in)]).predict(x).shape == (8, 3)

@@ -10,13 +10,15 @@ import numpy as np
 from runnel import ops
 from runnel.compat.keras import activations
 from runnel.compat.keras.symbols import Symbol, shape_of
-from runnel.core.avals import aval
+from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
 from runnel.declarative.inference import abstract
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.tensor import tracing
+from runnel.tensor.creation import zeros
+from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.random import next_key
 from runnel.tensor.tensor import Tensor
 
@@ -134,6 +136,8 @@ def output_shapes(layer: Any, args: Any, options: dict[str, Any]) -> Symbol:
     modes = [(module, module.training) for module in layer.modules()]
     layer.eval()
     try:
+        if not all(module.built for module in layer.modules() if isinstance(module, Layer)):
+            _build_inside(layer, args, options)
         first, second = (_shape_with(layer, args, options, size) for size in _BATCH)
     finally:
         for module, mode in modes:
@@ -142,9 +146,20 @@ def output_shapes(layer: Any, args: Any, options: dict[str, Any]) -> Symbol:
     return Symbol(shape, first[1])
 
 
-def _shape_with(layer: Any, args: Any, options: dict[str, Any], batch: int) -> tuple[tuple[int, ...], Any]:
+def _build_inside(layer: Any, args: Any, options: dict[str, Any]) -> None:
+    """Let the layers inside of one make their weights, whose shapes its ``call`` alone knows: by calling it on zeros."""
+    with no_grad():
+        layer(*_filled(args, [zeros(x.shape, dtype=x.dtype) for x in _avals(args, _BATCH[0])]), **options)
+
+
+def _avals(args: Any, batch: int) -> list[ShapedArray]:
+    """Shapes and dtypes of the symbols among arguments, for a size of the batch."""
     symbols = [x for x in _flat(args) if isinstance(x, Symbol)]
-    avals = [aval(tuple(batch if n is None else n for n in x.shape), as_dtype(x.dtype)) for x in symbols]
+    return [aval(tuple(batch if n is None else n for n in x.shape), as_dtype(x.dtype)) for x in symbols]
+
+
+def _shape_with(layer: Any, args: Any, options: dict[str, Any], batch: int) -> tuple[tuple[int, ...], Any]:
+    avals = _avals(args, batch)
     result = abstract(lambda *tensors: layer(*_filled(args, list(tensors)), **options), avals)
     if len(result.avals) != 1:
         raise ArgumentError(f"[{layer.name}] gives several outputs; a layer of a Model gives one tensor.")
