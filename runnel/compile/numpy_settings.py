@@ -36,7 +36,8 @@ def require_untouched(rec: Recorder, function: Any, args: tuple[Any, ...]) -> No
 
 def quietly() -> Any:
     """A block in which NumPy warns of nothing: a guard computes the same again, and then it does."""
-    return np.errstate(**{kind: "ignore" for kind, how in np.geterr().items() if how in _TELLING})
+    silent: dict[str, Any] = {kind: "ignore" for kind, how in np.geterr().items() if how in _TELLING}
+    return np.errstate(**silent)
 
 
 class Errors:
@@ -45,7 +46,7 @@ class Errors:
 
     def __init__(self, rec: Recorder) -> None:
         self._rec = rec
-        self._settings = np.geterr()
+        self._settings: dict[str, Any] = dict(np.geterr())
         self._block = np.errstate(all="call", call=self._happened)
 
     def __enter__(self) -> None:

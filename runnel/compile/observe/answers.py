@@ -33,6 +33,7 @@ from runnel.compile.observe.values import (
     DICT_VIEWS,
     ITERATORS,
     PLAIN,
+    SETS,
     VIEWS,
     container_of,
     described,
@@ -279,7 +280,8 @@ def with_length(rec: Recorder, value: Any) -> Any:
     if not is_python_class(kind):
         return items
     if is_users_method(kind, "__len__", rec.class_attribute(kind, "__len__")):
-        if items is value and container_of(kind) is not None:  # C code would ask again
+        if items is value and container_of(kind) is not None and lookup(kind, "__iter__") is not None:
+            # C code would ask again
             items = of_c(kind, "__iter__")(value)
         with contextlib.suppress(TypeError):
             length(rec, value)
@@ -424,6 +426,8 @@ def _converted(function: Any, names: tuple[str, ...]) -> Any:
                 method = rec.class_attribute(type(args[0]), name)
                 if is_users_method(type(args[0]), name, method):
                     return function(operators.giving(name, rec.invoke_special(method, args[0], args[1:])), *args[1:])
+                if method is not MISSING:  # C code asks no further
+                    break
         return rec.calls_c(function, args, kwargs)
 
     return answer
@@ -441,7 +445,8 @@ def _over(function: Any, key: bool = False) -> Any:
         else:
             first = args[:1] if function is sum else args
         taken = with_length if function in _ASK_LENGTH else iterable
-        values = [taken(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in first]
+        known = SETS if function in SETS else ()  # C code takes what sets hold past their methods
+        values = [taken(rec, x) if _is_iterable(x, known) else containers.content(rec, x) for x in first]
         values += args[len(first) :]
         for value in values:
             if type(value) in (list, tuple):
@@ -465,10 +470,10 @@ def _listed(kind: Any) -> Any:
     return answer
 
 
-def _is_iterable(value: Any) -> bool:
+def _is_iterable(value: Any, known: tuple[type, ...]) -> bool:
     kind = type(value)
     is_c_class = is_class(value) and not is_python_class(type(value))
-    if kind in PLAIN or is_c_class or kind in (FunctionType, MethodType):
+    if kind in PLAIN or is_c_class or kind in (FunctionType, MethodType) or container_of(kind) in known:
         return False
     return (
         kind in CONTAINERS

@@ -329,7 +329,7 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     if function in _TEXTS or type(getattr(function, "__self__", args[0] if function is operator.mod else None)) is str:
         rec.policy.makes_text(rec, (*args, *kwargs.values()))
     if getattr(function, "__name__", "") in _COMPARE:
-        require_lookup_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
+        require_lookup_by_value(rec, itertools.chain(args, *map(_items_of_sequence, args)))
     args = tuple([_items_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
     values = (*args, *kwargs.values())
     classes = classes_in(values)
@@ -342,6 +342,12 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     if len(rec.effects.done) != changes:
         _require_constant_comparison(rec, classes)
     return result
+
+
+def _items_of_sequence(value: Any) -> Iterable[Any]:
+    """What a list, tuple or deque holds, past the methods of its class; nothing of others."""
+    base = container_of(type(value))
+    return base.__iter__(value) if base in SEQUENCES else ()
 
 
 def _require_constant_comparison(rec: Recorder, classes: list[type]) -> None:

@@ -33,6 +33,7 @@ from runnel.compile.observe.values import (
     CONTAINERS,
     ITERATORS,
     PLAIN,
+    SETS,
     VIEWS,
     container_of,
     described,
@@ -339,8 +340,14 @@ def _of_container(
     if reader is not None and not kwargs and len(args) in counts:
         return returning(reader(rec, value, *args))
     content(rec, value)
+    untouched = SETS if base in SETS else ()
     values = tuple(
-        [rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args]
+        [
+            rec.hooks.unpack(x)
+            if is_python_class(type(x)) and not _is_element(base, name) and container_of(type(x)) not in untouched
+            else x
+            for x in args
+        ]
     )
     return returning(rec.calls_c(_method(rec, value, base, name), (value, *values), kwargs))
 
@@ -501,6 +508,8 @@ def _items_of(rec: Recorder, value: Any, base: Any, name: str) -> Any:
         kind = container_of(type(value))
         content(rec, value)
         return value if kind is None else kind(value)
+    if base in SETS and container_of(type(value)) in SETS:  # C code takes what it holds past its methods
+        return container_of(type(value))(content(rec, value))
     if type(value) is dict:
         return dict(pairs(rec, value))
     if base is dict and (container_of(type(value)) is dict or lookup(type(value), "keys") is not MISSING):

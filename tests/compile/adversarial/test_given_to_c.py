@@ -142,6 +142,73 @@ _q = Q([1.0, 2.0, 3.0])
 REVERSED: Final = {"reversed": "list(reversed(_q))"}
 REVERSED_CHANGES: Final = ["Q.k = 3.0", "Q.__reversed__ = lambda self: iter('r')", "Q.__reversed__ = None"]
 
+SET: Final = """
+class Q(set):
+    pass
+_q = Q([1, 2])
+"""
+DEQUE: Final = """
+class Q(collections.deque):
+    pass
+_q = Q([1, 2, 3])
+"""
+MEMBERS_CHANGES: Final = [
+    "Q.__iter__ = lambda self: iter([9, 8])",
+    "Q.__len__ = lambda self: 1",
+    "Q.__contains__ = lambda self, value: True",
+    "Q.__eq__ = lambda self, other: True; Q.__hash__ = lambda self: 1",
+    "Q.__or__ = Q.__ror__ = lambda self, other: 'or'",
+    "Q.__iter__ = None",
+    "Q.__contains__ = None; Q.__eq__ = None",
+]
+SET_USES: Final = {
+    "union": "sorted({5}.union(_q))",
+    "frozenset": "sorted(frozenset(_q))",
+    "set": "sorted(set(_q))",
+    "update": "(lambda s: (s.update(_q), sorted(s)))(set())",
+    "difference": "{1, 9}.difference(_q)",
+    "sorted": "sorted(_q)",
+    "or": "{7} | _q",
+    "equal": "_q == {1, 2}",
+    "member": "1 in _q",
+}
+DEQUE_USES: Final = {
+    "index": "_q.index(2)",
+    "count": "_q.count(2)",
+    "list": "list(_q)",
+    "sorted": "sorted(_q)",
+    "member": "1 in _q",
+    "array": "np.asarray(_q).tolist()",
+}
+
+NUMBER: Final = """
+class Q(int):
+    pass
+_q = Q(3)
+"""
+NUMBER_CHANGES: Final = [
+    "Q.__index__ = lambda self: 2",
+    "Q.__int__ = lambda self: 1",
+    "Q.__float__ = lambda self: 2.5",
+    "Q.__bool__ = lambda self: False",
+    "Q.__mul__ = Q.__rmul__ = lambda self, other: 7",
+    "Q.__str__ = lambda self: 'S'",
+    "Q.__add__ = None",
+]
+NUMBER_USES: Final = {
+    "float": "float(_q)",
+    "int": "int(_q)",
+    "item": "[1, 2, 3, 4, 5][_q]",
+    "truth": "1 if _q else 2",
+    "times": "2 * _q, _q * 2",
+    "tensor": "x * _q",
+    "full": "rn.full((2,), _q)",
+    "zeros": "rn.zeros(_q)",
+    "text": "f'{_q}', '%s' % _q, '%d' % _q",
+    "add": "_q + 1, sum([_q, 1])",
+    "range": "list(range(_q))",
+}
+
 BARE: Final = """
 class Q:
     def __repr__(self):
@@ -195,6 +262,9 @@ TABLES: Final = {
     "own_items": (ITEMS_OF_ITS_OWN, DICT_USES, DICT_CHANGES),
     "ordered": (ORDERED, DICT_USES, ["_q.move_to_end('b')", *DICT_CHANGES]),
     "tuple": (TUPLE, REVERSED, REVERSED_CHANGES),
+    "set": (SET, SET_USES, MEMBERS_CHANGES),
+    "deque": (DEQUE, DEQUE_USES, MEMBERS_CHANGES),
+    "number": (NUMBER, NUMBER_USES, NUMBER_CHANGES),
     "bare": (BARE, BARE_USES, BARE_CHANGES),
 }
 STEP: Final = """
