@@ -94,8 +94,8 @@ def main() -> int:
           f"{time.monotonic() - begun:.0f} s")  # fmt: skip
     if language.COUNTS:
         print(", ".join(f"{name}: {count}" for name, count in language.COUNTS.items()))
-        for reason, count in language.REASONS.most_common():
-            print(f"{count:6} {reason}")
+        for reason, seeds in sorted(language.REASONS.items(), key=lambda item: -len(item[1])):
+            print(f"{len(seeds):6} {reason} (seed {seeds[0]})")
     return 1 if faults else 0
 
 

@@ -66,6 +66,7 @@ GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays 
 # What sequences hold is moved by these, and not looked at.
 _BY_POSITION: Final = GROWS | {"appendleft", "extendleft", "insert", "pop", "popleft", "reverse", "rotate"}
 _TAKES_INDEX: Final = ("insert", "pop", "rotate")
+_PIECE_BY_PIECE: Final = frozenset({"extend", "extendleft", "update", "__iadd__"})
 TAKES_ITEMS: Final = frozenset(
     {"extend", "extendleft", "update", "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__"}
 )
@@ -421,7 +422,17 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     """A method that changes its container."""
     if name == "__setitem__" and len(args) == 2 and type(args[0]) is slice and base is not dict:
         args = args[0], list(iter(rec.hooks.unpack(args[1])))
-    args = tuple([_items_of(rec, x, base, name) if name in TAKES_ITEMS else x for x in args])
+    if name in TAKES_ITEMS:
+        known: list[Any] = []
+        taken: list[Any] = []
+        try:
+            for x in args:
+                known.append(_items_of(rec, x, base, name, taken))
+        except Exception:
+            if name in _PIECE_BY_PIECE and (known or taken):  # what an iterator gave before it failed is there
+                change(rec, value, base, name, (*known, taken), {})
+            raise
+        args = tuple(known)
     again = followed.changed_by(rec, value, name, args, kwargs)
     if again is not None:
         return again[0]
@@ -498,8 +509,8 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     return rec.calls_c(method, (value, *args), kwargs)
 
 
-def _items_of(rec: Recorder, value: Any, base: Any, name: str) -> Any:
-    """What is added to a container, as it is now."""
+def _items_of(rec: Recorder, value: Any, base: Any, name: str, taken: list[Any]) -> Any:
+    """What is added to a container, as it is now. What an iterator gives goes through ``taken``."""
     if type(value) in (bytes, bytearray):
         return bytes(content(rec, value))
     if name == "__ior__" and type(value) is dict:
@@ -515,7 +526,13 @@ def _items_of(rec: Recorder, value: Any, base: Any, name: str) -> Any:
     if base is dict and (container_of(type(value)) is dict or lookup(type(value), "keys") is not MISSING):
         return rec.hooks.unpack_mapping(value)
     items = (rec.hooks.listed if base in (list, bytearray) else rec.hooks.spread)(value)
-    return items if type(items) in CONTAINERS and rec.source_of(items) is None else list(iter(items))
+    if type(items) in CONTAINERS and rec.source_of(items) is None:
+        return items
+    for x in iter(items):
+        taken.append(x)
+    whole = taken[:]
+    taken.clear()
+    return whole
 
 
 def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

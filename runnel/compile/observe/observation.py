@@ -428,8 +428,7 @@ class Recipes:
             return _built_whole(
                 key, None, parts, lambda items, values, objects: tuple.__new__(whole(values, objects), items)
             )
-        if base is not None or (lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind)):
-            rec.refuse(f"{described(value)} made in the function leaves it")
+        make, pour = self._content(value, kind)
         whole = self.of(kind)
         space = instance_dict(value)
         if space is not None and rec.source_of(space) is not None:
@@ -446,12 +445,42 @@ class Recipes:
                     slots.append((attribute, part_of(self, content)))
 
         def fill(instance: Any, values: Values, objects: dict[int, Any]) -> None:
+            pour(instance, values, objects)
             if fields:
                 instance.__dict__.update({name: part(values, objects) for name, part in fields})
             for place, part in slots:
                 place.__set__(instance, part(values, objects))
 
-        return once(key, lambda values, objects: object.__new__(whole(values, objects)), fill, True)
+        return once(key, lambda values, objects: make(whole(values, objects)), fill, True)
+
+    def _content(self, value: Any, kind: Any) -> tuple[Any, Any]:
+        """How an object of a class of the user's is made, and gets what the built-in class that it inherits holds."""
+        root = next(base for base in mro(kind) if not is_python_class(base))
+        if root in _EXACT_VALUES:
+            exact = _EXACT_VALUES[root](value)
+            return lambda whole: root.__new__(whole, exact), _nothing
+        if root is dict:
+            items = [(self.of(k), part_of(self, v)) for k, v in dict.items(value)]
+            return dict.__new__, lambda made, values, objects: dict.update(
+                made, {k(values, objects): v(values, objects) for k, v in items}
+            )
+        if root in (list, set):
+            parts, add = [part_of(self, x) for x in root.__iter__(value)], _EXTENDING[root]
+            return root.__new__, lambda made, values, objects: add(made, [part(values, objects) for part in parts])
+        if root is not object or (lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind)):
+            self.rec.refuse(f"{described(value)} made in the function leaves it")
+        return object.__new__, _nothing
+
+
+# The value of an object of a class that inherits a built-in one, whatever the class has put in place of its methods.
+_EXACT_VALUES: Final[dict[type, Callable[[Any], Any]]] = {
+    int: int.__pos__, float: float.__pos__, complex: complex.__pos__, str: str.__str__,
+}  # fmt: skip
+_EXTENDING: Final[dict[type, Callable[[Any, list[Any]], None]]] = {list: list.extend, set: set.update}
+
+
+def _nothing(*_: Any) -> None:
+    """Nothing is put into what is made."""
 
 
 def _has_c_state(kind: type) -> bool:

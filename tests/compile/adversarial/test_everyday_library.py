@@ -380,7 +380,7 @@ def step(x):
 #> c['tmp'] = 1
 #> c.net = AD(w=0.5)
 #> c.update(lr=2.0)
-## int_str_subclasses, eager: a S made in the function leaves it
+## int_str_subclasses
 class I(int):
     def __add__(self, o): return I(int(self) + o + bias)
 class S(str):

@@ -335,7 +335,7 @@ def step(x):
 #> key = 'c'
 #> key = 'a'
 #> cache.move_to_end('c', last=False)
-## counter_most_common, eager: a Counter made in the function leaves it
+## counter_most_common
 c = collections.Counter('abracadabra')
 def step(x):
     c.update('ab')
@@ -373,7 +373,7 @@ def step(x):
 #> d.clear(); d.extend([1.0, 5.0])
 #> d.remove(d[0])
 #> d = collections.deque([1.0], maxlen=2)
-## enum_flag_iter, eager: a F made in the function leaves it
+## enum_flag_iter
 class F(enum.IntFlag):
     A = 1
     B = 2

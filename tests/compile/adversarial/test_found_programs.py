@@ -161,6 +161,68 @@ def step(x):
 #> plus.keywords['c'] = 4
 #> plus = functools.partial(affine, 1)
 #> plus = functools.partial(plus, 2)
+## objects_of_subclasses_of_built_in_classes
+class Metres(float):
+    unit = 'm'
+    def __add__(self, other): return Metres(float(self) + other)
+class Index(int): pass
+class Label(str):
+    def __new__(cls, text, note=None):
+        self = super().__new__(cls, text.upper())
+        self.note = note
+        return self
+class Stack(list):
+    def push(self, v):
+        self.append(v)
+        return self
+    def append(self, v): super().append(v + 1)
+class Table(dict):
+    def __setitem__(self, key, value): super().__setitem__(key, value * 2)
+class Members(set): pass
+class Bits(enum.IntFlag):
+    A, B, C = 1, 2, 4
+class Phase(complex): pass
+counts, kept, bits = collections.Counter('abca'), {}, Bits.A
+def step(x):
+    global counts, bits
+    counts = counts - collections.Counter(z=1)
+    table = Table(start=1)
+    table['next'] = len(kept)
+    table.note = kept
+    bits = (bits ^ Bits.B) | Bits.C
+    kept.update(metres=Metres(2.5) + 1, zero=Metres(-0.0), index=Index(3), label=Label('text', x.sum()), table=table, bits=bits,
+                stack=Stack([x]).push(3), members=Members((1, 'a')), phase=Phase(1j))
+    kept['again'] = kept['stack']
+    return x * kept['metres'] + kept['index'], kept['stack'], type(counts).__name__
+#> kept['stack'].push(7); kept['label'].note.add_(1.0)
+#> counts['z'] = 4
+#> Metres.unit = 'mm'; Stack.push = Stack.append
+#> kept.clear()
+## what_is_added_before_an_iterator_fails, traces: 16
+class Broken(Exception): pass
+def some(n, make=lambda k: k):
+    for k in range(n):
+        if k == 2: raise Broken(k)
+        yield make(k)
+numbers, ring, members, table, told = [3], collections.deque([3], 9), {3}, {3: 3}, []
+def step(x):
+    local = [3]
+    for change in (lambda: numbers.extend(some(3)), lambda: ring.extend(some(4)), lambda: ring.extendleft(some(3)),
+                   lambda: members.update(some(2, str), some(3)), lambda: table.update(some(3, lambda k: (k, k))),
+                   lambda: local.extend(some(3)), lambda: operator.iadd(numbers, some(3)), lambda: numbers.extend(some(2))):
+        try: change()
+        except Broken as problem: told.append(str(problem))
+    try: numbers[:1] = some(3)
+    except Broken: pass
+    try: ring.__iadd__(some(3))
+    except Broken: pass
+    try: local += some(3, lambda k: x * k)
+    except Broken: pass
+    del numbers[7:], told[3:]
+    return x, local
+#> numbers.append(5)
+#> members.clear(); table.clear()
+#> numbers[:] = []
 ## an_unfinished_generator, eager: a clock is read
 ends = []
 def source():

@@ -12,7 +12,7 @@ from tests.fuzz.language.shrinking import smallest
 from tests.fuzz.language.worlds import compare
 
 COUNTS: Final[collections.Counter[str]] = collections.Counter()  # of what was run
-REASONS: Final[collections.Counter[str]] = collections.Counter()  # of programs that ran eagerly, refused or did not run
+REASONS: Final[dict[str, list[int]]] = {}  # why programs ran eagerly, were refused or did not run: their seeds
 _PLACE: Final = re.compile(r"\S*random_program\S*(, line \d+)?|\bline \d+\b|0x[0-9a-f]+|\d+")
 
 
@@ -22,7 +22,8 @@ def fault(seed: int, shrink: bool = True) -> str | None:
     with switches.override(num_threads=1):
         actual = compare(program)
         COUNTS.update(calls=actual.calls, traces=actual.traces, eager=bool(actual.reasons))
-        REASONS.update({_PLACE.sub("#", reason) for reason in actual.reasons})
+        for reason in {_PLACE.sub("#", reason) for reason in actual.reasons}:
+            REASONS.setdefault(reason, []).append(seed)
         if actual.fault is None:
             return None
         if shrink:
