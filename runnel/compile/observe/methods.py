@@ -9,7 +9,7 @@ import types
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes, changes, followed, proxies
+from runnel.compile.observe import additions, attributes, changes, followed, proxies
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.containers import (
     content,
@@ -66,7 +66,6 @@ GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays 
 # What sequences hold is moved by these, and not looked at.
 _BY_POSITION: Final = GROWS | {"appendleft", "extendleft", "insert", "pop", "popleft", "reverse", "rotate"}
 _TAKES_INDEX: Final = ("insert", "pop", "rotate")
-_PIECE_BY_PIECE: Final = frozenset({"extend", "extendleft", "update", "__iadd__"})
 TAKES_ITEMS: Final = frozenset(
     {"extend", "extendleft", "update", "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__"}
 )
@@ -423,16 +422,7 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     if name == "__setitem__" and len(args) == 2 and type(args[0]) is slice and base is not dict:
         args = args[0], list(iter(rec.hooks.unpack(args[1])))
     if name in TAKES_ITEMS:
-        known: list[Any] = []
-        taken: list[Any] = []
-        try:
-            for x in args:
-                known.append(_items_of(rec, x, base, name, taken))
-        except Exception:
-            if name in _PIECE_BY_PIECE and (known or taken):  # what an iterator gave before it failed is there
-                change(rec, value, base, name, (*known, taken), {})
-            raise
-        args = tuple(known)
+        args = additions.items_of(rec, args, base, name, lambda *parts: change(rec, value, base, name, parts, {}))
     again = followed.changed_by(rec, value, name, args, kwargs)
     if again is not None:
         return again[0]
@@ -507,32 +497,6 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     if not rec.classes_in(args[: name in _TAKES_INDEX] if name in _BY_POSITION else (value, *args)):
         return method(value, *args, **kwargs)
     return rec.calls_c(method, (value, *args), kwargs)
-
-
-def _items_of(rec: Recorder, value: Any, base: Any, name: str, taken: list[Any]) -> Any:
-    """What is added to a container, as it is now. What an iterator gives goes through ``taken``."""
-    if type(value) in (bytes, bytearray):
-        return bytes(content(rec, value))
-    if name == "__ior__" and type(value) is dict:
-        return dict(pairs(rec, value))
-    if name in ("__ior__", "__iand__", "__isub__", "__ixor__"):
-        kind = container_of(type(value))
-        content(rec, value)
-        return value if kind is None else kind(value)
-    if base in SETS and container_of(type(value)) in SETS:  # C code takes what it holds past its methods
-        return container_of(type(value))(content(rec, value))
-    if type(value) is dict:
-        return dict(pairs(rec, value))
-    if base is dict and (container_of(type(value)) is dict or lookup(type(value), "keys") is not MISSING):
-        return rec.hooks.unpack_mapping(value)
-    items = (rec.hooks.listed if base in (list, bytearray) else rec.hooks.spread)(value)
-    if type(items) in CONTAINERS and rec.source_of(items) is None:
-        return items
-    for x in iter(items):
-        taken.append(x)
-    whole = taken[:]
-    taken.clear()
-    return whole
 
 
 def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

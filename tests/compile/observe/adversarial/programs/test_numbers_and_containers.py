@@ -307,7 +307,7 @@ def symbol_type_change():
     return story(f, lambda: n.__setitem__(0, 2.5), lambda: n.__setitem__(0, True), warm=4, state=lambda: n[0])
 
 
-@refused("a I made in the function leaves it")
+@case
 def symbol_int_subclass():
     class I(int):
         def __add__(s, o):
