@@ -335,7 +335,7 @@ def step(x):
 #> key = 'c'
 #> key = 'a'
 #> cache.move_to_end('c', last=False)
-## counter_most_common
+## counter_most_common, traces: 12
 c = collections.Counter('abracadabra')
 def step(x):
     c.update('ab')
