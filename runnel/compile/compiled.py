@@ -58,7 +58,7 @@ class Compiled(FunctionLike, Wrapper):
         active = tracing.ACTIVE
         if active.trace is not None or active.level is not None or switches.eager.value or switches.check_nans.value:
             return self.function(*args, **kwargs)
-        if self._quick is not None:
+        if self._quick is not None and active.readings is None:
             result = self._quick(self.function, args, kwargs)
             if result is not MISS:
                 return result
@@ -160,6 +160,11 @@ class Compiled(FunctionLike, Wrapper):
                 result = self.function(*args, **kwargs)  # raises the same, or what was found is not true
                 self._warn(f"'{self.name}' runs eagerly: {failed}")
                 return result
+        if tracing.ACTIVE.readings is not None and executable.captured is not None:
+            if not executable.fits(self.function, args, kwargs):
+                return MISS
+            for variable in executable.captured.bound_variables():
+                variable.read()  # for whoever notes what was read, and to keep the value
         result = executable.run(self.function, args, kwargs)
         if result is not MISS:
             self._entry.promote(key, executable)

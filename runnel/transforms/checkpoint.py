@@ -120,10 +120,11 @@ class _Block:
         finally:
             active.is_by_op = before
         roots = [x for x in outputs if isinstance(x, Tensor) and x.requires_grad]
+        given = [(new, old) for new, old in zip(passed, self.leaves, strict=True) if isinstance(old, Tensor)]
         own = {
             id(origin(new)): old
-            for new, old in zip(passed, self.leaves, strict=True)
-            if isinstance(old, Tensor) and old.requires_grad
+            for (new, old), node in zip(given, self._leaf_record.inputs, strict=True)
+            if node.requires_grad  # ``old`` may have been given another value
         }
         sources = _leaves(roots, own, born)
         return _Run(outputs, structure, Stretch(tape.needed_order(roots, frozenset(sources)), sources), sources)
