@@ -34,7 +34,7 @@ from runnel.compile.rules import Rules
 from runnel.core import dtypes
 from runnel.core.avals import aval
 from runnel.core.devices import CPU, Device
-from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
 from runnel.core.lifetime import Weak
 from runnel.core.records import record
 from runnel.graph.graph import Graph
@@ -456,9 +456,13 @@ class TraceSession(Session):
             result = derivative(self.trace, live, numbers, invariant, self._nodes, self._recompute)
         except NotDivisible as problem:
             rec.refuse(str(problem))
+        except TracedValueError as problem:  # of a rule in Python, which has values where it runs
+            self.trace.deferred_error = problem
         except GradientError as problem:  # that of a backward pass, which nobody may ask for
             reason = str(problem).rstrip(".")
             rec.refuse(f"its results require a gradient, but {reason}", "call it in rn.no_grad() where none is wanted")
+        if self.trace.deferred_error is not None:
+            rec.refuse(f"a derivative looks at values: {self.trace.deferred_error}".rstrip("."))
         if len(rec.effects.done) != changes:
             rec.refuse("a derivative changes something outside")
         return result, [self._source(rec, tensor, self.trace.captures[id(tensor)][1]) for tensor, _ in pairs]

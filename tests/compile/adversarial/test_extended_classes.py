@@ -214,3 +214,31 @@ def test_what_a_derivative_changes_outside(is_hook: bool) -> None:
         out.sum().backward()
         assert w.log == ["backward"] * number
         out = function(x)
+
+
+@pytest.mark.parametrize("is_hook", [True, False], ids=["hook", "function"])
+def test_a_derivative_that_looks_at_values(is_hook: bool) -> None:
+    """Eager mode has them, so the function runs eagerly."""
+    seen: list[float] = []
+    x, layer = tensor(0.5, 1.0, 2.0).requires_grad_(), nn.Linear(3, 3)
+
+    class Clipped(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            seen.append(g.sum().item())
+            return g * 2 if g.sum() > 0 else g
+
+    layer.register_full_backward_hook(lambda module, at_arguments, at_results: seen.append(at_results[0].sum().item()))
+    function = rn.compile((lambda x: layer(x[None])) if is_hook else (lambda x: Clipped.apply(x)))
+    with pytest.warns(CaptureWarning, match="the value of a traced tensor"):
+        out = function(x)
+    for number in range(1, 4):
+        out.sum().backward()
+        assert seen == [3.0] * number
+        out = function(x)
+    with rn.no_grad():
+        function(x)
