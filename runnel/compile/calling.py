@@ -29,10 +29,10 @@ from runnel.core.casting import CASTING
 from runnel.core.generated import function
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
+from runnel.tensor.consumed import CONSUMED
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
 from runnel.tensor.tensor import Tensor, placed
-from runnel.tensor.variable import CONSUMED
 
 Call = Callable[..., Any]
 

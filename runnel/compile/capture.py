@@ -42,12 +42,13 @@ from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import copying, grad_hooks, tape, tensor as tensors, tracing
 from runnel.tensor.apart import undisturbed
+from runnel.tensor.consumed import CONSUMED
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import CONSUMED, TracedVariables, Variable
+from runnel.tensor.variable import TracedVariables, Variable
 
 RULES: Final = Rules()
 _STEP_LAST: Final = "step schedules behind all steps of the optimizer, or outside of the compiled function"

@@ -136,6 +136,8 @@ def _together(x: Array, a: Operand, b: Operand) -> tuple[Array, Operand, Operand
 
 
 def _scaled(x: Array, factor: Operand) -> Array:
+    if isinstance(factor, RunTimeNumber) and isinstance(x, TensorLike) and x.dtype.is_inexact:
+        return multiply(x, factor)  # 1 · x has the bits of x
     return x if isinstance(factor, (int, float)) and factor == 1 else multiply(x, factor)
 
 

@@ -166,6 +166,9 @@ def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requi
 
 def _filled(name: str, shape: Any, value: bool | int | float | complex, dtype: Any, device: Any) -> Tensor:
     target = dtypes.as_dtype(dtype)
+    if isinstance(value, RunTimeNumber) and target.is_inexact:
+        filled: Tensor = ops.broadcast_to(tensors.constant(value, target), as_sizes(name, shape))
+        return filled if device is None else filled.to(as_device(device))
     if not target.is_inexact and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise DTypeError(f"[{name}] {target.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
     return _tensor_of(np.full(as_sizes(name, shape), rounded(value, target)), target, device)

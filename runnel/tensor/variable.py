@@ -28,6 +28,7 @@ from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
 from runnel.tensor.active import ACTIVE
+from runnel.tensor.consumed import CONSUMED, consumed
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import read_only
 from runnel.tensor.pin import Pin
@@ -50,18 +51,6 @@ class StateVersion:
 
 
 STATE_VERSION = StateVersion()
-
-
-class ConsumedGradient:
-    """Stands in ``Variable.grad`` after a compiled step whose optimizer used the gradient up: it was never stored."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> str:
-        return "CONSUMED"
-
-
-CONSUMED = ConsumedGradient()
 
 
 def _refuse_in_trace() -> None:
@@ -468,7 +457,7 @@ class Variable(StandIn[Tensor]):
         if trace is not None:
             return self._grad_traced(trace)
         if self._grad is CONSUMED:
-            raise self._used_up()
+            raise consumed(self.described)
         gradient: Tensor | None = self._grad
         return gradient
 
@@ -527,19 +516,12 @@ class Variable(StandIn[Tensor]):
             traced.absent_gradients.add(self)
             return None
         if self._grad is CONSUMED:
-            raise self._used_up()
+            raise consumed(self.described)
         node = trace.input(self._aval, InputKind.ARGUMENT, f"{self.name}.grad")
         traced.gradient_inputs[self] = node
         current = tensors.symbolic(node)
         traced.gradients[self] = current
         return current
-
-    def _used_up(self) -> GradientError:
-        return GradientError(
-            f"[grad] the gradient of {self.described} was used up by the optimizer inside a compiled function and "
-            "never stored; call zero_grad() before backward(), return it from the function, or compile with "
-            "keep_grads=True."
-        )
 
     def __repr__(self) -> str:
         if tracing.ACTIVE.trace is not None and self.read().is_traced:

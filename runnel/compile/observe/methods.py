@@ -535,7 +535,7 @@ def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kw
 
 def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
     """``value[key] = item`` of a dict from outside."""
-    if not is_simple(key):
+    if not is_simple(key) and not rec.policy.is_pinned_key(rec, key):
         content(rec, value)
         content(rec, key)
         rec.pinned(key)

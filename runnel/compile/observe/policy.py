@@ -9,6 +9,7 @@ import collections
 import contextvars
 import copy
 import datetime
+import enum
 import fractions
 import functools
 import heapq
@@ -81,6 +82,7 @@ _PURE_CLASSES: Final = (
     io.StringIO, io.BytesIO,
 )  # fmt: skip
 # Methods of C objects that depend on the object and the arguments alone, and attributes that are read again.
+_HASHES: Final = (object.__hash__, enum.Enum.__hash__)  # of objects that are equal to themselves alone
 _VALUES: Final = frozenset(
     {
         datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone, re.Pattern, re.Match,
@@ -160,7 +162,9 @@ class Policy(AbstractPolicy):
         return check_constant if kind in _COUNTS_BY_IDENTITY else None
 
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
-        if rec.source_of(key) is None or lookup(type(key), "__hash__") is not object.__hash__:
+        kind = type(key)
+        by_identity = lookup(kind, "__eq__") is object.__eq__ and lookup(kind, "__hash__") in _HASHES
+        if rec.source_of(key) is None or not by_identity:
             return False
         rec.pinned(key)
         return True

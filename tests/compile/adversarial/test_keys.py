@@ -50,6 +50,44 @@ def step(x):
     n += 1
     return x * factor
 #> tables['a'] = {2: 7.0}
+## counts_by_members_of_an_enumeration, traces: 7
+Phase = enum.Enum("Phase", "TRAIN EVAL")
+counts, best, phase, n = {Phase.TRAIN: 0, Phase.EVAL: 0}, {Phase.TRAIN: 9.0}, Phase.TRAIN, 0
+def step(x):
+    global phase, n
+    counts[phase] += 1
+    n += 1
+    if phase in best:
+        best[phase] = best[phase] * 0.5
+    y = x * 2 if phase is Phase.TRAIN else x * counts[phase]
+    phase = Phase.EVAL if n % 2 else Phase.TRAIN
+    return y
+#> n = 4
+#> counts[Phase.EVAL] = 7
+#> best = {}
+#> phase = Phase.TRAIN
+## members_that_a_class_compares, traces: 99
+class Phase(enum.Enum):
+    TRAIN, EVAL = 1, 2
+    def __eq__(self, other):
+        return str(self) == str(other)
+    def __hash__(self):
+        return 5
+counts, n = {Phase.TRAIN: 0, Phase.EVAL: 0}, 0
+def step(x):
+    global n
+    n += 1
+    counts[Phase(1 + n % 2)] += 1
+    return x * counts[Phase.TRAIN]
+## members_that_are_numbers, eager: can be watched
+Phase = enum.IntEnum("Phase", "TRAIN EVAL")
+members = list(Phase)
+counts, n = {Phase.TRAIN: 0, 2: 0}, 0
+def step(x):
+    global n
+    n += 1
+    counts[members[n % 2]] += 1
+    return x * counts[1]
 ## a_count_with_another_step
 ids, last = itertools.count(0, 1), []
 def step(x):

@@ -147,7 +147,7 @@ def output_shapes(layer: Any, args: Any, options: dict[str, Any]) -> Symbol:
 
 
 def _build_inside(layer: Any, args: Any, options: dict[str, Any]) -> None:
-    """Let the layers inside of one make their weights, whose shapes its ``call`` alone knows: by calling it on zeros."""
+    """Let the layers inside of one make their weights, whose shapes its ``call`` alone knows: call it on zeros."""
     with no_grad():
         layer(*_filled(args, [zeros(x.shape, dtype=x.dtype) for x in _avals(args, _BATCH[0])]), **options)
 
