@@ -16,7 +16,7 @@ from typing import Any, Final, Generic
 
 import numpy as np
 
-from runnel.compile.observe.classes import is_python_class
+from runnel.compile.observe.classes import is_empty, is_python_class
 from runnel.compile.observe.values import CONTAINERS, PLAIN, is_class
 from runnel.core import pytree
 from runnel.core.dtypes import DType
@@ -149,7 +149,7 @@ def _walk(value: Any, entries: list[Any], visited: set[int]) -> None:
         elif kind is types.FunctionType:
             _require_own(now)
             entries.append((id(now), id(now.__code__)))
-            waiting += [cell.cell_contents for cell in now.__closure__ or () if _is_full(cell)]
+            waiting += [cell.cell_contents for cell in now.__closure__ or () if not is_empty(cell)]
         elif kind is types.MethodType:
             waiting += (now.__func__, now.__self__)
         elif kind is weakref.ref:
@@ -175,13 +175,6 @@ def _is_users(kind: type) -> bool:
         return True
     top = str(kind.__module__).partition(".")[0]
     return top == "__main__" or top not in sys.stdlib_module_names
-
-
-def _is_full(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
 
 
 def _parts(value: Any) -> list[Any]:
