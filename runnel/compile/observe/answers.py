@@ -463,7 +463,7 @@ def _listed(kind: Any) -> Any:
     otherwise = _over(kind)
 
     def answer(rec: Recorder, *values: Any) -> Any:
-        if len(values) == 1 and type(values[0]) in (list, tuple, *DICT_VIEWS, *ITERATORS):
+        if len(values) == 1 and type(values[0]) in (list, tuple, dict, *DICT_VIEWS, *ITERATORS):
             return kind(rec.hooks.spread(values[0]))
         return otherwise(rec, *values)
 

@@ -392,6 +392,15 @@ def require_lookup_by_value(rec: Recorder, values: Iterable[Any]) -> None:
         rec.refuse("a container is asked for a NaN, which it finds by which object it is", "use math.isnan()")
 
 
+def keys_alone(rec: Recorder, value: dict[Any, Any]) -> dict[Any, Any]:
+    """A dict that somebody goes over, who gets its keys and not what it holds."""
+    source = rec.source_of(value)
+    if source is None or id(value) in rec.effects.replaced or not all(map(is_simple, value)):
+        return content(rec, value)
+    keys(rec, value, source)
+    return value
+
+
 def is_simple(key: Any) -> bool:
     """Whether looking for a key runs no Python code and hangs on no object's address."""
     return is_plain(key) or is_class(key) or type(key) in FIXED or (type(key) is tuple and all(map(is_plain, key)))

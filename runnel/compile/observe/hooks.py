@@ -251,7 +251,7 @@ class Hooks(AbstractHooks):
             if rec.followed(value) is not None and len(value) <= followed.MOST:
                 return followed.each(rec, value)
             return containers.laid_out(rec, value)
-        return answers.iterable(rec, value)
+        return containers.keys_alone(rec, value) if kind is dict else answers.iterable(rec, value)
 
     def delegate(self, value: Any) -> Any:
         if type(value) in ITERATORS:
@@ -270,7 +270,7 @@ class Hooks(AbstractHooks):
                 return containers.items(rec, value)
         if type(value) in DICT_VIEWS and self.rec.source_of(value) is None:
             return value
-        return self.unpack(value)
+        return containers.keys_alone(rec, value) if kind is dict else self.unpack(value)
 
     def listed(self, value: Any) -> Any:
         kind = type(value)

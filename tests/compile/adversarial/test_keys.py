@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import runnel as rn
 from tests.compile.adversarial.stories import Story, stories
 
 KEYS = stories("""
@@ -101,3 +102,34 @@ def step(x):
 @pytest.mark.parametrize("story", KEYS)
 def test_keys(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.run(monkeypatch)
+
+
+class Inherited(dict[str, str]):
+    pass
+
+
+KEYS_ALONE = ("[k for k in d]", "list(d)", "tuple(d)", "[*d]", "(lambda *keys: keys)(*d)", "{k: 1 for k in d}")
+ITEMS = (
+    "{**d}",
+    "dict(d)",
+    "dict(Inherited(d))",
+    "list(d.values())",
+    "[d[k] for k in d]",
+    "sorted(d, key=d.get)",
+    "d | {}",
+)
+
+
+@pytest.mark.parametrize("way", [*KEYS_ALONE, *ITEMS])
+def test_what_is_read_of_a_dict_that_is_gone_over(way: str) -> None:
+    d = {"a": "one", "b": "two"}
+    space = {"d": d, "Inherited": Inherited}
+    plain = eval(f"lambda x: (x, {way})", space)
+    f, x = rn.compile(plain), rn.ones(2)
+    for change in (lambda: None, lambda: d.update(a="three"), lambda: d.update(c="four"), lambda: d.pop("a"), d.clear):
+        traces = f.statistics["traces"]
+        change()
+        for _ in range(2):
+            assert f(x)[1] == plain(x)[1]
+        if d.get("a") == "three" and len(d) == 2 and way in KEYS_ALONE:
+            assert f.statistics["traces"] == traces
