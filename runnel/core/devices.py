@@ -62,8 +62,3 @@ def _instead(device: Any) -> str:
 def devices() -> tuple[Device, ...]:
     """All devices of this process, the fastest first."""
     return tuple(_DEVICES.values())
-
-
-def is_device_name(name: Any) -> bool:
-    """Whether a device is called so."""
-    return isinstance(name, str) and name in _DEVICES

@@ -23,14 +23,6 @@ class Weak(weakref.ref):  # type: ignore[type-arg]
     __slots__ = ()
 
 
-def weakly(value: Any) -> Any:
-    """A Weak of ``value``; of what cannot be referred to so (numbers, strings, lists, dicts), the thing itself."""
-    try:
-        return Weak(value)
-    except TypeError:
-        return value
-
-
 class Ending(Protocol):
     """What ends with its owners."""
 

@@ -239,6 +239,15 @@ _SPECIAL: Final = {
 }  # fmt: skip
 
 
+_NOT_WATCHED: Final = frozenset({"__subclasses__", "__dir__"})  # what a class tells of others than itself
+_OF_ARGUMENTS_UNREAD: Final = frozenset(
+    {"__init__", "__prepare__", "__init_subclass__", "__or__", "__ror__", "__class_getitem__", "__getitem__"}
+)
+_OF_ARGUMENTS: Final = frozenset(
+    {"fromkeys", "fromhex", "from_bytes", "maketrans", "from_iterable", "fromisoformat", "combine", "strptime"}
+)
+
+
 def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a class written in C: of ``type``, or a class method of a C class."""
     if name == "__new__":
@@ -251,28 +260,11 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
         return function, args, kwargs
     if name == "mro" or (name in ("__instancecheck__", "__subclasscheck__") and args):
         return function, args, kwargs
-    if name in ("__subclasses__", "__dir__", "__prepare__") and name != "__prepare__":
+    if name in _NOT_WATCHED:
         rec.refuse(f"{described(kind)} is asked for {name}")
-    if name in (
-        "__init__",
-        "__prepare__",
-        "__init_subclass__",
-        "__or__",
-        "__ror__",
-        "__class_getitem__",
-        "__getitem__",
-    ):
+    if name in _OF_ARGUMENTS_UNREAD:
         return function, args, kwargs
-    if name in (
-        "fromkeys",
-        "fromhex",
-        "from_bytes",
-        "maketrans",
-        "from_iterable",
-        "fromisoformat",
-        "combine",
-        "strptime",
-    ):
+    if name in _OF_ARGUMENTS:
         for value in kwargs.values():
             content(rec, value)
         values = tuple([_looked_into(rec, x) for x in args])

@@ -279,10 +279,6 @@ def _conditional(w: _Writer, i: Instruction) -> bool | None:
     return None
 
 
-def _unary_not(w: _Writer, i: Instruction) -> bool | None:
-    return _conditional(w, i)
-
-
 def _beside(kind: str, count: int, replaces: bool) -> Any:
     """A rule for an instruction that leaves what it looks at on the stack."""
 

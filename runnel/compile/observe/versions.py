@@ -36,7 +36,6 @@ COMPARISON_GIVES_BOOL: Final = 16 if VERSION >= (3, 13) else 0  # the flag: the 
 # How a cell itself is pushed.
 LOAD_CELL: Final = "LOAD_CLOSURE" if VERSION < (3, 13) else "LOAD_FAST"
 UNARY_POSITIVE: Final = 5  # the intrinsic that replaces the instruction from 3.12 on
-IMPORT_STAR: Final = 2
 NEEDS_TO_BOOL: Final = VERSION >= (3, 13)  # truth is tested by an instruction of its own
 # An unpacked call always has a place for keywords, a NULL where there are none; before, a flag says whether it has one.
 KEYWORDS_MAY_BE_NULL: Final = VERSION >= (3, 14)
