@@ -72,6 +72,45 @@ def step(x):
 #> s.n = 7
 #> s.n = 0
 #> s.n = -9
+## parts_of_texts, traces: 16
+s, seen = types.SimpleNamespace(i=0, t="a"), []
+def step(x):
+    seen.append(("abcd"[s.i], b"abcd"[s.i], (1, 2, 3, 4)[s.i], s.t in "abc", "a" in s.t, s.i in range(2), s.t[0]))
+    return x
+#> s.i = 1
+#> s.i = 2
+#> s.t = "c"
+#> s.t = "d"
+#> s.t = "da"
+#> s.i = 3
+## keys_of_many_kinds, traces: 16
+class Key: pass
+key, s = Key(), types.SimpleNamespace(n=1)
+table, plain = {key: 1}, {}
+def step(x):
+    table[s.n] = plain[s.n] = s.n * 2
+    plain[s.n, "a"] = s.n
+    return x * len(table) + len(plain) + table[key]
+#> s.n = 2
+#> s.n = 3
+#> table[key] = 4
+#> s.n = 4
+## name_deleted_and_read, traces: 12
+name, s = 1.0, types.SimpleNamespace(n=1)
+def step(x):
+    global name
+    if s.n > 2:
+        del name
+    try:
+        result = x * name
+    except NameError:
+        result = x * 7
+    name = 2.0 * s.n
+    return result
+#> s.n = 2
+#> s.n = 3
+#> name = 9.0
+#> s.n = 1
 ## grown_and_followed, traces: 12
 s, values = types.SimpleNamespace(n=5), [1, 2, 3]
 def step(x):

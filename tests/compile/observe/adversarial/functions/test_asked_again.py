@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import abc
 import bisect
+import builtins
 import functools
 import heapq
 import io
@@ -381,6 +382,91 @@ def given_other_defaults():
         lambda: setattr(inner, "__defaults__", (5,)),
         lambda: setattr(inner, "__kwdefaults__", {"y": 6}),
         lambda: inner.__kwdefaults__.update(y=7),
+    )
+
+
+@case
+def truth_of_what_was_changed():
+    values, table, members, last = [1], {"a": 1}, {1}, deque([1])
+
+    def step():
+        taken = [bool(x) for x in (values, table, members, last)]
+        for one in (values, members, last):
+            if one:
+                one.pop()
+        table.pop("a", None)
+        return taken, [bool(x) for x in (values, table, members, last)]
+
+    return around(
+        step,
+        lambda: (values.extend([1, 2, 3]), table.update(b=1, c=2), members.update({1, 2, 3}), last.extend([1, 2, 3])),
+        state=lambda: (list(values), dict(table), set(members), list(last)),
+    )
+
+
+@case
+def objects_for_keys_deleted():
+    one, two = Box(x=1), Box(x=2)
+    table = {one: 1, two: 2}
+
+    def step():
+        if one in table:
+            del table[one]
+        return len(table), one in table, two in table
+
+    return around(step, lambda: table.update({one: 3}), lambda: table.pop(two), state=lambda: sorted(table.values()))
+
+
+@case
+def text_in_a_file_flushed():
+    data = io.BytesIO()
+    file, box = io.TextIOWrapper(data, write_through=False), Box(x=1)
+
+    def step():
+        file.write(f"{box.x} ")
+        file.flush()
+
+    return around(step, lambda: setattr(box, "x", 2), state=lambda: data.getvalue())
+
+
+@refused("is written in C")
+def number_written_as_a_text():
+    text = io.StringIO()
+    return around(lambda: text.write(5))
+
+
+@case
+def slice_from_outside():
+    values, box = [1, 2, 3, 4], Box(s=slice(1, 3))
+    return around(
+        lambda: values[box.s], lambda: setattr(box, "s", slice(2, 3)), lambda: setattr(box, "s", 0), state=lambda: None
+    )
+
+
+@case
+def names_of_a_code():
+    def function(one, two):
+        three = one
+        return three
+
+    def other(four):
+        return four
+
+    return around(lambda: function.__code__.co_varnames, lambda: setattr(function, "__code__", other.__code__))
+
+
+@case
+def names_that_are_built_in():
+    vars(builtins)["_told_by_a_test"] = 1
+
+    def step():
+        try:
+            return _told_by_a_test  # noqa: F821
+        except NameError:
+            return None
+
+    return around(
+        step, lambda: setattr(builtins, "_told_by_a_test", 2), lambda: vars(builtins).pop("_told_by_a_test", None)
     )
 
 
