@@ -111,6 +111,23 @@ def step(x):
 #> s.n = 3
 #> name = 9.0
 #> s.n = 1
+## followed_until_there_is_an_object, eager: perhaps, traces: 16
+class Odd:
+    asked = 0
+    def __eq__(self, other):
+        Odd.asked += 1
+        return False
+s, values = types.SimpleNamespace(n=5), [1, 2, 3]
+def step(x):
+    values.append(s.n)
+    values.remove(s.n)
+    return x * len(values)
+#> values[-1] = 9
+#> values[-1] = 10
+#> s.n = 6
+#> s.n = 7
+#> values[0] = Odd()
+#> s.n = 8
 ## grown_and_followed, traces: 12
 s, values = types.SimpleNamespace(n=5), [1, 2, 3]
 def step(x):

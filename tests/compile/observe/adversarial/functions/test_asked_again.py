@@ -437,9 +437,12 @@ def number_written_as_a_text():
 
 @case
 def slice_from_outside():
-    values, box = [1, 2, 3, 4], Box(s=slice(1, 3))
+    values, box = [1, 2, 3, 4], Box(s=slice(1, 3, 1))
     return around(
-        lambda: values[box.s], lambda: setattr(box, "s", slice(2, 3)), lambda: setattr(box, "s", 0), state=lambda: None
+        lambda: values[box.s],
+        lambda: setattr(box, "s", range(1, 3)),
+        lambda: setattr(box, "s", slice(2, 3)),
+        lambda: setattr(box, "s", 0),
     )
 
 
@@ -467,6 +470,34 @@ def names_that_are_built_in():
 
     return around(
         step, lambda: setattr(builtins, "_told_by_a_test", 2), lambda: vars(builtins).pop("_told_by_a_test", None)
+    )
+
+
+@case
+def given_defaults_where_there_were_none():
+    def inner(x):
+        return x
+
+    def function():
+        try:
+            return inner()
+        except TypeError:
+            return "missing"
+
+    return around(function, lambda: setattr(inner, "__defaults__", (5,)))
+
+
+@case
+def extended_by_nothing():
+    values, last, box = [], deque(), Box(more=[])
+
+    def step():
+        values.extend(box.more)
+        last.extend(box.more)
+        return bool(values), bool(last), "yes" if values else "no"
+
+    return around(
+        step, lambda: (values.append(1), last.append(1)), lambda: (values.clear(), last.clear()), state=lambda: None
     )
 
 
