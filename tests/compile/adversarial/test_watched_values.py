@@ -128,6 +128,31 @@ def step(x):
 #> s.n = 7
 #> values[0] = Odd()
 #> s.n = 8
+## functions_of_numbers, traces: 4
+s, seen = types.SimpleNamespace(v=0.5, n=12), []
+def step(x):
+    v, n = s.v, s.n
+    seen.append((
+        abs(v), min(v, 3.0), max(v, 0.1), round(v, 1), float(n), int(v), pow(v, 2), divmod(n, 5), sum([v, 1.0]),
+        sorted([v, 0.2]), str(n), repr(n), ascii(n), format(n, "d"), hex(n), oct(n), bin(n), chr(n + 60), operator.mod(n, 5),
+    ))
+    seen.append((
+        math.sqrt(v), math.exp(v), math.log(v), math.log2(v), math.log10(v), math.log1p(v), math.fsum([v, 1.0]),
+        math.prod([v, 2.0]), math.expm1(v), math.sin(v), math.cos(v), math.tan(v), math.tanh(v), math.sinh(v), math.cosh(v),
+        math.atan(v), math.atan2(v, 2.0), math.asin(v), math.acos(v), math.pow(v, 2.0), math.floor(v), math.ceil(v),
+        math.trunc(v), math.fabs(v), math.copysign(v, -1.0), math.hypot(v, 2.0), math.fmod(v, 0.3), math.isfinite(v),
+    ))
+    seen.append((
+        math.isnan(v), math.isinf(v), math.degrees(v), math.radians(v), math.erf(v), math.erfc(v), math.gamma(v),
+        math.lgamma(v), math.gcd(n, 8), math.lcm(n, 8), math.comb(n, 2), math.isclose(v, 0.5), math.remainder(v, 0.3),
+        math.ldexp(v, 2), math.isqrt(n),
+    ))
+    return x
+#> s.v, s.n = 0.625, 13
+#> s.v, s.n = 0.75, 14
+#> s.v, s.n = 0.6875, 15
+#> s.v, s.n = 0.65625, 18
+#> s.v, s.n = 0.71875, 20
 ## grown_and_followed, traces: 12
 s, values = types.SimpleNamespace(n=5), [1, 2, 3]
 def step(x):
