@@ -129,9 +129,10 @@ def step(x):
 #> values[0] = Odd()
 #> s.n = 8
 ## functions_of_numbers, traces: 4
-s, seen = types.SimpleNamespace(v=0.5, n=12), []
+s, seen = types.SimpleNamespace(v=0.5, n=12, t="a"), []
 def step(x):
     v, n = s.v, s.n
+    seen.append((ord(s.t), operator.getitem((1, 2, 3, 4, 5, 6, 7), n % 7)))
     seen.append((
         abs(v), min(v, 3.0), max(v, 0.1), round(v, 1), float(n), int(v), pow(v, 2), divmod(n, 5), sum([v, 1.0]),
         sorted([v, 0.2]), str(n), repr(n), ascii(n), format(n, "d"), hex(n), oct(n), bin(n), chr(n + 60), operator.mod(n, 5),
@@ -148,11 +149,11 @@ def step(x):
         math.ldexp(v, 2), math.isqrt(n),
     ))
     return x
-#> s.v, s.n = 0.625, 13
-#> s.v, s.n = 0.75, 14
-#> s.v, s.n = 0.6875, 15
-#> s.v, s.n = 0.65625, 18
-#> s.v, s.n = 0.71875, 20
+#> s.v, s.n, s.t = 0.625, 13, "b"
+#> s.v, s.n, s.t = 0.75, 14, "c"
+#> s.v, s.n, s.t = 0.6875, 15, "d"
+#> s.v, s.n, s.t = 0.65625, 18, "e"
+#> s.v, s.n, s.t = 0.71875, 20, "f"
 ## grown_and_followed, traces: 12
 s, values = types.SimpleNamespace(n=5), [1, 2, 3]
 def step(x):
