@@ -24,7 +24,7 @@ def look_at(rec: Recorder, *values: Any) -> None:
 
 def shows_unknown(rec: Recorder, value: Any) -> bool:
     """Whether a value is a text in which a tensor is shown that has no value yet."""
-    return issubclass(type(value), str) and rec.policy.shows_unknown(value)
+    return issubclass(type(value), str) and rec.policy.shows_unknown(str.__str__(value))  # past methods of its class
 
 
 def refuse(rec: Recorder, use: str) -> None:

@@ -209,6 +209,14 @@ NUMBER_USES: Final = {
     "range": "list(range(_q))",
 }
 
+TEXT: Final = """
+class Q(str):
+    pass
+_q = Q('abc')
+"""
+TEXT_CHANGES: Final = ["Q.__contains__ = lambda self, part: True", "Q.__len__ = lambda self: 1"]
+TEXT_USES: Final = {"length": "len(_q)", "member": "'z' in _q", "part": "_q in 'zabc'", "start": "_q.startswith('a')"}
+
 BARE: Final = """
 class Q:
     def __repr__(self):
@@ -265,6 +273,7 @@ TABLES: Final = {
     "set": (SET, SET_USES, MEMBERS_CHANGES),
     "deque": (DEQUE, DEQUE_USES, MEMBERS_CHANGES),
     "number": (NUMBER, NUMBER_USES, NUMBER_CHANGES),
+    "text": (TEXT, TEXT_USES, TEXT_CHANGES),
     "bare": (BARE, BARE_USES, BARE_CHANGES),
 }
 STEP: Final = """
