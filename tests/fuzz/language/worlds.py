@@ -232,6 +232,8 @@ class World:
                 generator(7)
             exec(compile(_LOCALS + self.program.source, f"<{_NAME}>", "exec"), self.space)
             self.step = self.space["step"]
+            if not callable(self.step):  # made smaller
+                raise TypeError("step is no function")
             if self.compiled:
                 self.step = rn.compile(self.step, keep_grads=self.space.get("keep_grads", False))
             for event in self.program.events:
