@@ -262,11 +262,11 @@ step:
     def step(x, s=1, extra=None): return trainer.step(x, s=s, extra=extra)
 
     def outer(start):
-        calls, kept = start, []
+        turns, kept = start, []
         def step(x, s=1, extra=None):
-            nonlocal calls
-            calls += 1
-            kept[:] = [*kept[-2:], calls + s]
+            nonlocal turns
+            turns += 1
+            kept[:] = [*kept[-2:], turns + s]
             STEP
         return step
     step = outer($leaf)
