@@ -3,6 +3,7 @@ same text is compiled by Python once."""
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Sequence
 from types import CodeType, FunctionType
@@ -19,8 +20,10 @@ def function(head: str, lines: Sequence[str], space: dict[str, Any], what: str) 
 def from_text(text: str, file: str, space: dict[str, Any]) -> FunctionType:
     """The one function that ``text`` defines, without default values; it reads names in ``space``.
 
-    Its code is a copy: the interpreter specializes code for the namespace that it reads first.
+    Its code is a copy: the interpreter specializes code for the namespace that it reads first. Built-in names are put
+    into ``space``, as ``exec`` does: what warns in a call from there looks for them.
     """
+    space.setdefault("__builtins__", vars(builtins))
     (code,) = [part for part in bytecode(text, file).co_consts if isinstance(part, CodeType)]
     return FunctionType(code.replace(), space)
 

@@ -25,6 +25,7 @@ from runnel.compile.observe import (
     texts,
 )
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.lengths import ASK_LENGTH
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
@@ -433,9 +434,6 @@ def _converted(function: Any, names: tuple[str, ...]) -> Any:
     return answer
 
 
-_ASK_LENGTH: Final = (list, tuple, sorted)
-
-
 def _over(function: Any, key: bool = False) -> Any:
     """A function over iterables."""
 
@@ -444,7 +442,7 @@ def _over(function: Any, key: bool = False) -> Any:
             first: tuple[Any, ...] = ()  # they are compared, and not iterated over
         else:
             first = args[:1] if function is sum else args
-        taken = with_length if function in _ASK_LENGTH else iterable
+        taken = with_length if function in ASK_LENGTH else iterable
         known = SETS if function in SETS else ()  # C code takes what sets hold past their methods
         values = [taken(rec, x) if _is_iterable(x, known) else containers.content(rec, x) for x in first]
         values += args[len(first) :]

@@ -20,6 +20,7 @@ from runnel.compile.observe import (
     texts,
 )
 from runnel.compile.observe.classes import MISSING, is_empty, is_python_class, lookup
+from runnel.compile.observe.lengths import ASK_LENGTH
 from runnel.compile.observe.plain import (
     CONVERSIONS,
     Name,
@@ -278,6 +279,9 @@ class Hooks(AbstractHooks):
             return answers.with_length(self.rec, value)
         return self.spread(value)
 
+    def starred(self, value: Any) -> Any:
+        return self.listed(value) if tuple in ASK_LENGTH else self.spread(value)
+
     def unpack_mapping(self, value: Any) -> Any:
         rec, is_view, value = self.rec, type(value) is MappingProxyType, proxies.shown(self.rec, value)
         kind = type(value)
@@ -368,7 +372,7 @@ class Hooks(AbstractHooks):
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         values = args[0]
         if type(values) is not tuple or self.rec.source_of(values) is not None:
-            values = tuple(self.listed(values))
+            values = tuple(self.starred(values))
         kwargs = dict(args[1]) if len(args) > 1 else {}
         function, values, kwargs = calls.prepared(self.rec, function, values, kwargs)
         return to_call(function, values, kwargs)

@@ -237,7 +237,11 @@ class AbstractHooks:
         raise NotImplementedError
 
     def listed(self, value: Any) -> Any:
-        """The items that go into a list or a call, for which C code asks how many there will be."""
+        """The items that go into a list, for which C code asks how many there will be."""
+        raise NotImplementedError
+
+    def starred(self, value: Any) -> Any:
+        """The arguments of a call ``f(*value)``, for which some versions of Python ask how many there will be."""
         raise NotImplementedError
 
     def unpack_mapping(self, value: Any) -> Any:

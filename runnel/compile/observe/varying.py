@@ -201,7 +201,7 @@ class VaryingHooks:
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         if self._passes_on(function):
             return self.hooks.call_unpacked(args, function)
-        positional = self.hooks.listed(args[0])
+        positional = self.hooks.starred(args[0])
         named = dict(args[1]) if len(args) > 1 else {}
         if type(positional) in (list, tuple):
             result = symbols.called(self.rec, function, tuple(positional), named)
