@@ -13,9 +13,10 @@ import numpy as np
 
 from runnel.compile import arrays, boundary, numpy_settings, patched, recomputed
 from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
-from runnel.compile.observe import attributes
+from runnel.compile.observe import attributes, operators
 from runnel.compile.observe.classes import MISSING, is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.plain import COMPARISONS, OPERATORS
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own
@@ -34,9 +35,9 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
     """An operator, at least one of whose operands is a tensor or array."""
     kinds = list(map(type, operands))
     if any(map(is_traceable, kinds)):
-        method, *own = _foreign_method(rec, function, operands)
-        if method is not None:
-            return rec.passed(method, tuple(own))
+        foreign = _foreign_method(rec, function, operands)
+        if foreign is not None:
+            return _by_methods(rec, function, operands, foreign)
         return boundary.run(rec, function, tuple([recomputed.as_number(rec, x) for x in operands]), {})
     first = operands[0]
     if function in _IN_PLACE and isinstance(first, np.ndarray):
@@ -54,23 +55,47 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
         return protected(rec, function(*operands), operands)
 
 
-def _foreign_method(rec: Recorder, function: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The user's special method that a class of tensors was given for an operator, and its arguments; None first where
-    the operator is ours. Later calls must find the same methods."""
-    name = _SPECIAL.get(function, f"__{function.__name__.strip('_')}__")
-    first, *rest = operands
-    if issubclass(type(first), ArrayMethods):
-        method = patched.found_in(rec, type(first), name)
-        return (method, *operands) if patched.is_foreign(method) else (None,)
-    method = patched.found_in(rec, type(rest[0]), _REFLECTED.get(name, f"__r{name.strip('_')}__")) if rest else None
-    return (method, *rest, first) if patched.is_foreign(method) else (None,)
+def _foreign_method(rec: Recorder, function: Any, operands: tuple[Any, ...]) -> Any:
+    """The user's special method that a class of tensors was given for an operator; None where it is ours. Later calls
+    must find the same."""
+    name = _special_name(function)
+    holders = [(type(operands[0]), name)]
+    if function in _SYMBOLS and type(operands[1]) is not type(operands[0]):
+        plain = name.removeprefix("__i") if function in _IN_PLACE else name.removeprefix("__")
+        holders.append((type(operands[1]), _REFLECTED.get(name, f"__r{plain}")))
+    foreign = None
+    for kind, one in holders:
+        if issubclass(kind, ArrayMethods):
+            found = patched.found_in(rec, kind, one)
+            if foreign is None and patched.is_foreign(found):
+                foreign = rec.class_attribute(kind, one)
+    return foreign
+
+
+def _special_name(function: Any) -> str:
+    return _SPECIAL.get(function, f"__{function.__name__.strip('_')}__")
+
+
+def _by_methods(rec: Recorder, function: Any, operands: tuple[Any, ...], method: Any) -> Any:
+    """An operator by Python's data model, where users gave a method of it to a class of tensors."""
+    if function not in _SYMBOLS:
+        return operators.passed(rec, method, *operands)
+    symbol, (a, b) = _SYMBOLS[function], operands
+    if symbol in COMPARISONS:
+        return operators.compared(rec, symbol, a, b)
+    result = operators.by_methods(rec, symbol, a, b)
+    if result is NotImplemented:
+        raise TypeError(f"unsupported operand type(s) for {symbol}: '{type(a).__name__}' and '{type(b).__name__}'")
+    return result
 
 
 def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
     """Items of a tensor or array are read or written, or it is iterated over."""
     if is_traceable(type(value)):
-        method, *own = _foreign_method(rec, function, (value, *rest))
-        return boundary.run(rec, function, (value, *rest), {}) if method is None else rec.passed(method, tuple(own))
+        foreign = _foreign_method(rec, function, (value, *rest))
+        if foreign is None:
+            return boundary.run(rec, function, (value, *rest), {})
+        return operators.passed(rec, foreign, value, *rest)
     if function is operator.setitem:
         if (rec.source_of(value) is not None and not recomputed.made_own(rec, value)) or value.base is not None:
             which = f" ({rec.source_of(value)})" if rec.source_of(value) is not None else ""
@@ -143,6 +168,7 @@ def attribute_of_array(rec: Recorder, value: Any, name: str) -> Any:
     return protected(rec, result, (value,))
 
 
+_SYMBOLS: Final = {f: symbol for symbol, f in (OPERATORS | COMPARISONS).items() if symbol != "[]"}
 _SPECIAL: Final = {operator.inv: "__invert__", operator.concat: "__add__"}  # methods whose names differ
 _REFLECTED: Final = {
     "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__",

@@ -7,17 +7,21 @@ like a class of the user's.
 
 from __future__ import annotations
 
+from functools import partial
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.sources import Source
+from runnel.compile.observe.values import container_of
 from runnel.compile.owned import PACKAGE, is_own, users_bases
 from runnel.tensor.stateful import Stateful, StatefulTree
 
 _OF_TREES: Final = ("__call__", "forward")
 _OF_OTHERS: Final = ("step", "update", "zero_grad")
 METHODS: Final = (*_OF_TREES, *_OF_OTHERS)
+_WRAPPERS: Final[dict[type, str]] = {property: "fget", staticmethod: "__func__", classmethod: "__func__"}
 _OURS: Final[set[FunctionType]] = set()  # methods that were found to be of this package
 
 
@@ -47,15 +51,30 @@ def found_in(rec: Recorder, kind: type, name: str) -> Any:
     found = lookup(kind, name)
     if found is MISSING:
         rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
-    elif name.isidentifier() and not _is_part(kind, name, found) and getattr(kind, name, MISSING) is found:
-        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
+    elif name.isidentifier() and not _is_part(kind, name, found):
+        if getattr(kind, name, MISSING) is found:
+            rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
+        elif is_foreign(found):
+            fails = f"{{0}}({{1}}, {name!r}) is not {{2}}"
+            rec.log.check(None, fails, f"{kind.__name__}.{name}", (lookup, kind, found))
     return found
+
+
+def foreign_source(rec: Recorder, kind: type, name: str, found: Any) -> Source | None:
+    """Where later calls find what a class of ours was given under a name; None for what is ours."""
+    if not is_foreign(found):
+        return None
+    return rec.log.source(None, f"{{0}}({{1}}, {name!r})", f"{kind.__name__}.{name}", found, (lookup, kind))
 
 
 def is_foreign(found: Any) -> bool:
     """Whether what a class of ours holds is somebody else's."""
-    if type(found) in (FunctionType, property):
-        return _is_foreign(found.fget if type(found) is property else found)
+    if type(found) in _WRAPPERS:
+        found = getattr(found, _WRAPPERS[type(found)])
+    if type(found) is FunctionType:
+        return _is_foreign(found)
+    if container_of(type(found)) is not None or type(found) is partial:
+        return True
     return is_python_class(type(found)) and not is_own(type(found))
 
 

@@ -35,7 +35,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, described, is_class
 from runnel.compile.owned import advances_version, holds_state, is_own, parts_of, runs_users, structure, tree
-from runnel.compile.patched import METHODS, found_in, is_intact, is_patched
+from runnel.compile.patched import METHODS, foreign_source, found_in, is_intact, is_patched
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
 from runnel.core.around import passes_on
@@ -117,9 +117,8 @@ class Rules(Policy):
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, WatchedDict)
 
-    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
-        if is_own(kind):
-            found_in(rec, kind, name)
+    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
+        return foreign_source(rec, kind, name, found_in(rec, kind, name)) if is_own(kind) else None
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         ours = next((base for base in mro(kind) if is_own(base)), None)

@@ -397,7 +397,9 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
             at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
             rec.reach(attribute, at)
         else:
-            rec.policy.on_fixed_attribute(rec, base, name)
+            at = rec.policy.on_fixed_attribute(rec, base, name)
+            if at is not None:
+                rec.reach(attribute, at)
         if type(attribute) is FunctionType:
             return attribute if is_class(value) and value is kind else MethodType(attribute, value)
         if type(attribute) is staticmethod:

@@ -58,7 +58,7 @@ def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     if plain == "[]":
         return rec.hooks.get_item(a, b)
     if is_python_class(type(a)) or is_python_class(type(b)):
-        result = _by_methods(rec, _METHODS[plain], in_place, plain in _SEQUENCE_OPERATORS, a, b)
+        result = by_methods(rec, symbol, a, b)
         if result is not NotImplemented:
             return result
     if in_place and rec.source_of(a) is not None and container_of(type(a)) not in (None, tuple, frozenset):
@@ -66,8 +66,10 @@ def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     return rec.calls_c(OPERATORS[symbol], (a, b))
 
 
-def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any, b: Any) -> Any:
+def by_methods(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     """What the methods of the operands give; NotImplemented where none of them is written in Python or none answers."""
+    plain, in_place = symbol.removesuffix("="), symbol.endswith("=")
+    name, sequence = _METHODS[plain], plain in _SEQUENCE_OPERATORS
     kind, other = type(a), type(b)
     if in_place:
         method = rec.class_attribute(kind, f"__i{name}__")
@@ -130,7 +132,7 @@ def compare(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     if answer is not None:
         return answer(rec, COMPARISONS[symbol], a, b)
     if is_python_class(type(a)) or is_python_class(type(b)):
-        return _compared(rec, symbol, a, b)
+        return compared(rec, symbol, a, b)
     if type(a) in BOUND and type(a) is type(b) and symbol in ("==", "!="):
         return _same_parts(rec, a, b) is (symbol == "==")
     return rec.calls_c(COMPARISONS[symbol], (a, b))
@@ -146,7 +148,8 @@ def _same_parts(rec: Recorder, a: Any, b: Any) -> bool:
     return True
 
 
-def _compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
+def compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
+    """What the methods of the operands give for a comparison."""
     name, reflected_name = _COMPARISON_METHODS[symbol]
     kind, other = type(a), type(b)
     method, reflected = rec.class_attribute(kind, name), rec.class_attribute(other, reflected_name)

@@ -49,8 +49,10 @@ class AbstractPolicy:
         """Whether objects of this class do what its bases do, as far as a run is concerned."""
         return False
 
-    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
-        """An attribute was found in a class that does not change as a rule."""
+    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
+        """An attribute was found in a class that does not change as a rule. Where later calls find it, if it was given
+        to the class by somebody else."""
+        return None
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         """No class in the order of ``kind`` holds an attribute."""

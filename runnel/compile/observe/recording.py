@@ -223,8 +223,7 @@ class Recording(Recorder):
                 if space is None:
                     if self.policy.is_transparent(base):
                         continue
-                    self.policy.on_fixed_attribute(self, first or base, name)
-                    return attribute, None
+                    return attribute, self.policy.on_fixed_attribute(self, first or base, name)
                 return attribute, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
             if space is not None:
                 self.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -121,3 +123,66 @@ def test_what_a_patch_reads_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(FACTOR, "value", factor)
         values.append(step(rn.tensor([2.0])).item())
     assert values == [6, 6, 8, 6]
+
+
+def test_what_a_patch_closes_over_is_checked_and_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    kinds: list[Any] = []
+
+    def appended(self: Any, value: Any) -> Any:
+        calls.append(1)
+        return rn.multiply(self, factor)
+
+    factor = 2.0
+    monkeypatch.setattr(rn.Tensor, "__mul__", appended)
+    monkeypatch.setattr(rn.Tensor, "seen", kinds, raising=False)
+    monkeypatch.setattr(rn.Tensor, "closed", property(lambda self: (calls.append(2), self + factor)[1]), raising=False)
+    monkeypatch.setattr(rn.Tensor, "apart", staticmethod(lambda v: (calls.append(3), v * factor)[1]), raising=False)
+
+    def step(t: Any) -> Any:
+        t.seen.append("seen")
+        return (t * 1).sum() + t.closed.sum() + t.apart(1.0)
+
+    fast = rn.compile(step)
+    values = []
+    for i in range(6):
+        factor = 2.0 if i < 4 else 3.0
+        values.append(fast(rn.tensor([1.0])).item())
+    assert values == [7, 7, 7, 7, 10, 10]
+    assert calls == [1, 2, 3] * 6 and kinds == ["seen"] * 6
+    assert fast.statistics["traces"] <= 3
+
+
+HELPERS: dict[str, Callable[[float], Any]] = {
+    "static": lambda factor: staticmethod(lambda k: k * factor),
+    "class": lambda factor: classmethod(lambda cls, k: k * factor),
+    "property": lambda factor: property(lambda self: lambda k: k * factor),
+    "partial": lambda factor: functools.partial(operator.mul, factor),
+}
+
+
+@pytest.mark.parametrize("kind", HELPERS)
+def test_another_method_that_is_no_function_is_seen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = rn.compile(lambda t: t * t.helper(3.0) if hasattr(t, "helper") else t)
+    values = [step(rn.tensor(1.0)).item()]
+    for factor in (2.0, 2.0, 3.0):
+        monkeypatch.setattr(rn.Tensor, "helper", HELPERS[kind](factor), raising=False)
+        values += [step(rn.tensor(1.0)).item() for _ in range(3)]
+    monkeypatch.delattr(rn.Tensor, "helper")
+    assert [*values, step(rn.tensor(1.0)).item()] == [1.0] + [6.0] * 6 + [9.0] * 3 + [1.0]
+
+
+DECLINED: dict[str, tuple[type, Callable[[Any], Any]]] = {
+    "__matmul__": (rn.Tensor, lambda t: t @ t),
+    "__iadd__": (rn.Tensor, lambda t: _added(t * 1.0)),
+    "__mul__": (rn.Tensor, lambda t: t * WEIGHT),
+    "__rmul__": (rn.Tensor, lambda t: 2.0 * t),
+    "__lt__": (rn.Tensor, lambda t: t < 2.0),
+    "__eq__": (rn.Tensor, lambda t: t == 2.0),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_a_patch_declines_the_operands(name: str) -> None:
+    owner, use = DECLINED[name]
+    Case(lambda: patched(use, owner, name, lambda self, other: NotImplemented, x), None, None, None).run()
