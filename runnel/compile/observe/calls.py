@@ -157,6 +157,8 @@ def constructed(
             _look_at_numbers(rec, args, kwargs)
     if kind is type and len(args) == 3:
         return returning(rec.makes_class(type, args, kwargs))
+    if id(kind) in texts.LETTERS:
+        texts.look_at(rec, *args)
     answer = rec.policy.answers.get(id(kind))
     if answer is not None:
         return returning(answer(rec, *args, **kwargs))

@@ -15,6 +15,13 @@ _WHOLE: Final = frozenset(  # functions and methods that give a text on whole
     }
 )  # fmt: skip
 
+_CHANGING: Final = frozenset(
+    {"replace", "strip", "lstrip", "rstrip"}
+)  # of those: they may leave out what shows a tensor
+LETTERS: Final = frozenset(  # classes whose objects are made of a text's letters, by id
+    map(id, (tuple, set, frozenset, zip, enumerate, reversed, bytes, bytearray))
+)
+
 
 def look_at(rec: Recorder, *values: Any) -> None:
     """Somebody looks into these values, or finds something by them."""
@@ -37,7 +44,14 @@ def refuse(rec: Recorder, use: str) -> None:
 
 def given(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """C code is called: what it puts away or gives on whole it has not looked into."""
-    if function.__name__ in _WHOLE or id(function) in rec.policy.passing_on:
+    name = function.__name__
+    if name in _WHOLE or id(function) in rec.policy.passing_on:
+        if name == "join":
+            look_at(rec, *args[-1:])  # a text: its letters are joined
+        elif name in _CHANGING:
+            text = function.__self__ if hasattr(function, "__self__") else next(iter(args), None)
+            if shows_unknown(rec, text) and not shows_unknown(rec, function(*args, **kwargs)):
+                refuse(rec, "looked into")
         return
     owner = getattr(function, "__self__", None)
     named = () if function.__name__ in symbols.MERGES else kwargs.values()
