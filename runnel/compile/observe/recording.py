@@ -109,6 +109,8 @@ class Recording(Recorder):
                 log.check(None, "{s0} is not {s1}", f"{source} is {known}", (), (source, known))
             return value
         self.sources[id(value)] = source
+        if source.value is MISSING:
+            source.value = value
         self._alive.append(value)
         if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
             log.check(source, "{v} is not {0}", source.label, (Identity(value),))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
+import pytest
 
 import runnel as rn
 from runnel import nn
@@ -11,6 +14,7 @@ from tests.compile.capture.agreeing import same, tensor
 
 GLOBAL_SCALE = 1.0
 GLOBAL_ARRAY = np.arange(3, dtype=np.float32)
+GLOBAL_TENSOR: rn.Tensor | None = None
 
 
 def test_closure_global_and_attribute() -> None:
@@ -147,3 +151,43 @@ def test_what_is_written_past_setattr() -> None:
     assert f(tensor(1)).item() == 1
     vars(model).update(mode="a", inner=nn.ReLU())
     assert f(tensor(-1)).item() == 0
+
+
+@pytest.mark.parametrize("place", ["cell", "global", "item", "attribute"])
+def test_a_view_is_exchanged_for_what_it_was_a_view_of(place: str) -> None:
+    def states(way):
+        global GLOBAL_TENSOR
+        base = GLOBAL_TENSOR = rn.arange(9.0).reshape(3, 3) + 0.0
+        held, inside = {"view": base}, types.SimpleNamespace(base=base)
+
+        def from_cell(x):
+            base[0] = x
+            held["view"][0] += 1.0
+            return held["view"] @ x
+
+        def from_global(x):
+            GLOBAL_TENSOR[0] = x
+            held["view"][0] += 1.0
+            return held["view"] @ x
+
+        def from_item(x):
+            held["base"][0] = x
+            held["view"][0] += 1.0
+            return held["view"] @ x
+
+        def from_attribute(x):
+            inside.base[0] = x
+            held["view"][0] += 1.0
+            return held["view"] @ x
+
+        held["base"] = base
+        function = way(
+            {"cell": from_cell, "global": from_global, "item": from_item, "attribute": from_attribute}[place]
+        )
+        seen = []
+        for k in range(6):
+            held["view"] = base if k % 2 else base.T
+            seen.append((function(tensor(1, 2, k)).tolist(), base.tolist()))
+        return seen
+
+    assert states(compile) == states(lambda function: function)
