@@ -206,6 +206,8 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
         longest(rec, value, source)
     if base in SEQUENCES:
         items = list(base.__iter__(before))
+        if base in SETS:
+            require_lookup_by_value(rec, items)
         if all(map(is_plain, items)):
             known = _memo(rec, value, tuple(items))
             log.check(source, f"items_differ({listed}, {{0}})", f"items of {source}", (known, base))
@@ -222,6 +224,8 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
         log.check(source, "bytes({v}) != {0}", f"items of {source}", (_memo(rec, value, bytes(before)),))
     else:
         items = list(base.__iter__(before))
+        if base in SETS:
+            require_lookup_by_value(rec, items)
         if all(map(is_plain, items)):
             known = _memo(rec, value, tuple(items))
             log.check(source, f"items_differ(list({listed}), {{0}})", f"content of {source}", (known, base))
@@ -277,6 +281,7 @@ def _memo(rec: Recorder, value: Any, constant: Any) -> Any:
 def keys(rec: Recorder, value: Any, source: Source) -> None:
     """Check which keys a dict had when the run began, and their order."""
     names = tuple(keys_of(rec.effects.before(value)))
+    require_lookup_by_value(rec, names)
     if all(map(is_plain, names)):
         rec.log.check(source, "items_differ(keys_of({v}), {0})", f"keys of {source}", (_memo(rec, value, names),))
         return

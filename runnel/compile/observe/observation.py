@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from runnel.compile.observe import closures, lifetimes, records, texts
 from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
+from runnel.compile.observe.containers import require_lookup_by_value
 from runnel.compile.observe.effects import Effect
 from runnel.compile.observe.guard import Guard, NotGuarded
 from runnel.compile.observe.not_capturable import NotCapturable
@@ -223,6 +224,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     records.require_unread(rec)
     rec.effects.open_keys.clear()  # nobody reads these containers any more
     recipes = Recipes(rec)
+    _changed_by_value(rec)
     effects = [_change(recipes, effect) for effect in rec.effects.lasting()]
     answer = recipes.result(result)
     program = rec.session.complete(recipes)
@@ -247,6 +249,15 @@ def _change(recipes: Recipes, effect: Effect) -> Change:
         )
     finally:
         recipes.is_shown = False
+
+
+def _changed_by_value(rec: Recorder) -> None:
+    """What is put into dicts and sets from outside, or taken out, is found there by its value at later calls, too."""
+    changed = {id(e.target): e.target for e in rec.effects.done if issubclass(type(e.target), (dict, *SETS))}
+    for target in changed.values():
+        base = container_of(type(target))
+        for members in (target, rec.effects.before(target)):
+            require_lookup_by_value(rec, base.__iter__(members))
 
 
 def _stay_distinct(rec: Recorder) -> None:

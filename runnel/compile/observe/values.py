@@ -102,7 +102,9 @@ def described(value: Any) -> str:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether a container finds a value by which object it is alone."""
+    """Whether a container finds a value by which object it is alone: a NaN, or a tuple or frozenset with one in it."""
+    if type(value) in (tuple, frozenset):
+        return any(map(is_nan, value))
     return type(value) in (float, complex) and value != value
 
 
