@@ -13,6 +13,7 @@ from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, capture
 from runnel.compile.compiled_program import CompiledProgram
 from runnel.compile.inspection import inspected
+from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import Observation
@@ -153,6 +154,8 @@ def prepare(
         except CaptureError:
             raise
         except Exception as error:
+            if is_of_a_handler(error):
+                raise
             raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error
         if observation.unsettled_by:
             raise Unsettled(observation.unsettled_by)

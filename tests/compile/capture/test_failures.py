@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Any
 
 import pytest
@@ -118,3 +120,27 @@ def test_sentences_of_errors_end_once() -> None:
     f = compile(lambda x: x.to("interpreter") + 1)
     with pytest.warns(CaptureWarning, match=r"it raised DeviceError: .*move it before the call\.$"):
         assert f(tensor(1)).tolist() == [2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals one cannot send to oneself")
+def test_a_timeout_that_a_handler_raises_while_it_is_traced_ends_the_call() -> None:
+    def ring(*_: object) -> None:
+        raise TimeoutError("too long")
+
+    n, x, before = [0], tensor(1, 2), signal.signal(signal.SIGALRM, ring)
+
+    @compile
+    def f(x):
+        n[0] += 1
+        for i in range(2000):
+            x = x * 0.5 + i
+        return x
+
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(TimeoutError):
+            f(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert n == [0]
