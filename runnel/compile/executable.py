@@ -151,9 +151,9 @@ def prepare(
     def traced(recompute: bool) -> Observation:
         try:
             observation = capture(function, args, kwargs, options.keep_grads, name, varying, recompute)
-        except CaptureError:
+        except (CaptureError, NotCapturable, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             if is_of_a_handler(error):
                 raise
             raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from typing import Any
 
 import pytest
@@ -144,3 +145,29 @@ def test_a_timeout_that_a_handler_raises_while_it_is_traced_ends_the_call() -> N
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert n == [0]
+
+
+class Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, Stop, ValueError])
+def test_what_came_before_an_error_of_the_function_has_happened(kind: type[BaseException]) -> None:
+    counts, total = [0], rn.zeros(2)
+
+    def step(x: rn.Tensor) -> rn.Tensor:
+        counts[0] += 1
+        total.add_(1.0)
+        if counts[0] % 3 == 0:
+            raise kind("stop")
+        return x * counts[0]
+
+    compiled, told = rn.compile(step), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaptureWarning)
+        for _ in range(7):
+            try:
+                compiled(rn.ones(2))
+            except kind:
+                told.append(counts[0])
+    assert (counts, total.tolist(), told) == ([7], [7.0, 7.0], [3, 6])
