@@ -87,7 +87,7 @@ def pieces(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Ite
 
 
 _CONVERT: Final = "write its tensors there by safetensors.torch.save_file, and read them by runnel.load_file"
-_OTHERS: Final = {  # what other files begin with; no header of a safetensors file is as long as these would say
+_OTHERS: Final = {  # what other files begin with, where that is no length of a header
     b"PK\x03\x04": f"a ZIP archive, such as torch.save and numpy.savez write: for torch.save, {_CONVERT}",
     b"\x80\x02": f"a pickle, such as torch.save wrote before: {_CONVERT}",
     b"\x93NUMPY": "an array of NumPy's: numpy.load reads it",
@@ -98,11 +98,11 @@ def length(start: bytes, size: int) -> int:
     """The length of the header of a file of ``size`` bytes that begins with ``start``. ValueError if it cannot be."""
     if len(start) < 8:
         raise ValueError(f"it has {size} bytes, too few for a header")
-    for beginning, what in _OTHERS.items():
-        if start.startswith(beginning):
-            raise ValueError(f"it is {what}")
     stated = int.from_bytes(start[:8], "little")
     if stated > HEADER_LIMIT or stated > size - 8:
+        for beginning, what in _OTHERS.items():
+            if start.startswith(beginning):
+                raise ValueError(f"it is {what}")
         raise ValueError(f"it is cut short, or no safetensors file: its header would take {stated} bytes of {size}")
     return stated
 
