@@ -454,7 +454,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
     if passes_on(function):
         return boundary.observed(rec, function), args, kwargs
-    if any(map(runs_users, args)) or any(map(runs_users, kwargs.values())):
+    if any(map(runs_users, (*args, *kwargs.values()))):
         return rec.twin(function), args, kwargs
     if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
         return returning(function(*args, **kwargs))
@@ -528,7 +528,7 @@ _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _delet
 
 
 def _constructed(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if any(map(runs_users, args)) or any(map(runs_users, kwargs.values())):
+    if any(map(runs_users, (*args, *kwargs.values()))):
         return returning(calls.made(rec, kind, args, kwargs))
     return returning(boundary.run(rec, kind, args, kwargs))
 

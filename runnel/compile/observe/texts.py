@@ -15,9 +15,7 @@ _WHOLE: Final = frozenset(  # functions and methods that give a text on whole
     }
 )  # fmt: skip
 
-_CHANGING: Final = frozenset(
-    {"replace", "strip", "lstrip", "rstrip"}
-)  # of those: they may leave out what shows a tensor
+_CHANGING: Final = frozenset({"replace", "strip", "lstrip", "rstrip"})  # they may leave out what shows a tensor
 LETTERS: Final = frozenset(  # classes whose objects are made of a text's letters, by id
     map(id, (tuple, set, frozenset, zip, enumerate, reversed, bytes, bytearray))
 )
@@ -54,5 +52,5 @@ def given(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
                 refuse(rec, "looked into")
         return
     owner = getattr(function, "__self__", None)
-    named = () if function.__name__ in symbols.MERGES else kwargs.values()
+    named = () if name in symbols.MERGES else kwargs.values()
     look_at(rec, owner, *args[: len(args) - symbols.unseen(function, args)], *named)

@@ -98,7 +98,8 @@ def test_steps_of_two_compiled_functions() -> None:
     assert run(rn.compile) == run(lambda step: step)
 
 
-def test_backward_outside_adds_to_what_is_used_up() -> None:
+def using_up() -> tuple[rn.Parameter, optim.SGD, Callable[[Any], Any]]:
+    """A Parameter, its optimizer, and a compiled step that uses its gradient up."""
     w = rn.Parameter(rn.ones(2))
     sgd = optim.SGD([w], lr=0.1)
 
@@ -108,6 +109,11 @@ def test_backward_outside_adds_to_what_is_used_up() -> None:
         (w * x).sum().backward()
         sgd.step()
 
+    return w, sgd, step
+
+
+def test_backward_outside_adds_to_what_is_used_up() -> None:
+    w, sgd, step = using_up()
     step(rn.ones(2))
     (w * 3).sum().backward()
     for read in (lambda: w.grad, sgd.step, lambda: nn.utils.clip_grad_norm_([w], 1.0)):
@@ -136,14 +142,7 @@ def test_a_step_that_never_drops_gradients_is_told(compiled: bool) -> None:
 
 def test_what_was_lost_may_be_there_again() -> None:
     """A program that added to a used-up gradient is not taken where there is one, or none."""
-    w = rn.Parameter(rn.ones(2))
-    sgd = optim.SGD([w], lr=0.1)
-
-    @rn.compile
-    def use_up(x: Any) -> None:
-        sgd.zero_grad()
-        (w * x).sum().backward()
-        sgd.step()
+    w, _, use_up = using_up()
 
     @rn.compile
     def add(x: Any) -> None:
