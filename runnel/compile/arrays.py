@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.recorder import Recorder
@@ -20,6 +19,7 @@ from runnel.compile.observe.values import container_of
 from runnel.core.dtypes import from_numpy
 from runnel.core.lifetime import Weak
 from runnel.tensor import grad_hooks, tensor as tensors, tracing
+from runnel.tensor.floats import TracedFloat
 from runnel.tensor.handle import version
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable

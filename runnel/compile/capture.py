@@ -19,7 +19,6 @@ from runnel.compile import arrays
 from runnel.compile.boundary import watched
 from runnel.compile.differentiable.derivative import Derivative, derivative
 from runnel.compile.differentiable.ends import NotDivisible
-from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
 from runnel.compile.observe.asynchronous import Collections
 from runnel.compile.observe.changes import Setting, SettingAll
@@ -43,6 +42,7 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import copying, grad_hooks, tape, tensor as tensors, tracing
 from runnel.tensor.apart import undisturbed
 from runnel.tensor.consumed import CONSUMED
+from runnel.tensor.floats import TracedFloat, traced_float
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL

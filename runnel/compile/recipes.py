@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.observation import Recipes, Values
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import Weak
+from runnel.tensor.floats import TracedFloat
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 

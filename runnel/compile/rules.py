@@ -23,7 +23,6 @@ from runnel.compile import (
     recomputed,
     schedules,
 )
-from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.changes import DeletingState, Setting, SettingState
 from runnel.compile.observe.classes import MISSING, mro
@@ -45,6 +44,7 @@ from runnel.core.dtypes import DType, float32, float64
 from runnel.core.public import public
 from runnel.core.watched import WatchedDict
 from runnel.tensor import tracing
+from runnel.tensor.floats import TracedFloat
 from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
