@@ -1,4 +1,4 @@
-"""Memory planners: who says where in a program's memory its intermediate values lie (``docs/passes.md``)."""
+"""Memory planners: who says where in a program's memory its intermediate values lie (``docs/extend/passes.md``)."""
 
 from runnel.compiler.memory.planner import Allocator, MemoryPlanner, Replayed as replay, search
 from runnel.compiler.memory.sweep import Heap as BestFit, Lifetime, most_alive

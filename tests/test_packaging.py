@@ -48,7 +48,7 @@ def test_the_conda_recipe_is_of_this_version_and_needs_the_same() -> None:
 
 
 def test_the_page_lists_every_extra_with_what_it_brings() -> None:
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|", page, flags=re.MULTILINE)
     listed = {extra: re.split(r",\s*", names.strip()) for extra, names in rows}
     assert listed == {extra: [re.split(r"[>=<]", each)[0] for each in group] for extra, group in EXTRAS.items()}
@@ -58,7 +58,7 @@ def test_the_versions_of_python_agree() -> None:
     classified = [
         match[1] for line in PROJECT["classifiers"] if (match := re.fullmatch(r".* :: Python :: (3\.\d+)", line))
     ]
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
     (sentence,) = re.findall(r"on CPython ([^.]*(?:\.\d+[^.]*)*)\.", page)
     assert re.findall(r"3\.\d+", sentence) == classified
     after = tuple(map(int, classified[-1].split(".")))

@@ -2,7 +2,7 @@
 
 The compiler hands over a :class:`~runnel.backends.commands.CommandBuffer` and the kernels that its commands name, in
 loop IR. A backend loads them (:class:`Loaded`), and binds the loaded program to memory once for each concurrent run
-(:class:`Launch`). It also allocates the memory. ``docs/backends.md`` follows one program through these steps.
+(:class:`Launch`). It also allocates the memory. ``docs/internals/backends.md`` follows one program through these steps.
 """
 
 from __future__ import annotations

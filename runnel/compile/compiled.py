@@ -389,7 +389,7 @@ def compile(
             to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing.
             Forward and backward programs of a call that is differentiated outside each have this budget.
         passes: the pipeline that rewrites its graphs, those of gradients included: ``rn.passes.USUAL`` with passes
-            inserted or left out (docs/passes.md). Compiled functions that are called inside get it as well.
+            inserted or left out (docs/extend/passes.md). Compiled functions that are called inside get it as well.
         memory_planner: the function that lays intermediate values out in memory (``rn.memory``).
     """
     chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))

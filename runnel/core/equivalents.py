@@ -96,7 +96,7 @@ _NO_WRAPPER: Final = "the module itself: one process trains, on all of its cores
 _INSPECTED: Final = "print(runnel.compile(fn).program(x)) to see a program"
 
 _TORCH: Final = {
-    "library": "runnel.custom_vjp(fn), or an op of your own (docs/extending.md)",
+    "library": "runnel.custom_vjp(fn), or an op of your own (docs/extend/ops.md)",
     "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
     "sparse_coo_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
     "sparse_csr_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",

@@ -141,7 +141,7 @@ class MemoryBudgetError(RunnelError, MemoryError):
 
 class SettingError(RunnelError, ValueError):
     """A switch, or its variable in the environment, has a value that it does not accept. The message says what it does
-    accept; ``docs/debugging.md`` lists them all."""
+    accept; ``docs/debug/README.md`` lists them all."""
 
 
 class NonFiniteError(RunnelError, ArithmeticError):

@@ -2,7 +2,7 @@
 sets the default, ``with switches.override(name=value):`` changes it for a block of code on all threads.
 
 The environment is read once, when the package is imported; a variable that is empty counts as unset. There is nothing
-else to configure; ``docs/debugging.md`` lists the switches (a test compares).
+else to configure; ``docs/debug/README.md`` lists the switches (a test compares).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RESOLVED = Resolved()
 class Switch(Generic[T]):
     """One switch. Read it with ``switch.value``, write it with ``switch.set(value)``."""
 
-    registry: dict[str, Switch[Any]] = {}  # noqa: RUF012 - the list docs/debugging.md must agree with
+    registry: dict[str, Switch[Any]] = {}  # noqa: RUF012 - the list docs/debug/README.md must agree with
 
     def __init__(self, name: str, accepted: Accepted[T], default: T, help: str) -> None:
         self.name = name

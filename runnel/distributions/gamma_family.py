@@ -64,7 +64,7 @@ class Exponential(Distribution):
 @offered("distributions")
 class Gamma(Distribution):
     """Numbers with a density proportional to x^(concentration - 1)·exp(-rate·x). Gradients of samples are implicit:
-    docs/random.md."""
+    docs/train/random.md."""
 
     arg_constraints: ClassVar = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative

@@ -132,7 +132,7 @@ def tensor_expr(text: str, **sizes: int) -> TensorExpression:
 
     ``O[n, k] += I[n, c] * W[k, c]`` says that each element of the result is a sum over all values of the other indices.
     Aggregations are ``=``, ``+=``, ``*=``, ``max=`` and ``min=``; constraints follow behind ``where``. Subscripts are
-    affine in indices; their ranges follow from the shapes of operands. ``docs/expressions.md`` has the language,
+    affine in indices; their ranges follow from the shapes of operands. ``docs/extend/expressions.md`` has the language,
     with the order in which terms are added.
 
     Args:

@@ -1,6 +1,7 @@
 """Complex numbers and their parts: real, imaginary, conjugate, and the number of two parts.
 
-Gradients are PyTorch's: that of a real L by z is ∂L/∂Re z + i·∂L/∂Im z. NumPy carries the ops out (docs/complex.md).
+Gradients are PyTorch's: the gradient of a real L by z is ∂L/∂Re z + i·∂L/∂Im z. NumPy computes the ops
+(docs/train/complex.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Passes and attributes from outside: what a file needs that rewrites the graphs of programs (``docs/passes.md``)."""
+"""Write passes over graphs of programs, and attributes of ops, from outside the package (``docs/extend/passes.md``)."""
 
 from runnel.compiler.passes.pipeline import Pass, Pipeline
 from runnel.compiler.passes.usual import USUAL

@@ -3,7 +3,7 @@
 Each transform that computes forwards (``jvp``, ``vmap``) opens a level. An op runs on the highest level among its
 operands; there the operands of lower levels are constants, and the level's rule applies ops to the components, which
 are tensors of lower levels. The tape hangs on handles: one of a level has a tape of its own, beside those of its
-components. See docs/levels.md.
+components. See docs/differentiate/transforms.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks passes that readers of docs/from_scratch.md write: ``python -m tests.docs.homework FILE``."""
+"""Checks passes that readers of docs/internals/from_scratch.md write: ``python -m tests.docs.homework FILE``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def loaded(name: str, path: Path) -> ModuleType:
     return module
 
 
-fs: Any = loaded("from_scratch", ROOT / "docs" / "from_scratch.py")
+fs: Any = loaded("from_scratch", ROOT / "docs" / "internals" / "from_scratch.py")
 Node = Any
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+FRAGMENTS = {"docs/internals/tables.md"}  # pages that quote parts of source files
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Python code, the line of the page that it starts on, and the text block right behind it (None: no promise)."""
+    """Python code, the line of the page where it starts, and the text block right after it (None: prints nothing)."""
 
     code: str
     line: int
@@ -22,11 +24,10 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The Python blocks of a page."""
+    """Return the Python blocks of a page."""
     actual = list(_BLOCK.finditer(text))
-    following = [*actual[1:], None]
     results = []
-    for this, after in zip(actual, following, strict=True):
+    for this, after in itertools.zip_longest(actual, actual[1:]):
         if this[1] != "python":
             continue
         promised = after is not None and after[1] == "text" and not text[this.end() : after.start()].strip()
@@ -35,11 +36,17 @@ def blocks(text: str) -> list[Block]:
     return results
 
 
+def runnable() -> list[str]:
+    """Return the pages that have Python blocks, as paths relative to the root of the repository."""
+    named = [(str(page.relative_to(ROOT)), page) for page in (README, *PAGES)]
+    return [name for name, page in named if name not in FRAGMENTS and blocks(page.read_text(encoding="utf-8"))]
+
+
 def prose(text: str) -> str:
-    """A page without its blocks."""
+    """Return a page without its blocks."""
     return _BLOCK.sub("", text)
 
 
 def shell_lines(text: str) -> list[str]:
-    """The commands of a page's shell blocks."""
+    """Return the commands of a page's shell blocks."""
     return [line for block in _BLOCK.finditer(text) if block[1] in ("sh", "bash") for line in block[2].splitlines()]

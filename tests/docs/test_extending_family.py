@@ -1,4 +1,4 @@
-"""The family of kernels that docs/extending.md adds from outside: the same bits on any number of threads, and programs
+"""The family of kernels that docs/extend/ops.md adds from outside: the same bits on any number of threads, and programs
 with it in the cache on disk."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.docs.pages import blocks
 planned = []
 plan = Planner.plan
 Planner.plan = lambda self: (planned.append(self.graph.name), plan(self))[1]
-page = Path("docs/extending.md").read_text(encoding="utf-8")
+page = Path("docs/extend/ops.md").read_text(encoding="utf-8")
 section = page[page.index("## A family of kernels") : page.index("## A column")]
 module = sys.modules["page"] = types.ModuleType("page")
 for block in blocks(section)[:2]:

@@ -1,4 +1,4 @@
-"""docs/from_scratch.py beside Runnel, its page beside it, and the page's homework on right and wrong solutions."""
+"""Compare docs/internals/from_scratch.py with Runnel and its page; check the homework on right and wrong solutions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.docs import homework
 from tests.docs.homework import CHECKS, Training, fs
 from tests.docs.pages import ROOT, blocks
 
-SOURCE = (ROOT / "docs" / "from_scratch.py").read_text(encoding="utf-8")
-PAGE = (ROOT / "docs" / "from_scratch.md").read_text(encoding="utf-8")
+SOURCE = (ROOT / "docs" / "internals" / "from_scratch.py").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "internals" / "from_scratch.md").read_text(encoding="utf-8")
 Life = tuple[int, int, int]
 
 

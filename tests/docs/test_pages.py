@@ -11,47 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, README, ROOT, blocks, prose, shell_lines
-from tests.docs.run_page import run
+from tests.docs.pages import PAGES, README, ROOT, blocks, prose, runnable, shell_lines
+from tests.docs.run_page import matches, run
 
 pytestmark = pytest.mark.suite
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        README.name,
-        *(
-            f"docs/{name}.md"
-            for name in (
-                "compile",
-                "data",
-                "extending",
-                "from_scratch",
-                "debugging",
-                "declarative",
-                "from_jax",
-                "from_numpy",
-                "internals/graphs",
-                "native",
-                "optimizers",
-                "passes",
-                "profiling",
-                "saving",
-                "state",
-                "threads",
-                "tour",
-                "tutorial/tensors",
-                "tutorial/gradients",
-                "tutorial/training",
-                "tutorial/compiling",
-                "tutorial/saving",
-                "tutorial/debugging",
-                "training",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize("page", runnable())
 def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:
     command = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", str(ROOT / page)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -79,6 +45,21 @@ def test_a_broken_promise_is_found(tmp_path: Path) -> None:
     page.write_text("```python\nprint(2)\n```\n\n```text\n2\n```\n\n```python\nprint(3)\n```\n", encoding="utf-8")
     (problem,) = run(page)
     assert problem.startswith("page.md:10 ")
+
+
+@pytest.mark.parametrize(
+    ("promised", "printed", "same"),
+    [
+        ("loss ≈ 0.50\n", "loss 0.52\n", True),
+        ("loss ≈ 0.50\n", "loss 0.92\n", False),
+        ("eager ≈ 1,900 µs, compiled ≈ 12 µs\n", "eager 7 µs, compiled 3.5 µs\n", True),
+        ("eager ≈ 1,900 µs\n", "eager quick\n", False),
+        ("a ... c ≈ 1\n", "a b c 1.1\n", True),
+        ("[1, 2]\n", "[1,  3]\n", False),
+    ],
+)
+def test_numbers_after_a_sign_are_about_right(promised: str, printed: str, same: bool) -> None:
+    assert matches(promised, printed) == same
 
 
 def test_blocks_know_their_lines_and_outputs() -> None:

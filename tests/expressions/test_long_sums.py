@@ -53,7 +53,7 @@ def test_a_hundred_million_terms(operands: list[np.ndarray]) -> None:
     exact = a.sum(1) * b.sum(1) * c.sum(1)
     magnitudes = np.abs(a).sum(1) * np.abs(b).sum(1) * np.abs(c).sum(1)
     unit = 2.0**-24
-    steps = CHAIN * K + 64 + int(np.ceil(np.log2(CHAINS / 64)))  # the bound of docs/expressions.md
+    steps = CHAIN * K + 64 + int(np.ceil(np.log2(CHAINS / 64)))  # the bound of docs/extend/expressions.md
     roundings = np.array([2, 0, 0])  # of each term
     assert (np.abs(expected - exact) <= (steps + roundings) * unit * magnitudes).all()
     assert expected[2] == 10**8 and abs(2**24 - 10**8) > steps * unit * 10**8  # which one chain of ones would give

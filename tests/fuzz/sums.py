@@ -1,4 +1,4 @@
-"""Random reductions and products: the same bits in every mode, and as near to the truth as docs/numerics.md says."""
+"""Random reductions and products: equal bits in every mode, errors below the bounds of docs/internals/numerics.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rung of RUNNEL_DEBUG prints what docs/debugging.md says, and the page lists every switch."""
+"""Each rung of RUNNEL_DEBUG prints what docs/debug/README.md says, and the page lists every switch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runnel.core.switches import Switch
 from runnel.inspection import ladder
 from tests.inspection.programs import network, values
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "debugging.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "debug" / "README.md").read_text(encoding="utf-8")
 SIGNS = {2: "as traced:", 3: "#  kernel", 4: "for x0 in i0..i1:", 5: "define void @"}
 
 

@@ -1,4 +1,4 @@
-"""Long sums and products stay within the bounds of docs/numerics.md, whatever is built on them."""
+"""Long sums and products stay within the bounds of docs/internals/numerics.md, whatever is built on them."""
 
 from __future__ import annotations
 

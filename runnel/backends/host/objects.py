@@ -3,7 +3,7 @@
 Entries run as machine code. So the folder must be the user's own (``own_folder``), and each entry has a signature over
 its key and body, which only the user can compute (``secret``). An entry that is missing, damaged, or not a signed file
 of reasonable size is a miss. Several processes may use one folder at once: files appear atomically. An unusable folder
-is not an error: there is one warning and no cache. ``docs/cache.md`` describes what this trusts.
+is not an error: there is one warning and no cache. ``docs/deploy/cache.md`` describes what this trusts.
 """
 
 from __future__ import annotations

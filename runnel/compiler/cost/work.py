@@ -42,7 +42,7 @@ from runnel.loops.ir import (
 
 Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 
-# In units, as measured (docs/profiling.md says how).
+# In units, as measured (docs/debug/profiling.md says how).
 _VECTOR: Final = 8.0  # an instruction with any number of lanes
 _LOADED, _STORED = 0.5, 1.0  # a float32 in a vector
 _APART, _CROWDED, _CROWDS = 16.0, 25.0, 4  # a float32 that is not adjacent; more for powers of two in its step, up to 4

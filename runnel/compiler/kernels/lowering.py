@@ -3,7 +3,7 @@
 A row of table ``lower`` is a :class:`Lowering`, or one of the forms of ``loops.rules``, for which ``families.py`` names
 the class. The compiler calls the methods and never tests the type: fusion asks what may join a kernel, the planner
 builds kernels, passes and transforms ask which rewrites of a node are valid. A family from outside the package
-subclasses :class:`Lowering` and registers an instance (docs/extending.md).
+subclasses :class:`Lowering` and registers an instance (docs/extend/ops.md).
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _of_form(op: Op, rule: Any) -> Lowering:
     if family is None:
         raise MissingRuleError(
             f"[{op.name}] table 'lower' holds {rule!r}, which no family of kernels knows; register a form of "
-            "runnel.loops.rules or a Lowering (docs/extending.md)."
+            "runnel.loops.rules or a Lowering (docs/extend/ops.md)."
         )
     return family(rule)
 

@@ -2,7 +2,7 @@
 
 Gradients are PyTorch's: that of a real L by z is ∂L/∂Re z + i·∂L/∂Im z. Of a holomorphic op it is g·conj(f'(z)):
 the rule of real numbers conjugated, ``conj(rule(conj(g)))``. Tangents are the transposes of gradients
-(docs/complex.md).
+(docs/train/complex.md).
 """
 
 from __future__ import annotations
