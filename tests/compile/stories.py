@@ -2,13 +2,13 @@
 
 A table of stories is one text. Each story begins with a line ``## name``; after the name may stand
 
-* ``eager: text``: the calls run eagerly, after a warning that contains the text (``perhaps``: on some versions of Python);
-* ``traces: n``: how often the function is traced at most (3 and 2 for each change, if not given);
+* ``eager: text``: the calls run eagerly, after a warning that contains the text (``perhaps``: or as a program);
+* ``traces: n``: how often the function is traced at most (otherwise 3, and 2 for each change);
 * ``fails: reason``: the story does not hold yet.
 
-The story is a program that defines ``step``, which is called three times. Each line ``#> ...`` is a change of the world,
-after which it is called three times again. ``arguments(i)``, if defined, returns the arguments of call ``i``. Compared
-are the result or error of each call, the output, and the values of all names of the program.
+The story is a program that defines ``step``, which is called three times. Each line ``#> ...`` is a change of the
+world, after which it is called three times again. ``arguments(i)``, if defined, returns the arguments of call ``i``.
+Compared are the result or error of each call, the output, and the values of all names of the program.
 """
 
 from __future__ import annotations

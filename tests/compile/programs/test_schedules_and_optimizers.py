@@ -175,7 +175,8 @@ def step(x):
 #> body.requires_grad_(True); opt.add_param_group({'params': list(body.parameters()), 'lr': 0.001})
 ## groups_read_by_name
 body, head = nn.Linear(3, 3), nn.Linear(3, 2)
-opt = optim.AdamW([{'params': body.parameters(), 'name': 'body', 'lr': 0.001}, {'params': head.parameters(), 'name': 'head'}], lr=0.01)
+slow = {'params': body.parameters(), 'name': 'body', 'lr': 0.001}
+opt = optim.AdamW([slow, {'params': head.parameters(), 'name': 'head'}], lr=0.01)
 def step(x):
     opt.zero_grad()
     loss = (head(body(x)) ** 2).mean()

@@ -23,7 +23,9 @@ AVERAGES: Final = stories(
     """
 ## average_of_weights_with_decay_warm_up
 class Ema:
-    def __init__(self, net, decay): self.decay, self.n, self.shadow = decay, 0, {k: p.detach().clone() for k, p in net.named_parameters()}
+    def __init__(self, net, decay):
+        self.decay, self.n = decay, 0
+        self.shadow = {k: p.detach().clone() for k, p in net.named_parameters()}
     def update(self, net):
         self.n += 1
         d = min(self.decay, (1 + self.n) / (10 + self.n))
