@@ -3,11 +3,12 @@
 A table of stories is one text. Each story begins with a line ``## name``; after the name may stand
 
 * ``eager: text``: the calls run eagerly, after a warning that contains the text (``perhaps``: or as a program);
-* ``traces: n``: how often the function is traced at most (otherwise 3, and 2 for each change);
+* ``traces: n``: how often the function is traced at most (otherwise 2, and once more for each change);
+* ``calls: n``: how often it is called before each change and after the last (otherwise 4 times);
 * ``fails: reason``: the story does not hold yet.
 
-The story is a program that defines ``step``, which is called three times. Each line ``#> ...`` is a change of the
-world, after which it is called three times again. ``arguments(i)``, if defined, returns the arguments of call ``i``.
+The story is a program that defines ``step``, which is called a few times. Each line ``#> ...`` is a change of the
+world, after which it is called again. ``arguments(i)``, if defined, returns the arguments of call ``i``.
 Compared are the result or error of each call, the output, and the values of all names of the program.
 """
 
@@ -28,7 +29,6 @@ import runnel as rn
 from runnel.core import switches
 from tests.compile.worlds import Call, Outcome, outcome, tensor, without_audits
 
-WARM: Final = 3  # calls before each change, and after the last
 _WORLD: Final = "user_program"
 _NAMES: Final = """
 import abc, bisect, collections, contextlib, copy, dataclasses, enum, functools, heapq, io, itertools, json, logging
@@ -39,7 +39,7 @@ from runnel import nn, optim
 from runnel.nn import functional as F
 from runnel.optim import lr_scheduler
 """
-_KEYS: Final = re.compile(r", (eager|traces|fails): ")
+_KEYS: Final = re.compile(r", (eager|traces|calls|fails): ")
 
 
 class Story(NamedTuple):
@@ -47,6 +47,7 @@ class Story(NamedTuple):
     changes: list[str]
     eager: str | None
     traces: int
+    calls: int
 
     def run(self, patch: pytest.MonkeyPatch) -> Any:
         """Compare both worlds; return the compiled step."""
@@ -90,7 +91,7 @@ class Story(NamedTuple):
             arguments = vars(world).get("arguments", lambda _: (tensor(1.0, -2.0, 3.0),))
             for change in ["", *self.changes]:
                 exec(change, vars(world))
-                for _ in range(WARM):
+                for _ in range(self.calls):
                     outcomes.append(outcome(called, Call(arguments(len(outcomes)), {}), state))
             return outcomes, step
 
@@ -111,7 +112,8 @@ def stories(text: str, before: str = "") -> list[Any]:
         given = dict(zip(words[::2], words[1::2], strict=True))
         eager = "" if given.get("eager") == "perhaps" else given.get("eager")
         source, *changes = re.split(r"^#> ", body, flags=re.MULTILINE)
-        story = Story(before + source, changes, eager, int(given.get("traces", 3 + 2 * len(changes))))
+        traces, calls = int(given.get("traces", 2 + len(changes))), int(given.get("calls", 4))
+        story = Story(before + source, changes, eager, traces, calls)
         marks = [pytest.mark.xfail(strict=True, reason=given["fails"])] if "fails" in given else []
         params.append(pytest.param(story, id=name, marks=marks))
     return params

@@ -21,7 +21,7 @@ def train(x):
 
 SCHEDULES: Final = stories(
     """
-## warm_up_and_cosine_by_lambda, traces: 3
+## warm_up_and_cosine_by_lambda
 s = lr_scheduler.LambdaLR(opt, lambda n: min(1.0, (n + 1) / 4) * 0.5 * (1 + math.cos(math.pi * n / 20)))
 def step(x):
     loss = train(x)
@@ -34,63 +34,63 @@ def step(x):
     loss = train(x)
     s.step()
     return loss, s.get_last_lr()
-## scheduler_steps_between_calls, traces: 2
+## scheduler_steps_between_calls
 s = lr_scheduler.CosineAnnealingLR(opt, T_max=10)
 step = train
 def arguments(i):
     s.step()
     return (tensor(1.0, 2.0, 3.0),)
-## warm_restarts, traces: 3
+## warm_restarts
 s = lr_scheduler.CosineAnnealingWarmRestarts(opt, T_0=3, T_mult=2)
 def step(x):
     loss = train(x)
     s.step()
     return loss
 #> s.step(0)
-## one_cycle_with_momentum, traces: 3
+## one_cycle_with_momentum
 s = lr_scheduler.OneCycleLR(opt, max_lr=0.5, total_steps=30)
 def step(x):
     loss = train(x)
     s.step()
     return loss
 #> s = lr_scheduler.OneCycleLR(opt, max_lr=0.05, total_steps=40)
-## chained_schedules, traces: 3
+## chained_schedules
 s = lr_scheduler.ChainedScheduler([lr_scheduler.ConstantLR(opt, 0.5, 3), lr_scheduler.ExponentialLR(opt, 0.9)])
 def step(x):
     loss = train(x)
     s.step()
     return loss
-## sequential_schedules, traces: 3
+## sequential_schedules
 s = lr_scheduler.SequentialLR(opt, [lr_scheduler.LinearLR(opt, 0.1, 1.0, 4), lr_scheduler.ExponentialLR(opt, 0.9)], [4])
 def step(x):
     loss = train(x)
     s.step()
     return loss
-## plateau_outside, traces: 2
+## plateau_outside
 s = lr_scheduler.ReduceLROnPlateau(opt, patience=0, factor=0.5)
 step = train
 def arguments(i):
     s.step(float(i))
     return (tensor(1.0, 2.0, 3.0),)
-## rate_set_by_group, traces: 2
+## rate_set_by_group
 step = train
 def arguments(i):
     for g in opt.param_groups: g['lr'] = 0.1 / (i + 1)
     return (tensor(1.0, 2.0, 3.0),)
-## rate_set_by_update, traces: 2
+## rate_set_by_update
 step = train
 #> opt.param_groups[0].update(lr=0.3)
 #> opt.param_groups[0].update({'lr': 0.2, 'momentum': 0.9})
-## rate_set_by_load_state_dict, traces: 3
+## rate_set_by_load_state_dict
 step = train
 saved = opt.state_dict()
 #> opt.load_state_dict(saved)
 #> opt.load_state_dict({**opt.state_dict(), 'param_groups': [{**opt.state_dict()['param_groups'][0], 'lr': 0.7}]})
-## rate_as_a_tensor, traces: 4
+## rate_as_a_tensor
 step = train
 #> opt.param_groups[0]['lr'] = rn.asarray(0.3)
 #> opt.param_groups[0]['lr'] = rn.asarray(0.4)
-## rate_kept_in_a_variable, traces: 2
+## rate_kept_in_a_variable
 rate = rn.Variable(0.05)
 step = train
 def arguments(i):
@@ -98,7 +98,7 @@ def arguments(i):
     opt.param_groups[0]['lr'] = rate.item()
     return (tensor(1.0, 2.0, 3.0),)
 #> rate.assign(0.5)
-## rate_as_a_property_of_the_trainer, traces: 2
+## rate_as_a_property_of_the_trainer
 class Trainer:
     @property
     def lr(self): return opt.param_groups[0]['lr']
@@ -110,14 +110,14 @@ t = Trainer()
 step = t.step
 #> t.lr = 0.5
 #> t.lr /= 10
-## rate_set_by_a_thread, traces: 2
+## rate_set_by_a_thread
 step = train
 def set_rate(v): opt.param_groups[0]['lr'] = v
 def arguments(i):
     thread = threading.Thread(target=set_rate, args=(0.1 / (i + 1),))
     thread.start(); thread.join()
     return (tensor(1.0, 2.0, 3.0),)
-## rate_multiplied_by_hand_every_ten, traces: 2
+## rate_multiplied_by_hand_every_ten
 step = train
 def arguments(i):
     if i % 2 == 1: opt.param_groups[0]['lr'] *= 0.1
@@ -130,7 +130,7 @@ def step(x):
     n += 1
     for g in opt.param_groups: g['lr'] = 0.1 / n
     return train(x)
-## rate_given_to_a_step_written_by_hand, traces: 2
+## rate_given_to_a_step_written_by_hand
 def step(x, lr):
     loss = (net(x) ** 2).mean()
     net.zero_grad()
@@ -139,7 +139,7 @@ def step(x, lr):
         for p in net.parameters(): p -= lr * p.grad
     return loss
 def arguments(i): return tensor(1.0, 2.0, 3.0), 0.1 * 0.9 ** i
-## schedule_of_a_class_of_ones_own, traces: 3
+## schedule_of_a_class_of_ones_own
 class Noam:
     def __init__(self, opt, width, warm): self.opt, self.width, self.warm, self.n = opt, width, warm, 0
     def step(self):
@@ -151,7 +151,7 @@ step = train
 def arguments(i):
     noam.step()
     return (tensor(1.0, 2.0, 3.0),)
-## weight_decay_as_a_schedule, traces: 3
+## weight_decay_as_a_schedule
 def step(x): return train(x)
 def arguments(i):
     opt.param_groups[0]['weight_decay'] = 0.01 * i
@@ -248,7 +248,7 @@ def arguments(i):
     x = tensor(1.0, 2.0, 3.0)
     opt.step(lambda: closure(x))
     return (x,)
-## lookahead, traces: 4
+## lookahead, traces: 3
 net = nn.Linear(3, 2); opt = optim.SGD(net.parameters(), lr=0.1)
 slow = [p.detach().clone() for p in net.parameters()]; n = 0
 def step(x):
@@ -311,7 +311,7 @@ def step(x):
     opt.step()
     return loss, norm
 #> most = 10.0
-## loss_scaler_by_hand
+## loss_scaler_by_hand, traces: 5
 class Scaler:
     def __init__(self): self.scale, self.good = 8.0, 0
     def update(self):

@@ -78,7 +78,7 @@ def step(x):
         for t, p in zip(target.parameters(), net.parameters()): t.copy_(t * (1 - tau) + p * tau)
     return loss, target(x)
 #> tau = 0.5
-## hard_target_network
+## hard_target_network, traces: 5
 target = copy.deepcopy(net); n, every = 0, 4
 def step(x):
     global n
@@ -104,7 +104,7 @@ class Moco(nn.Module):
 moco = Moco()
 def step(x): return moco(x)
 #> moco.pointer.assign(rn.asarray(0))
-## queue_with_a_python_pointer, traces: 7
+## queue_with_a_python_pointer, traces: 4
 queue, at = rn.zeros((4, 3)), 0
 def step(x):
     global at
@@ -203,7 +203,7 @@ def step(x): return heads[task](body(x))
 #> task = 'b'
 #> heads['c'] = nn.Linear(3, 4); task = 'c'
 #> task = 'a'
-## heads_chosen_by_argument
+## heads_chosen_by_argument, traces: 4
 heads = nn.ModuleDict({'a': nn.Linear(3, 2), 'b': nn.Linear(3, 1)})
 def step(x, task): return heads[task](x)
 def arguments(i): return tensor(1.0, 2.0, 3.0), 'ab'[i % 2]
@@ -378,7 +378,7 @@ net, path = nn.Sequential(nn.Sequential(nn.Linear(3, 3)), nn.ReLU()), '0.0'
 def step(x): return net.get_submodule(path)(x)
 #> path = '1'
 #> net[1] = nn.Tanh()
-## layers_configured_by_apply
+## layers_configured_by_apply, traces: 4
 net, rates = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)), {'p': 0.0}
 def step(x):
     def set_rate(layer):
@@ -394,7 +394,7 @@ net = nn.Sequential(Scaled(3, 3), nn.ReLU())
 def step(x): return net(x)
 #> net[0].gain = 3.0
 #> Scaled.gain = 5.0; del net[0].gain
-## masks_cached_by_length, traces: 6
+## masks_cached_by_length, traces: 4
 class Masked(nn.Module):
     def __init__(self): super().__init__(); self.masks = {}
     def forward(self, x):
