@@ -18,21 +18,20 @@ from itertools import starmap
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
-from runnel.compile.compiled_program import CompiledProgram, dense
+from runnel.compile.compiled_program import CompiledProgram
 from runnel.compile.differentiable.taping import Taping
-from runnel.compile.launching import TAKE, WRITES, launch, names
 from runnel.compile.observe.changes import Direct
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
-from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
-from runnel.core.generated import function
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
+from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
 from runnel.tensor.consumed import CONSUMED
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
-from runnel.tensor.tensor import Tensor, placed
+from runnel.tensor.tensor import Tensor, dense
+from runnel.tensor.variable import STATE_VERSION
 
 Call = Callable[..., Any]
 
@@ -45,50 +44,53 @@ class _Miss:
 
 MISS: Final = _Miss()
 
-CELL: Final = 64  # bytes: results up to this size share slabs
-CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
-
 
 class Counter:
-    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which readings
-    of the state version its guard is known to hold. Also the memory that small results are cut from: an allocation for
-    each would cost more than the rest of the call."""
+    """The counts that the calls of one program share: how often it ran, when it is audited next, and the state versions
+    for which its guard is known to hold."""
 
-    __slots__ = ("audit_at", "calls", "clock", "grads", "room", "slab")
+    __slots__ = ("audit_at", "calls", "clock", "grads")
 
     def __init__(self) -> None:
         self.calls = 0
         self.audit_at = 2
         self.clock = self.grads = -1
-        self.slab: Any = None
-        self.room = 0  # cells left in the slab
 
 
 class CallWriter:
     """Writes the functions of one program."""
 
     def __init__(self, native: CompiledProgram, observation: Observation, counter: Counter) -> None:
-        self.native = native
         self.captured: Capture = observation.program
         self.observation = observation
         self.guard = observation.guard
         of_state = [isinstance(e.apply, Direct) and e.apply.is_of_state for e in observation.effects]
         self.of_state = sum(of_state)
         self.advances_version = sum(map(operator.or_, of_state, (e.advances_version for e in observation.effects)))
-        self.namespace: dict[str, Any] = {
-            **observation.guard.namespace, **names(native.program, native.binding.pool, native.binding),
+        self.taping = None if self.captured.derivative is None else Taping(native, observation)
+        space: dict[str, Any] = {
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
-            "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
-            "S": counter, "RESOLVED": RESOLVED, "Tensor": Tensor,
-            "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "placed": placed,
+            "CONTEXT": native.circumstances, "COUNTER": counter, "FREED": _freed_record(), "MISS": MISS,
+            "MODE": RECORDING.get(), "RESOLVED": RESOLVED, "STATE": STATE_VERSION, "Tensor": Tensor,
+            "dense": dense, "wrong_gradient": observation.program.wrong_gradient,
             "recording": RECORDING.get, "RESULT": observation.result, "calls": observation.calls,
             "calls_later": observation.calls_later, "each": partial(starmap, operator.call),
             "do": deque(maxlen=0).extend,
         }  # fmt: skip
-        self.addresses: dict[int, str] = {}  # of inputs and outputs, by slot: expressions
-        self.taping = None if self.captured.derivative is None else Taping(native, observation)
         if self.taping is not None:
-            self.namespace |= self.taping.names
+            space |= self.taping.names
+        feeds = self._feeds(space)
+        self.bound = Bound(
+            native.program,
+            Tensor,
+            feeds,
+            [x.aval.on(self.captured.device) for x in self.captured.graph.outputs],
+            variables=native.binding,
+            together=() if self.taping is None else self.taping.together,
+        )
+        self.namespace = self.bound.namespace
+        for name, value in (*observation.guard.namespace.items(), *space.items()):
+            self.namespace[name] = value
 
     def general(self) -> Call:
         """``general(fn, args, kwargs)``: checks everything, and runs."""
@@ -97,110 +99,74 @@ class CallWriter:
             "now, grads = STATE.now, STATE.grads",
             *self._guarded(fast=False),
             "if wrong_gradient() is not None: return MISS",
-            "S.clock, S.grads = now, grads",  # last: Ctrl-C may come at each line
-            "S.calls += 1",
-            *self._body(fast=False),
+            "COUNTER.clock, COUNTER.grads = now, grads",  # last: Ctrl-C may come at each line
+            "COUNTER.calls += 1",
         ]
-        return self._function("general(fn, args, kwargs)", lines)
+        return self._function("general(fn, args, kwargs)", lines, fast=False)
 
     def quick(self) -> Call:
         """``quick(fn, args, kwargs)``: checks what can change without a tick of the clock, and runs."""
-        grads = " or STATE.grads != S.grads" if self.captured.uses_grads else ""
+        grads = " or STATE.grads != COUNTER.grads" if self.captured.uses_grads else ""
         lines = [
-            "n = S.calls + 1",
-            f"if STATE.now != S.clock or n == S.audit_at{grads}: return MISS",
+            "n = COUNTER.calls + 1",
+            f"if STATE.now != COUNTER.clock or n == COUNTER.audit_at{grads}: return MISS",
             _SAME_CIRCUMSTANCES,
             *self._guarded(fast=True),
-            "S.calls = n",
-            *self._body(fast=True),
+            "COUNTER.calls = n",
         ]
-        return self._function("quick(fn, args, kwargs)", lines)
+        return self._function("quick(fn, args, kwargs)", lines, fast=True)
 
     def direct(self) -> Call:
         """``direct(v0, v1, ...)``: runs with the values that the guard wants, which are known to fit. Nobody has asked
         for a program, so nobody is told what does not run in one."""
         if self.taping is not None:
             self.taping.tapes.is_composition = True
-        return self._function(f"direct({self.guard.values()})", self._body(fast=True))
+        return self._function(f"direct({self.guard.values()})", [], fast=True)
 
     def _guarded(self, fast: bool) -> list[str]:
         inside = [f"    {line}" for line in self.guard.lines(fast, "MISS")]
         return ["try:", *inside, "except Exception: return MISS"]
 
-    # The body ---------------------------------------------------------------------------------------------------------
-
-    def _body(self, fast: bool) -> list[str]:
+    def _function(self, head: str, checks: list[str], fast: bool) -> Call:
         """``fast``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
-        after = self._after(fast)
         before, when_over = ([], []) if self.taping is None else (self.taping.before, self.taping.after)
-        return [
-            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(fast), *before, *self._effects(),
-            *launch(self.addresses, bool(self.captured.variables), after, when_over), *self._results(),
-            *self._effects_done(), f"return {self._value()}",
-        ]  # fmt: skip
+        call: Call = self.bound.function(
+            head,
+            "call of a compiled function",
+            checks=checks,
+            setup=[*self._gradients(fast), *before, *self._effects()],
+            after=self._after(fast),
+            when_over=when_over,
+            then=[*self._results(), *self._effects_done(), f"return {self._value()}"],
+        )
+        return call
 
-    def _frame(self) -> list[str]:
-        origins = {source.origin for source in self.captured.sources}
-        return [*TAKE, "F = frame.floats"] if origins & {InputOrigin.NUMBER, InputOrigin.GETTER} else list(TAKE)
-
-    def _inputs(self) -> list[str]:
-        lines: list[str] = []
+    def _feeds(self, space: dict[str, Any]) -> list[Feed]:
+        feeds: list[Feed] = []
         inputs = [x for x in self.captured.graph.inputs if x.kind is not InputKind.VARIABLE]
         for i, (origin, what) in enumerate(self.captured.sources):
-            slot = 2 + i
             if origin is InputOrigin.TENSOR:
                 tensor = f"v{self.guard.read_sources[what]}"
-                value = inputs[i].aval
+                feed = any_layout(i, tensor, inputs[i].aval)
                 if self.taping is not None and i in self.taping.residual_inputs:
-                    lines.append(f"d{i} = {tensor}")
-                lines += [
-                    f"m, (o, strides) = {tensor}._storage, {tensor}._layout",  # reading these is not cheap
-                    f"if strides == {row_major(value.shape)} and m is not None: "
-                    f"a{i} = m.address + o * {value.dtype.itemsize}",
-                    f"else: d{i} = dense({tensor}); a{i} = d{i}.address",
-                ]
-                self.addresses[slot] = f"a{i}"
+                    feed = Feed(feed.address, (f"d{i} = {tensor}", *feed.lines))
             elif origin is InputOrigin.ARRAY:
-                lines.append(f"d{i} = dense(v{self.guard.read_sources[what]})")
-                self.addresses[slot] = f"d{i}.address"
+                feed = Feed(f"d{i}.address", (f"d{i} = dense(v{self.guard.read_sources[what]})",))
             elif origin is InputOrigin.NUMBER:
-                lines.append(f"F[{i}] = v{self.guard.read_sources[what]}")
+                feed = number(i, f"v{self.guard.read_sources[what]}")
             elif origin is InputOrigin.GRADIENT:
-                self.namespace[f"variable{i}"] = what
-                lines += [
+                space[f"variable{i}"] = what
+                lines = (
                     f"d{i} = variable{i}()._grad",
                     f"if d{i}.__class__ is not Tensor: give(frame); return MISS",
                     f"d{i} = dense(d{i})",
-                ]
-                self.addresses[slot] = f"d{i}.address"
+                )
+                feed = Feed(f"d{i}.address", lines)
             else:
-                self.namespace[f"getter{i}"] = what
-                lines.append(f"F[{i}] = getter{i}()")
-        return lines
-
-    def _outputs(self) -> list[str]:
-        first = self.native.program.first_output
-        lines: list[str] = []
-        joint: dict[int, int] = {}
-        if self.taping is not None and self.taping.residuals:
-            joint = self.taping.residuals
-            lines += [f"residuals = allocate({self.taping.residual_bytes})", "R = residuals.address"]
-        for i, nbytes in enumerate(self.native.program.outputs):
-            if i in joint:
-                self.addresses[first + i] = f"R + {joint[i]}"
-            elif nbytes <= CELL:
-                lines += [
-                    # The former slab does not end before a cell is taken, since that would run other code.
-                    f"if not S.room: slab = allocate_slab({CELL * CELLS}); "
-                    f"slab, S.slab = S.slab, slab; S.room = {CELLS}",
-                    f"S.room = n{i} = S.room - 1",
-                    f"s{i} = S.slab",
-                ]
-                self.addresses[first + i] = f"s{i}.address + n{i} * {CELL}"
-            else:
-                lines.append(f"s{i} = allocate({nbytes})")
-                self.addresses[first + i] = f"s{i}.address"
-        return lines
+                space[f"getter{i}"] = what
+                feed = number(i, f"getter{i}()")
+            feeds.append(feed)
+        return feeds
 
     def _gradients(self, fast: bool) -> list[str]:
         """The gradients that will be stored, who holds them, and those that they replace, which are kept until after
@@ -208,7 +174,7 @@ class CallWriter:
         lines: list[str] = []
         for i, (_, how, result) in enumerate(self.captured.gradients):
             if how is Gradient.TENSOR:
-                lines.append(f"g{i} = {self._tensor(result)}")
+                lines += self.bound.tensor(f"g{i}", result)
             if how is Gradient.TENSOR or not fast:
                 lines += [f"h{i} = variable_of{i}()", f"o{i} = h{i}._grad"]
         return lines
@@ -242,15 +208,7 @@ class CallWriter:
         return lines if self.taping is None else [*lines, *self.taping.attach]
 
     def _tensors(self) -> list[str]:
-        return [f"r{i} = {self._tensor(result)}" for i, (result, _) in enumerate(self.captured.outputs)]
-
-    def _tensor(self, result: int) -> str:
-        place = self.native.program.output_of[result]
-        value = self.captured.graph.outputs[result].aval
-        self.namespace[f"result{result}"] = value.on(self.captured.device)
-        small = self.native.program.outputs[place] <= CELL
-        offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
-        return f"placed(result{result}, s{place}, {offset}, {row_major(value.shape)})"
+        return [line for i, (n, _) in enumerate(self.captured.outputs) for line in self.bound.tensor(f"r{i}", n)]
 
     def _effects(self) -> list[str]:
         """The changes of things outside, as calls that are made out before the run, unless they need what it gives."""
@@ -264,9 +222,8 @@ class CallWriter:
 
     def _effects_done(self) -> list[str]:
         """Changes of Modules advance the state version, which changes nothing that this checks."""
-        return (
-            [f"if STATE.now == S.clock + {self.advances_version}: S.clock = STATE.now"] if self.advances_version else []
-        )
+        count = self.advances_version
+        return [f"if STATE.now == COUNTER.clock + {count}: COUNTER.clock = STATE.now"] if count else []
 
     def _outputs_by_key(self) -> str:
         outputs = ", ".join(f"r{i}" for i in range(len(self.captured.outputs)))
@@ -292,10 +249,6 @@ class CallWriter:
             parts = [self._expression(part, 1) for part in recipe.parts]
             return None if None in parts else f"({''.join(f'{part}, ' for part in parts)})"
         return None
-
-    def _function(self, head: str, lines: list[str]) -> Call:
-        call: Call = function(head, lines, self.namespace, "call of a compiled function")
-        return call
 
 
 _SAME_CIRCUMSTANCES: Final = (

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from runnel.backends import context
 from runnel.backends.context import CompileContext
 from runnel.compile import disk_cache
-from runnel.compile.binding import Binding
 from runnel.compile.capture import Capture, InputOrigin
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.compiler.plan import Plan
-from runnel.core.dtypes import from_numpy as dtype_of
-from runnel.tensor.tensor import Tensor, from_numpy
+from runnel.tensor.binding import Binding
 
 
 class CompiledProgram:
@@ -48,10 +44,3 @@ class CompiledProgram:
     @property
     def plan(self) -> Plan:
         return self.program.plan
-
-
-def dense(value: Any) -> Tensor:
-    """A tensor or array as a tensor whose memory a program can read."""
-    if not isinstance(value, Tensor):
-        value = from_numpy(value, dtype_of(value.dtype), copy=False)
-    return value if value.is_dense else from_numpy(value.numpy(), value.dtype, copy=True)

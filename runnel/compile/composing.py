@@ -24,12 +24,13 @@ from runnel.core.avals import row_major
 from runnel.core.composed import Composition
 from runnel.core.errors import RunnelError
 from runnel.graph.node import Value
-from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor import tensor as tensors
 from runnel.tensor.composing import Run
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracer import Tracer
 
 
 class OfTensors:
@@ -84,12 +85,13 @@ class _Arguments(Guard):
 
 def _captured(function: OfTensors, arguments: list[Tensor], name: str) -> Observation:
     """The trace of ``function`` for ``arguments``, in the form of a compiled function's."""
-    trace = tracing.Trace(tensors.serial_now())
+    tracer = Tracer()
+    trace = tracer.trace
     stand_ins = trace.facet(OutsideHandles).stand_ins = StandIns(trace)
-    with tracing.activate(trace):
+    with tracer:
         result = function(*arguments)
         outputs: list[Tensor] = list(result) if isinstance(result, tuple) else [result]
-        nodes = [tensors.node_of(x, trace) for x in outputs]
+        nodes = tracer.nodes(outputs)
         if not all(_is_computed(x) for x in nodes) or len(set(nodes)) < len(nodes):
             raise _NoProgramError
         live = [(i, x) for i, x in enumerate(outputs) if x.requires_grad]

@@ -9,18 +9,16 @@ from typing import Any, Final
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
 from runnel.compile import disk_cache
-from runnel.compile.binding import Binding
-from runnel.compile.compiled_program import dense
-from runnel.compile.launching import TAKE, WRITES, launch, names
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
-from runnel.core.avals import ShapedArray, row_major
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import ArgumentError, DeviceError
-from runnel.core.generated import function
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify
-from runnel.tensor.tensor import Tensor, placed
+from runnel.tensor.binding import Binding
+from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
+from runnel.tensor.tensor import Tensor, dense
 from runnel.tensor.variable import Variable
 
 
@@ -74,7 +72,7 @@ class GraphFunction:
         )
         self._count = len(arguments)
         self._argument_errors = _ArgumentErrors(graph.name, [x.aval.on(context.device) for x in arguments])
-        self.call: Final = self._written(context, arguments, places, captures, numbers, bool(written))
+        self.call: Final = self._written(context, arguments, captures, numbers, bool(written))
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
         if len(arguments) != self._count:
@@ -85,48 +83,44 @@ class GraphFunction:
         self,
         context: CompileContext,
         arguments: Sequence[Value],
-        places: Mapping[Value, int],
         captures: Mapping[Value, Tensor],
         numbers: Mapping[Value, Callable[[], float]],
         writes: bool,
     ) -> Callable[..., tuple[Tensor, ...]]:
-        """The code of a call, for a small program takes no longer than a few dozen lines of Python."""
-        program, device = self.program, context.device
-        avals = [x.aval.on(device) for x in arguments]
-        space: dict[str, Any] = {
-            **names(program, self.binding.pool, self.binding), "Tensor": Tensor, "dense": dense, "placed": placed,
-            "refused": self._argument_errors,
-        }  # fmt: skip
+        """Write the code of a call."""
+        device = context.device
+        names = {x: f"x{i}" for i, x in enumerate(arguments)}
+        everything = ", ".join(names.values())
+        space: dict[str, Any] = {"Tensor": Tensor, "dense": dense, "refused": self._argument_errors}
         checks: list[str] = []
-        fill: list[str] = []
-        addresses: dict[int, str] = {}
-        for i, (x, value) in enumerate(zip(arguments, avals, strict=True)):
-            space[f"aval{i}"] = value
-            checks += [
-                f"if x{i}.__class__ is not Tensor: x{i} = x{i}.read()",
-                f"if x{i}._aval is not aval{i}: raise refused([{', '.join(f'x{k}' for k in range(len(avals)))}])",
-                f"if x{i}._layout[1] != {row_major(value.shape)} or x{i}._storage is None: x{i} = dense(x{i})",
-            ]
-            addresses[2 + places[x]] = f"x{i}._storage.address + x{i}._layout[0] * {value.dtype.itemsize}"
-        for i, (x, tensor) in enumerate(captures.items()):
-            space[f"capture{i}"] = dense(tensor)
-            addresses[2 + places[x]] = f"capture{i}.address"
-        if numbers:
-            fill.append("F = frame.floats")
-        for i, (x, number) in enumerate(numbers.items()):
-            space[f"number{i}"] = number
-            fill.append(f"F[{places[x]}] = number{i}()")
-        for i, nbytes in enumerate(program.outputs):
-            fill.append(f"s{i} = allocate({nbytes})")
-            addresses[program.first_output + i] = f"s{i}.address"
-        results: list[str] = []
-        for i, (x, place) in enumerate(zip(self.graph.outputs, program.output_of, strict=True)):
-            space[f"result{i}"] = x.aval.on(device)
-            results.append(f"placed(result{i}, s{place}, 0, {row_major(x.aval.shape)}),")
-        run = launch(addresses, bool(self.variables), [WRITES] if writes else [])
-        head = f"call({', '.join(f'x{i}' for i in range(len(avals)))})"
-        lines = [*checks, *TAKE, *fill, *run, f"return ({' '.join(results)})"]
-        call: Callable[..., tuple[Tensor, ...]] = function(head, lines, space, "call of a graph")
+        feeds: list[Feed] = []
+        for i, x in enumerate(x for x in self.graph.inputs if x.kind is not InputKind.VARIABLE):
+            space[f"input{i}"] = x.aval.on(device)
+            if x in captures:
+                space[f"capture{i}"] = dense(captures[x])
+                feeds.append(Feed(f"capture{i}.address"))
+            elif x in numbers:
+                space[f"number{i}"] = numbers[x]
+                feeds.append(number(i, f"number{i}()"))
+            else:
+                name = names[x]
+                checks += [
+                    f"if {name}.__class__ is not Tensor: {name} = {name}.read()",
+                    f"if {name}._aval is not input{i}: raise refused([{everything}])",
+                ]
+                feeds.append(any_layout(i, name, x.aval))
+        results = [x.aval.on(device) for x in self.graph.outputs]
+        bound = Bound(self.program, Tensor, feeds, results, variables=self.binding)
+        bound.namespace |= space
+        made = [line for i in range(len(results)) for line in bound.tensor(f"r{i}", i)]
+        returned = "".join(f"r{i}, " for i in range(len(results)))
+        call: Callable[..., tuple[Tensor, ...]] = bound.function(
+            f"call({everything})",
+            "call of a graph",
+            checks=checks,
+            after=[WRITES] if writes else [],
+            then=[*made, f"return ({returned})"],
+        )
         return call
 
 

@@ -19,10 +19,8 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError, MissingRuleError, RunnelError, ShapeError
 from runnel.core.recent import Recent
 from runnel.declarative.operation import Dims, Static
-from runnel.graph.node import InputKind
-from runnel.tensor import tensor as tensors
 from runnel.tensor.creation import asarray
-from runnel.tensor.tracing import Trace, activate
+from runnel.tensor.tracer import Tracer
 
 _SIZES: Final = (240, 480)  # with many divisors, so that reshapes find some
 _RANKS: Final = (2, 1, 4, 3, 0, 5)  # tried for tensors of which not even the number of axes is known
@@ -40,10 +38,9 @@ class Results(NamedTuple):
 
 
 def abstract(function: Callable[..., Any], avals: Sequence[ShapedArray]) -> Results:
-    """What ``function`` returns on tensors of these avals, by the rules of the ops that it is made of."""
-    trace = Trace(tensors.serial_now())
-    with activate(trace):
-        inputs = [tensors.symbolic(trace.input(x, InputKind.ARGUMENT, f"x{i}")) for i, x in enumerate(avals)]
+    """Return the avals of what ``function`` returns on tensors of these avals."""
+    with Tracer() as tracer:
+        inputs = [tracer.argument(x, f"x{i}") for i, x in enumerate(avals)]
         leaves, structure = pytree.flatten(function(*inputs))
         avals = [(x if isinstance(x, TensorLike) else asarray(x)).aval.unplaced for x in leaves]
     return Results(avals, structure)

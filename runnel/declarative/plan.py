@@ -17,12 +17,11 @@ from runnel.declarative.order import ancestors, ordered
 from runnel.declarative.replay import Replay
 from runnel.declarative.state import Assign, Group, VariableOperation
 from runnel.declarative.training import Minimize
-from runnel.graph.node import InputKind
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import TracedVariables, Variable
+from runnel.tensor.tracer import Tracer
+from runnel.tensor.variable import Variable
 
 LONGEST: Final = 4000  # operations of one program; a longer run is carried out operation by operation
 
@@ -73,24 +72,16 @@ class CompiledPlan:
         context: CompileContext,
         choices: Choices = NO_CHOICES,
     ) -> None:
-        trace = Trace(tensors.serial_now(), context.device)
+        tracer = Tracer(context.device)
         replay = Replay(plan.operations, live, optimizers)
-        with activate(trace):
-            inputs = [trace.input(x, InputKind.ARGUMENT, t.name) for x, t in zip(avals, plan.fed, strict=True)]
-            values = replay({t: tensors.symbolic(x) for t, x in zip(plan.fed, inputs, strict=True)})
+        with tracer:
+            values = replay({t: tracer.argument(x, t.name) for x, t in zip(avals, plan.fed, strict=True)})
             self.fresh: Final = tuple(replay.fresh)
             results = [*[values[x] for x in plan.fetched], *replay.fresh.values()]
-            nodes = [tensors.node_of(x.detach(), trace) for x in results]
-            traced = trace.facet(TracedVariables)
-            updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
-        if trace.deferred_error is not None:
-            raise trace.deferred_error
-        graph = trace.graph(nodes, updates, "session")
-        variables: dict[Any, Variable] = {node: v for v, node in traced.nodes.items()}
-        captures: dict[Any, Tensor] = {node: _live(value) for value, node in trace.captures.values()}
-        numbers: dict[Any, Any] = {node: getter for getter, node in trace.scalars}
+            graph = tracer.graph([x.detach() for x in results], "session")
+        captures = {node: _live(value) for node, value in tracer.captures.items()}
         self.function: Final = GraphFunction(
-            graph, variables, context, choices=choices, captures=captures, numbers=numbers
+            graph, tracer.bound_variables, context, choices=choices, captures=captures, numbers=tracer.numbers
         )
         self.run: Final[Callable[..., tuple[Tensor, ...]]] = self.function.call
 

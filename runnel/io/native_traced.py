@@ -15,16 +15,14 @@ from runnel.core.devices import CPU
 from runnel.core.errors import ArgumentError, DeviceError, SideEffectError
 from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph
-from runnel.graph.node import InputKind, Value
+from runnel.graph.node import Value
 from runnel.io import native_c
 from runnel.nn.module import Module
-from runnel.tensor import tensor as tensors
 from runnel.tensor.creation import asarray
-from runnel.tensor.effects import Effects
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import TracedVariables, Variable
+from runnel.tensor.tracer import Tracer
+from runnel.tensor.variable import Variable
 
 
 class Traced(NamedTuple):
@@ -41,43 +39,37 @@ class Traced(NamedTuple):
 def traced(function: Any, example_inputs: Sequence[Any], name: str) -> Traced:
     plain = getattr(function, "function", function)
     label = getattr(plain, "__qualname__", type(plain).__name__)
-    trace = Trace(tensors.serial_now())
+    tracer = Tracer()
     leaves, structure = pytree.flatten(list(example_inputs))
     named = dict(zip(pytree.paths(structure), leaves, strict=True))
     texts = [_spelled(path, _parameters(function)) for path, x in named.items() if _is_array(x)]
     names = iter(native_c.identifiers(texts, (name, "model")))
     inputs: dict[Value, str] = {}
-    with activate(trace):
+    with tracer:
         arguments: list[Any] = []
         for leaf in leaves:
             if _is_array(leaf):
                 value = asarray(leaf).aval
-                trace.settle(value.device)
+                tracer.trace.settle(value.device)
                 own = next(names)
-                node = trace.input(value, InputKind.ARGUMENT, own)
-                inputs[node] = own
-                leaf = tensors.symbolic(node)
+                leaf = tracer.argument(value, own)
+                inputs[tracer.node(leaf)] = own
             arguments.append(leaf)
         results = function(*pytree.unflatten(structure, arguments))
-        state = trace.facet(TracedVariables)
-        _require_no_effects(label, trace, state)
+        _require_no_effects(label, tracer)
         tops, top_structure = pytree.flatten(results)
-        nodes = [_node(label, x, trace) for x in tops]
-        updates = {state.nodes[v]: tensors.node_of(state.values[v], trace) for v in state.written}
-    if trace.deferred_error is not None:
-        raise trace.deferred_error
-    device = trace.device or default_device()
+        graph = tracer.graph([_output(label, x) for x in tops], name)
+    device = tracer.trace.device or default_device()
     if device is not CPU:
         raise DeviceError(f"[export_native] '{label}' computes on {device}, and machine code is that of cpu; move it.")
     captured: dict[Value, np.ndarray] = {}
-    captured.update((node, np.ascontiguousarray(_numpy(value))) for value, node in trace.captures.values())
-    captured.update((node, np.array(getter(), np.float64)) for getter, node in trace.scalars)
+    captured.update((node, np.ascontiguousarray(_numpy(value))) for node, value in tracer.captures.items())
+    captured.update((node, np.array(getter(), np.float64)) for node, getter in tracer.numbers.items())
     paths = [_spelled(path, []) or "output" for path in pytree.paths(top_structure)]
     outputs = native_c.identifiers(
         [f"output{path}" if path[:1].isdigit() else path for path in paths], (*inputs.values(), name, "model")
     )
-    variables = _named(function, {node: v for v, node in state.nodes.items()})
-    return Traced(trace.graph(nodes, updates, name), label, inputs, variables, captured, outputs)
+    return Traced(graph, label, inputs, _named(function, tracer.bound_variables), captured, outputs)
 
 
 def _is_array(leaf: Any) -> bool:
@@ -114,21 +106,21 @@ def _spelled(path: str, parameters: Sequence[str]) -> str:
     return f"{parameters[int(first)]}{rest}"
 
 
-def _require_no_effects(label: str, trace: Trace, state: TracedVariables) -> None:
-    if trace.facet(Effects).order is not None:
+def _require_no_effects(label: str, tracer: Tracer) -> None:
+    if tracer.calls_python:
         raise SideEffectError(
             f"[export_native] '{label}' calls Python (prints, callbacks), which C programs are without."
         )
-    for variable in (*state.gradients, *state.gradient_inputs, *state.lost_gradients):
+    for variable in tracer.gradients_used:
         raise SideEffectError(
             f"[export_native] '{label}' uses the .grad of {variable.described}; take gradients with runnel.grad inside."
         )
 
 
-def _node(label: str, x: Any, trace: Trace) -> Value:
+def _output(label: str, x: Any) -> Tensor:
     if not isinstance(x, (ArrayMethods, np.ndarray)):
         raise ArgumentError(f"[export_native] '{label}' returns {short_repr(x)}, and outputs of a program are tensors.")
-    return tensors.node_of(asarray(x), trace)
+    return asarray(x)
 
 
 def _named(function: Any, variables: Mapping[Value, Variable]) -> dict[Value, tuple[str, Variable]]:

@@ -6,18 +6,16 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from runnel.backends import context
-from runnel.compile.binding import Binding
 from runnel.compile.compiled import Compiled, compile
-from runnel.compile.launching import TAKE, WRITES, launch, names
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings
-from runnel.core.avals import common_device, row_major
-from runnel.core.generated import function
-from runnel.graph.node import InputKind
+from runnel.core.avals import common_device
 from runnel.tensor import tensor as tensors
+from runnel.tensor.binding import Binding
+from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import TracedVariables, Variable
+from runnel.tensor.tracer import Tracer
+from runnel.tensor.variable import Variable
 
 Gradients = Mapping[Variable, Tensor]
 _MOST_PROGRAMS = 16  # programs of one optimizer
@@ -35,17 +33,15 @@ class StepProgram:
     ) -> None:
         gradients = {p: g for p in parameters if (g := p.grad) is not None}
         device = common_device(name, [x.aval for pair in gradients.items() for x in pair])
-        trace = Trace(tensors.serial_now(), device)
-        traced = trace.facet(TracedVariables)
-        with activate(trace):
+        tracer = Tracer(device)
+        traced = tracer.variables
+        with tracer:
             for p, g in gradients.items():
-                node = trace.input(g.aval, InputKind.ARGUMENT, f"{p.name}.grad")
-                traced.gradients[p] = tensors.symbolic(node)
+                traced.gradients[p] = tracer.argument(g.aval, f"{p.name}.grad")
             update()
-        updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
-        graph = trace.graph([], updates, name)
+            graph = tracer.graph([], name)
         self.program = compile_graph(graph, Bindings(are_trained=True), context.on(device)).program
-        getters = [getter for getter, _ in trace.scalars]
+        getters = list(tracer.numbers.values())
         numbers = range(len(gradients), len(gradients) + len(getters))
         variables = list(traced.nodes)
         written = [i for i, v in enumerate(variables) if v in traced.written]
@@ -60,32 +56,32 @@ class StepProgram:
         getters: Sequence[Callable[[], float]],
     ) -> Callable[[Hashable], bool]:
         space: dict[str, Any] = {
-            **names(self.program, self.binding.pool, self.binding), "CONTEXT": context.current(),
-            "STRUCTURE": structure, "Tensor": Tensor, "context": context.current,
+            "CONTEXT": context.current(), "STRUCTURE": structure, "Tensor": Tensor, "context": context.current,
+            "dense": tensors.dense,
         }  # fmt: skip
         checks = ["if structure is not STRUCTURE and structure != STRUCTURE: return False"]
         checks.append("if context() is not CONTEXT: return False")
-        addresses: dict[int, str] = {}
-        numbers: list[str] = []
+        feeds: list[Feed] = []
         for i, p in enumerate(parameters):
             space[f"p{i}"] = p
             g = gradients.get(p)
             if g is None:
                 checks.append(f"if p{i}._grad is not None: return False")
                 continue
-            space[f"aval{i}"], slot = g.aval, 2 + len(addresses)
+            space[f"aval{i}"] = g.aval
             checks += [
                 f"g{i} = p{i}._grad",
                 f"if g{i}.__class__ is not Tensor or g{i}._aval is not aval{i}: return False",
-                f"if g{i}._layout[1] != {row_major(g.shape)}: g{i} = g{i}.contiguous()",
             ]
-            addresses[slot] = f"g{i}._storage.address + g{i}._layout[0] * {g.dtype.itemsize}"
+            feeds.append(any_layout(len(feeds), f"g{i}", g.aval))
         for i, getter in enumerate(getters):
             space[f"number{i}"] = getter
-            numbers.append(f"F[{len(gradients) + i}] = number{i}()")
-        run_it = launch(addresses, True, [WRITES])
-        lines = [*checks, *TAKE, "F = frame.floats", *numbers, *run_it, "return True"]
-        run: Callable[[Hashable], bool] = function("run(structure)", lines, space, "step of an optimizer")
+            feeds.append(number(len(feeds), f"number{i}()"))
+        bound = Bound(self.program, Tensor, feeds, variables=self.binding)
+        bound.namespace |= space
+        run: Callable[[Hashable], bool] = bound.function(
+            "run(structure)", "step of an optimizer", checks=checks, after=[WRITES], then=["return True"]
+        )
         return run
 
 

@@ -16,10 +16,9 @@ from runnel.core.dtypes import from_numpy
 from runnel.core.errors import PassError
 from runnel.graph.node import Constant, Node, Result, Value
 from runnel.tensor import tensor as tensors
-from runnel.tensor.effects import Effects
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import TracedVariables
+from runnel.tensor.tracer import Tracer
+from runnel.tensor.tracing import activate
 
 
 class Writing:
@@ -28,7 +27,7 @@ class Writing:
     def __init__(self, where: str) -> None:
         self._where = where
         self._tensors: dict[Value, Tensor] = {}
-        self.trace = Trace(tensors.serial_now())
+        self.tracer = Tracer()
 
     def tensor(self, value: Value) -> Tensor:
         """The tensor that stands for ``value``."""
@@ -38,17 +37,17 @@ class Writing:
 
     def require_no_effects(self) -> None:
         """PassError if the function changed something outside."""
-        state = self.trace.facet(TracedVariables)
+        state = self.tracer.variables
         changed = next((v.described for v in (*state.written, *state.gradients)), "")
-        if changed or self.trace.facet(Effects).order is not None:
+        if changed or self.tracer.calls_python:
             what = f"assigns {changed}" if changed else "calls Python"
             raise PassError(f"[passes] what is written for a graph {what}, and is no value of it then.")
 
     def written(self, tensor: Tensor) -> Value:
         """What was recorded for ``tensor``, as nodes behind the values that it is computed from."""
-        root = tensors.node_of(tensor, self.trace)
+        root = self.tracer.node(tensor)
         known: dict[Value, Any] = {value: Decomposing(value, self._where) for value in self._tensors}
-        known.update((node, self._constant(array)) for node, array in self._from_outside(self.trace))
+        known.update((node, self._constant(array)) for node, array in self._from_outside())
         results: dict[Node, tuple[Any, ...]] = {}
         stack = [root]
         while stack:
@@ -68,14 +67,14 @@ class Writing:
         answer: Value = known[root].value
         return answer
 
-    def _from_outside(self, trace: Trace) -> Iterator[tuple[Value, np.ndarray]]:
-        """What the function read besides the graph's values, which become constants."""
-        state = trace.facet(TracedVariables)
+    def _from_outside(self) -> Iterator[tuple[Value, np.ndarray]]:
+        """Yield what the function read besides the graph's values, as constants."""
+        tracer = self.tracer
         with activate(None):
-            for outside, node in trace.captures.values():
+            for node, outside in tracer.captures.items():
                 yield node, outside.numpy() if isinstance(outside, Tensor) else np.asarray(outside)
-            yield from ((node, variable.numpy()) for variable, node in state.nodes.items())
-            yield from ((node, np.array(getter(), np.float64)) for getter, node in trace.scalars)
+            yield from ((node, variable.numpy()) for node, variable in tracer.bound_variables.items())
+            yield from ((node, np.array(getter(), np.float64)) for node, getter in tracer.numbers.items())
 
     def _constant(self, array: np.ndarray) -> Decomposing:
         return Decomposing(frozen(array, self._where), self._where)
@@ -106,7 +105,7 @@ def writing(where: str) -> Iterator[Writing]:
     before, now = _PRESENT.writing, Writing(where)
     _PRESENT.writing = now
     try:
-        with activate(now.trace):
+        with now.tracer:
             yield now
     finally:
         _PRESENT.writing = before

@@ -24,6 +24,7 @@ from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracer import Tracer
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import TracedVariables, Variable
 
@@ -99,23 +100,23 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
     """
     outer = tracing.ACTIVE.trace
     trace = BodyTrace(outer, common_device(name, avals) if avals else None)
-    traced = trace.facet(TracedVariables)
-    inputs: list[Value] = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(avals)]
-    with tracing.activate(trace):
-        arguments = [tensors.symbolic(node) for node in inputs]
-    for x in arguments:
-        x.requires_grad = x.dtype.is_inexact
-        x._is_argument = True
+    tracer = Tracer(trace=trace)
+    traced = tracer.variables
     try:
-        with tracing.activate(trace):
-            outputs = [tensors.node_of(asarray(x), trace) for x in function(*arguments)]
-            after = [(v, tensors.node_of(traced.values[v], trace)) for v in traced.nodes if v in traced.written]
+        with tracer:
+            arguments = [tracer.argument(value, f"{name}{i}") for i, value in enumerate(avals)]
+            inputs = tracer.nodes(arguments)
+            for x in arguments:
+                x.requires_grad = x.dtype.is_inexact
+                x._is_argument = True
+            outputs = tracer.nodes(map(asarray, function(*arguments)))
+            updates = tracer.updates()
             order = trace.facet(Effects).order
-            token = None if order is None else tensors.node_of(order.read(), trace)
+            token = None if order is None else tracer.node(order.read())
     finally:
         if outer is not None and outer.deferred_error is None:
             outer.deferred_error = trace.deferred_error
-    for variable in (*traced.gradients, *traced.gradient_inputs, *traced.lost_gradients):
+    for variable in tracer.gradients_used:
         raise SideEffectError(
             f"[{name}] the function uses the .grad of {variable.described}; take gradients with runnel.grad "
             "inside, or call backward() outside."
@@ -123,10 +124,12 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
     if outer is not None:
         outer.facet(TracedVariables).absent_gradients |= traced.absent_gradients
         outer.custom_derivative = outer.custom_derivative or trace.custom_derivative
-    read: list[tuple[Tensor, Value]] = [(_outside(captured), node) for captured, node in trace.captures.values()]
-    read += [(v.read(), node) for v, node in traced.nodes.items() if v not in traced.written]
-    read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
-    written: list[tuple[State, Value, Value]] = [(v, traced.nodes[v], node) for v, node in after]
+    read: list[tuple[Tensor, Value]] = [(_outside(captured), node) for node, captured in tracer.captures.items()]
+    read += [(v.read(), node) for node, v in tracer.bound_variables.items() if node not in updates]
+    read += [(asarray(run_time_scalar(getter), float64), node) for node, getter in tracer.numbers.items()]
+    written: list[tuple[State, Value, Value]] = [
+        (v, node, updates[node]) for node, v in tracer.bound_variables.items() if node in updates
+    ]
     if order is not None and order.before is not None and token is not None:
         written.append((order_of(outer, trace.device), order.before, token))
     return Traced(inputs, outputs, read, written, trace.custom_derivative)
@@ -135,11 +138,9 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
 def graph_of(name: str, function: Callable[..., Sequence[Tensor]], avals: Sequence[ShapedArray]) -> Graph:
     """The graph of ``function``, which is called with one tensor for each of ``avals`` and reads nothing else. It can
     be differentiated all through, whatever the mode."""
-    trace = Trace(tensors.serial_now())
-    with tracing.activate(trace), recording(True):
-        inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(avals)]
-        outs = function(*map(tensors.symbolic, inputs))
-        return Graph(inputs, [tensors.node_of(x, trace) for x in outs], {}, name)
+    with Tracer() as tracer, recording(True):
+        inputs = [tracer.argument(value, f"{name}{i}") for i, value in enumerate(avals)]
+        return Graph(tracer.nodes(inputs), tracer.nodes(function(*inputs)), {}, name)
 
 
 def _outside(captured: Any) -> Tensor:

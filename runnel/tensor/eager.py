@@ -5,14 +5,13 @@ so a new shape compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
-from runnel.backends.host.layout import LATER
 from runnel.backends.host.memory import Storage
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
@@ -26,7 +25,6 @@ from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
-from runnel.core.generated import function
 from runnel.core.recent import Recent
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
@@ -34,29 +32,18 @@ from runnel.core.tracebacks import user_line
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
-from runnel.tensor.handle import SERIALS, Handle
+from runnel.tensor.bound import Bound, laid_out
+from runnel.tensor.handle import Handle
 from runnel.tensor.traced_values import left_over
 
 Operand: TypeAlias = Handle[Any]
 
 PLANS_PER_GENERATION = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
-CELL: Final = 64  # bytes: results up to this size share slabs
-CELLS: Final = 16  # in a slab
 OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
 
 _ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op that has loops
 _EXPANDED = Options(passes=EXPANSION, any_order=True, keeps_plan=False, own_arena=OWN_ARENA)  # one made of others
 _MULTI = Options(keeps_plan=False, own_arena=OWN_ARENA)  # one of several results
-
-
-class _Slab:
-    """The memory that small results of a plan are cut from: ``free`` is how many cells nobody has had."""
-
-    __slots__ = ("free", "slab")
-
-    def __init__(self) -> None:
-        self.slab: Any = None
-        self.free = 0
 
 
 class Viewing:
@@ -78,67 +65,32 @@ class Viewing:
 
 
 class Running:
-    """The plan of an op that runs a program of one node. Small results of one plan share slabs, since an allocation for
-    each would cost a third of the call; one that is kept keeps its slab.
-
-    ``run`` is generated code: an op on a few numbers takes no longer than two dozen lines of Python."""
+    """The plan of an op that runs a program of one node. ``run`` is generated code."""
 
     __slots__ = ("program", "run")
 
     def __init__(
-        self, kind: type[Operand], result: ShapedArray, strides: Shape, program: Program, sizes: tuple[int, ...]
+        self,
+        op: Op,
+        tensors: tuple[Operand, ...],
+        program: Program,
+        results: Sequence[ShapedArray],
+        strides: Sequence[Shape],
     ) -> None:
-        """``sizes`` are those of the operands' elements, in bytes; the result is a ``kind`` of tensor."""
         self.program = program
-        self.run: Callable[[tuple[Operand, ...]], Operand] = self._written(kind, result, strides, sizes)
-
-    def _written(
-        self, kind: type[Operand], result: ShapedArray, strides: Shape, sizes: tuple[int, ...]
-    ) -> Callable[[tuple[Operand, ...]], Operand]:
-        program = self.program
-        space: dict[str, Any] = {
-            "allocate": program.backend.allocate, "allocate_slab": program.backend.allocate_slab, "fault": _fault,
-            "frames": program.pool.frames, "give": program.pool.give, "kind": kind, "lent_arena": program.lent_arena,
-            "make": program.pool.make, "new": kind.__new__, "number": SERIALS.__next__, "program": program,
-            "result": result, "slabs": _Slab(), "strides": strides,
-        }  # fmt: skip
-        operands = [f"x{i}" for i in range(len(sizes))]
-        addresses = [f"x{i}._storage.address + x{i}._layout[0] * {size}" for i, size in enumerate(sizes)]
-        if result.nbytes <= CELL:
-            # Between taking a slab's cell and the next line nothing is called, so that no other thread has it.
-            memory = [
-                "if not slabs.free:",
-                f"    slab = allocate_slab({CELL * CELLS})",
-                "    slab, slabs.slab = slabs.slab, slab",  # the former slab does not end here: other code would run
-                f"    slabs.free = {CELLS}",
-                "slabs.free = cell = slabs.free - 1",
-                "storage = slabs.slab",
-            ]
-            offset, address = f"cell * {CELL // result.dtype.itemsize}", f"storage.address + cell * {CELL}"
-        else:
-            memory = [f"storage = allocate({result.nbytes})"]
-            offset, address = "0", "storage.address"
-        lent = [] if program.has_own_arena else ["arena = lent_arena()", "frame.bases[0] = arena.address"]
-        lines = [
-            f"{', '.join(operands)}, = tensors",
-            *memory,
-            "try: frame = frames.pop()",
-            "except IndexError: frame = make()",
-            *lent,
-            f"status = frame.start({', '.join([*addresses, address])})",
-            f"if status == {LATER}: status = frame.run()",
-            "if frames: give(frame)",
-            "else: frames.append(frame)",
-            "if status: raise fault(program, status, tensors)",
-            "tensor = new(kind)",
-            "tensor._aval = result",
-            "tensor._storage = storage",
-            f"tensor._layout = {offset}, strides",
-            "tensor._serial = number()",
-            "return tensor",
-        ]
-        run: Callable[[tuple[Operand, ...]], Operand] = function("run(tensors)", lines, space, "call of an op")
-        return run
+        operands = [f"x{i}" for i in range(len(tensors))]
+        feeds = [laid_out(name, x._aval.dtype.itemsize) for name, x in zip(operands, tensors, strict=True)]
+        bound = Bound(program, tensors[0].__class__, feeds, results, strides=strides)
+        bound.namespace |= {"fault": _fault, "program": program}
+        made = [line for i in range(len(results)) for line in bound.tensor(f"r{i}", i)]
+        returned = ", ".join([f"r{i}" for i in range(len(results))])
+        self.run: Callable[[tuple[Operand, ...]], Any] = bound.function(
+            "run(tensors)",
+            "call of an op",
+            checks=[f"{', '.join(operands)}, = tensors"],
+            then=[*made, f"return [{returned}]" if op.multiple_results else f"return {returned}"],
+            failure="fault(program, status, tensors)",
+        )
 
 
 class OnHost:
@@ -166,25 +118,7 @@ class OnHost:
         return operand._over(value, Storage.wrap(array.reshape(value.shape)), 0, row_major(value.shape))
 
 
-class RunningMulti:
-    """The plan of an op of several results: a program of one node."""
-
-    __slots__ = ("program", "results")
-
-    def __init__(self, program: Program, results: tuple[ShapedArray, ...]) -> None:
-        self.program = program
-        self.results = results
-
-    def run(self, tensors: tuple[Operand, ...]) -> list[Operand]:
-        program = self.program
-        storages = [program.backend.allocate(result.nbytes) for result in self.results]
-        program.run([x.address for x in tensors], [storage.address for storage in storages])
-        pairs = zip(self.results, storages, strict=True)
-        over = tensors[0]._over
-        return [over(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
-
-
-Plan = Viewing | Running | RunningMulti | OnHost
+Plan = Viewing | Running | OnHost
 
 _PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
 
@@ -265,8 +199,7 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
     compiled = compile_graph(graph, Bindings(strides), context, options)
     (steps,) = compiled.strides
     result_strides = tuple(steps[order.index(a)] for a in range(result.ndim))
-    sizes = tuple([x.dtype.itemsize for x in avals])
-    return Running(tensors[0].__class__, result.on(device), result_strides, compiled.program, sizes)
+    return Running(op, tensors, compiled.program, [result.on(device)], [result_strides])
 
 
 def _prepare_several(
@@ -275,11 +208,12 @@ def _prepare_several(
     attrs: dict[str, Any],
     results: tuple[ShapedArray, ...],
     context: CompileContext,
-) -> RunningMulti:
+) -> Running:
     inputs, strides = _inputs(tensors)
     outs = results_of(Node(op, tuple(inputs), attrs, results))
     program = compile_graph(Graph(inputs, outs, {}, op.name), Bindings(strides), context, _MULTI).program
-    return RunningMulti(program, tuple([x.on(context.device) for x in results]))
+    dense = [row_major(x.shape) for x in results]
+    return Running(op, tensors, program, [x.on(context.device) for x in results], dense)
 
 
 def clear() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 import runnel as rn
 from runnel import nn, passes
-from runnel.compile.binding import Binding
 from runnel.nn import functional
+from runnel.tensor.binding import Binding
 
 from ..random_numbers import RNG
 from .examples import example

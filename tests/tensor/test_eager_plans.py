@@ -7,9 +7,8 @@ import pytest
 
 import runnel as rn
 from runnel.backends.host import memory, objects
-from runnel.compile import calling
 from runnel.core.recent import Recent
-from runnel.tensor import eager
+from runnel.tensor import bound, eager
 
 
 def test_new_shapes_compile_nothing_and_plans_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,18 +27,18 @@ def test_new_shapes_compile_nothing_and_plans_are_bounded(monkeypatch: pytest.Mo
 
 def test_small_results_that_are_dropped_leave_no_memory_in_use() -> None:
     x = rn.asarray(np.arange(4, dtype=np.float32))
-    for _ in range(3 * eager.CELLS):
+    for _ in range(3 * bound.CELLS):
         x + x
     before = memory.statistics().live
-    for _ in range(20 * eager.CELLS):
+    for _ in range(20 * bound.CELLS):
         x + x
-    assert memory.statistics().live <= before + eager.CELL * eager.CELLS
+    assert memory.statistics().live <= before + bound.CELL * bound.CELLS
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 64])
 def test_small_results_do_not_disturb_one_another(size: int) -> None:
     x = rn.asarray(np.arange(size, dtype=np.float32))
-    results = [x + float(i) for i in range(3 * eager.CELLS)]
+    results = [x + float(i) for i in range(3 * bound.CELLS)]
     for i, result in enumerate(results):
         np.testing.assert_array_equal(result.numpy(), np.arange(size, dtype=np.float32) + i)
 
@@ -55,12 +54,12 @@ def test_calls_that_run_while_a_slab_ends_get_memory_of_their_own(
 
     def interrupted(block: memory._Block, nbytes: int) -> None:
         give(block, nbytes)
-        if nbytes in (eager.CELL * eager.CELLS, calling.CELL * calling.CELLS) and ends[0] < 10:
+        if nbytes == bound.CELL * bound.CELLS and ends[0] < 10:
             ends[0] += 1
             others.append(function(other))
 
     monkeypatch.setattr(memory._POOL, "give", interrupted)
-    for _ in range(10 * calling.CELLS):
+    for _ in range(10 * bound.CELLS):
         assert function(x).tolist() == [-1.0, -2.0]  # and is dropped, so that full slabs end when the next one comes
     assert ends[0] >= 5 and all(result.tolist() == [-100.0, -200.0] for result in others)
 

@@ -14,7 +14,7 @@ from runnel import nn, optim
 from runnel.core.errors import GradientError
 from runnel.ops.optimization_barrier import optimization_barrier_p
 from runnel.tensor import composing
-from runnel.tensor.eager import CELLS
+from runnel.tensor.bound import CELLS
 from tests.compiler.harness import same_bits
 
 pytestmark = pytest.mark.suite

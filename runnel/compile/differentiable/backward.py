@@ -10,17 +10,18 @@ from runnel.compile.differentiable.derivative import Pullback
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
 from runnel.compiler.options import Bindings, Options
-from runnel.core.avals import Shape, ShapedArray, row_major
+from runnel.core.avals import ShapedArray
 from runnel.graph.graph import Graph
 from runnel.tensor.handle import plain
 from runnel.tensor.tensor import Tensor, from_storage
 
 
 class CompiledBackward(NamedTuple):
-    """A program for some of the results."""
+    """A program for some of the results: their numbers in the graph, in order, and their avals."""
 
     program: Program
-    results: list[tuple[int, int, ShapedArray, Shape]]  # number in the graph, which output it is in, strides
+    numbers: list[int]
+    avals: list[ShapedArray]
 
 
 class Backward:
@@ -44,9 +45,8 @@ class Backward:
         inputs = [addresses[i] for i in self.reads]
         inputs += [g.address for g in dense]
         program.run(inputs, [storage.address for storage in storages])
-        return {
-            number: from_storage(aval, storages[place], 0, steps) for number, place, aval, steps in compiled.results
-        }
+        results = zip(compiled.numbers, program.output_of, compiled.avals, strict=True)
+        return {number: from_storage(aval, storages[place]) for number, place, aval in results}
 
     def program_for(self, numbers: frozenset[int]) -> CompiledBackward:
         """The program that gives the wanted results."""
@@ -60,6 +60,4 @@ class Backward:
         outputs = [graph.outputs[i] for i in numbers]
         part = Graph(graph.inputs, outputs, {}, graph.name)
         program = compile_graph(part, Bindings(), self._context, self._options).program
-        avals = [node.aval.on(self._context.device) for node in outputs]
-        places = zip(numbers, program.output_of, avals, strict=True)
-        return CompiledBackward(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])
+        return CompiledBackward(program, numbers, [node.aval.on(self._context.device) for node in outputs])

@@ -7,18 +7,17 @@ addresses to base pointers, the launch, and results to gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from runnel.compile.differentiable.backward import Backward
 from runnel.compile.differentiable.derivative import Cotangent
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
-from runnel.compile.launching import TAKE, launch, names
-from runnel.core.generated import function
 from runnel.core.lifetime import Weak
-from runnel.tensor.tensor import Tensor, from_storage
+from runnel.tensor.bound import Bound, Feed
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import STATE_VERSION
 
 SMALL: Final = 1024  # bytes: gradients up to this size lie side by side, since they come and go together
-_LINE: Final = 64  # bytes that two of them never share
 
 
 class Direct:
@@ -40,45 +39,25 @@ class Direct:
 
     def _write(self) -> Callable[[Sequence[int], Tensor], None]:
         compiled = self._backward.program_for(frozenset(number for _, number in self._owners))
-        program, reads = compiled.program, self._backward.reads
-        space: dict[str, Any] = {**names(program, program.pool), "from_storage": from_storage}
-        lines = list(TAKE)
-        addresses = {slot: f"A[{place}]" for slot, place in enumerate(reads, 2)}
-        addresses[2 + len(reads)] = "g.address"
-        offsets, total = _side_by_side(program.outputs)
-        if total:
-            lines.append(f"slab = allocate_slab({total})")
-        for i, nbytes in enumerate(program.outputs):
-            memory = f"allocate({nbytes})" if offsets[i] is None else "slab"
-            lines.append(f"s{i} = {memory}")
-            addresses[program.first_output + i] = f"s{i}.address + {offsets[i] or 0}"
-        lines += launch(addresses, is_bound=False)
-        results = {number: (place, value, strides) for number, place, value, strides in compiled.results}
+        program = compiled.program
+        feeds = [*[Feed(f"A[{place}]") for place in self._backward.reads], Feed("g.address")]
+        together = [place for place, nbytes in enumerate(program.outputs) if nbytes <= SMALL]
+        bound = Bound(program, Tensor, feeds, compiled.avals, together=together)
+        bound.namespace["STATE"] = STATE_VERSION
+        lines: list[str] = []
         for i, (variable, number) in enumerate(self._owners):
-            place, value, strides = results[number]
-            space |= {f"variable{i}": variable, f"value{i}": value}
-            offset = (offsets[place] or 0) // value.dtype.itemsize
+            bound.namespace[f"variable{i}"] = variable
             lines += [
+                *bound.tensor("t", compiled.numbers.index(number)),
                 f"v = variable{i}()",
-                f"t = from_storage(value{i}, s{place}, {offset}, {strides})",
                 "if v is None: pass",
                 "elif v._grad is None: v._grad = t; STATE.grads += 1",
                 "else: v.add_gradient(t)",
             ]
-        written: Callable[[Sequence[int], Tensor], None] = function(
-            "backward(A, g)", lines, space, "backward of a compiled function"
+        written: Callable[[Sequence[int], Tensor], None] = bound.function(
+            "backward(A, g)", "backward of a compiled function", then=lines
         )
         return written
-
-
-def _side_by_side(sizes: Sequence[int]) -> tuple[list[int | None], int]:
-    """Where the small ones of these lie in one piece of memory, None for the others; and how large it is."""
-    offsets: list[int | None] = []
-    total = 0
-    for nbytes in sizes:
-        offsets.append(total if nbytes <= SMALL else None)
-        total += -(-nbytes // _LINE) * _LINE if nbytes <= SMALL else 0
-    return offsets, total
 
 
 def direct(

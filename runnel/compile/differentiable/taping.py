@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from runnel.backends import context
-from runnel.backends.host.memory import ALIGNMENT
 from runnel.compile.compiled_program import CompiledProgram
 from runnel.compile.differentiable.call import Call, Tapes
-from runnel.compile.differentiable.derivative import Derivative
 from runnel.compile.observe.observation import Observation
 from runnel.graph.node import InputKind
 from runnel.tensor.holding import Hold, ReadVariables
@@ -25,8 +23,7 @@ class Taping:
     read the guard's values; ``names`` are what else they need. The inputs with numbers
     in ``residual_inputs`` are ``d0``, ``d1``, ... as the program reads them.
 
-    Outputs that only backward programs read live and die together, so they lie in one piece of memory, of
-    ``residual_bytes``: ``residuals`` says where, by number of the output."""
+    Outputs that only backward programs read live and die ``together``, so they share one block of memory."""
 
     def __init__(self, native: CompiledProgram, observation: Observation) -> None:
         captured, guard = native.captured, observation.guard
@@ -36,7 +33,9 @@ class Taping:
         graph, program = captured.graph, native.program
         variables = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
         others = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
-        self._lay_residuals(native, derivative)
+        own = set(derivative.residuals)
+        results = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in own}
+        self.together = frozenset(range(len(program.outputs))).difference(results)
         slots: list[int] = []
         memory: dict[str, None] = {}
         variables_read: dict[int, Any] = {}
@@ -45,7 +44,7 @@ class Taping:
         for node in derivative.stored:
             if node in derivative.residuals or not node.is_input:
                 place = program.output_of[graph.outputs.index(node)]
-                memory["residuals" if place in self.residuals else f"s{place}"] = None
+                memory["shared" if place in self.together else f"s{place}"] = None
                 slots.append(program.first_output + place)
             elif node.kind is InputKind.VARIABLE:
                 number = variables.index(node)
@@ -80,14 +79,3 @@ class Taping:
         ends = _row(f"v{guard.read_sources[place]}" for place in captured.ends)
         call = f"Call(TAPES, ({ends}), inputs, addresses, ({_row(memory)}), pins, hold)"
         self.attach = [f"attach(({results}), {call})"]
-
-    def _lay_residuals(self, native: CompiledProgram, derivative: Derivative) -> None:
-        graph, program = native.captured.graph, native.program
-        own = set(derivative.residuals)
-        results = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in own}
-        self.residuals: dict[int, int] = {}
-        self.residual_bytes = 0
-        for place, nbytes in enumerate(program.outputs):
-            if place not in results:
-                self.residuals[place] = self.residual_bytes
-                self.residual_bytes += -(-nbytes // ALIGNMENT) * ALIGNMENT

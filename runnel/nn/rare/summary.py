@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core import html
-from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError, CaptureError, DTypeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, cost
-from runnel.graph.node import InputKind, Result, Value
+from runnel.graph.node import Result, Value
 from runnel.inspection import tables
 from runnel.nn.module import Module
 from runnel.tensor import tensor as tensors
@@ -23,7 +22,8 @@ from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import get_rng_state, set_rng_state
-from runnel.tensor.tracing import Trace, activate
+from runnel.tensor.tracer import Tracer
+from runnel.tensor.tracing import Trace
 
 _HEADS = ("module", "class", "output", "calls", "parameters", "bytes", "FLOPs")
 
@@ -148,8 +148,9 @@ class _CountingTrace(Trace):
 def _traced(model: Module, examples: Sequence[Any]) -> _Calls:
     """Call the model on tensors without values."""
     trace, calls = _CountingTrace(tensors.serial_now()), _Calls()
-    with _as_it_was(model), _watched(model, calls, lambda: trace.flops), activate(trace), no_grad():
-        model(*[_symbolic(trace, x, f"x{i}") for i, x in enumerate(examples)])
+    tracer = Tracer(trace=trace)
+    with _as_it_was(model), _watched(model, calls, lambda: trace.flops), tracer, no_grad():
+        model(*[tracer.argument(x.aval, f"x{i}") for i, x in enumerate(examples)])
     calls.total = trace.flops
     return calls
 
@@ -160,11 +161,6 @@ def _run(model: Module, examples: Sequence[Any]) -> _Calls:
     with _as_it_was(model), _watched(model, calls, None), no_grad():
         model(*examples)
     return calls
-
-
-def _symbolic(trace: Trace, example: Any, name: str) -> Any:
-    aval: ShapedArray = example.aval
-    return tensors.symbolic(trace.input(aval, InputKind.ARGUMENT, name))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from runnel.compiler.executable.program import Program
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.pin import Pin
 from runnel.tensor.turns import MARKS, TURN
-from runnel.tensor.variable import Variable, locks_of
+from runnel.tensor.variable import STATE_VERSION, Variable, locks_of
 
 _PATIENCE: Final = 3  # refusals after which the others are asked to wait
 
@@ -73,6 +73,14 @@ class Binding:
         self.written_ids: Final = frozenset(map(id, self._changed(bound)))
         self._modes = [(lock.address, lock in owned) for lock in self.locks]
         self.pool = Pool(weakref.WeakMethod(self.frame))
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The names that the code of a run reads (:mod:`runnel.tensor.bound`)."""
+        return {
+            "HOLDS": HOLDS, "STATE": STATE_VERSION, "WRITTEN": self.written_ids, "protect": protect,
+            "resume": self.resume,
+        }  # fmt: skip
 
     def _changed(self, variables: Sequence[Variable]) -> list[Variable]:
         return [v for i, v in enumerate(variables) if i in self._written]
