@@ -24,7 +24,7 @@ from runnel.core import switches
 from tests.random_numbers import RNG
 
 KINDS = ("unit", "suite", "stress")
-FOLDERS = {"suites": "suite", "fuzz": "suite", "adversarial": "suite", "codegen": "suite", "stress": "stress"}
+FOLDERS = {"suites": "suite", "fuzz": "suite", "programs": "suite", "codegen": "suite", "stress": "stress"}
 FAST = ("core", "graph", "io")  # folders
 
 

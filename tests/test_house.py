@@ -193,7 +193,7 @@ def test_tests_mirror_the_folders() -> None:
 
 
 def test_folders_without_a_twin_are_found() -> None:
-    tests = {"core", "core/errors", "suites", "compile/adversarial", "errors", "core/more"}
+    tests = {"core", "core/errors", "suites", "compile/programs", "errors", "core/more"}
     assert folders_without_a_twin(tests, {"core", "core/errors", "compile"}) == ["core/more", "errors"]
 
 

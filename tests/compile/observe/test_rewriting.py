@@ -111,7 +111,8 @@ def test_long_jumps_and_many_constants() -> None:
     names = "\n".join(f"a{i} = {i * 2}" for i in range(400))
     space: dict[str, Any] = {}
     exec(
-        f"{names}\ndef f(x):\n    total = 0\n    while x:\n        x -= 1\n{body.replace('    total', '        total')}\n    return total",
+        f"{names}\ndef f(x):\n    total = 0\n    while x:\n        x -= 1\n"
+        f"{body.replace('    total', '        total')}\n    return total",
         space,
     )
     f = space["f"]

@@ -25,7 +25,7 @@ from runnel.compile.wrappers import Wrapper
 from runnel.core import switches
 from runnel.core.errors import CaptureWarning, GradientError, RunnelError
 from runnel.tensor.variable import Variable
-from tests.compile.adversarial import worlds
+from tests.compile import worlds
 from tests.fuzz.language.grammar import Program
 
 _NAME: Final = "random_program"
