@@ -72,7 +72,7 @@ class CallWriter:
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
             "CONTEXT": native.circumstances, "COUNTER": counter, "FREED": _freed_record(), "MISS": MISS,
             "MODE": RECORDING.get(), "RESOLVED": RESOLVED, "STATE": STATE_VERSION, "Tensor": Tensor,
-            "dense": dense, "wrong_gradient": observation.program.wrong_gradient,
+            "dense": dense,
             "recording": RECORDING.get, "RESULT": observation.result, "calls": observation.calls,
             "calls_later": observation.calls_later, "each": partial(starmap, operator.call),
             "do": deque(maxlen=0).extend,
@@ -98,23 +98,42 @@ class CallWriter:
             _SAME_CIRCUMSTANCES,
             "now, grads = STATE.now, STATE.grads",
             *self._guarded(fast=False),
-            "if wrong_gradient() is not None: return MISS",
+            *self._gradient_checks(),
             "COUNTER.clock, COUNTER.grads = now, grads",  # last: Ctrl-C may come at each line
             "COUNTER.calls += 1",
         ]
         return self._function("general(fn, args, kwargs)", lines, fast=False)
 
     def quick(self) -> Call:
-        """``quick(fn, args, kwargs)``: checks what can change without a tick of the clock, and runs."""
+        """Write ``quick(fn, args, kwargs)``: check what can change without a tick of the clock, and run."""
         grads = " or STATE.grads != COUNTER.grads" if self.captured.uses_grads else ""
-        lines = [
+        return self._function("quick(fn, args, kwargs)", self._quick_checks(grads), fast=True)
+
+    def alternate(self) -> Call:
+        """Write ``alternate(fn, args, kwargs)``: like ``quick``, but gradients came or went since the last run, because
+        another program of the function has run."""
+        lines = [*self._quick_checks(""), "grads = STATE.grads", *self._gradient_checks(), "COUNTER.grads = grads"]
+        return self._function("alternate(fn, args, kwargs)", lines, fast=False)
+
+    def _quick_checks(self, grads: str) -> list[str]:
+        return [
             "n = COUNTER.calls + 1",
             f"if STATE.now != COUNTER.clock or n == COUNTER.audit_at{grads}: return MISS",
             _SAME_CIRCUMSTANCES,
             *self._guarded(fast=True),
             "COUNTER.calls = n",
         ]
-        return self._function("quick(fn, args, kwargs)", lines, fast=True)
+
+    def _gradient_checks(self) -> list[str]:
+        """Check the gradients that the program does not read; the lines that read the others check these."""
+        lines: list[str] = []
+        states = (("None", self.captured.absent_gradients), ("CONSUMED", self.captured.lost_gradients))
+        for state, references in states:
+            for reference in references:
+                name = f"unread{len(lines)}"
+                self.namespace[name] = reference
+                lines.append(f"if (v := {name}()) is not None and v._grad is not {state}: return MISS")
+        return lines
 
     def direct(self) -> Call:
         """``direct(v0, v1, ...)``: runs with the values that the guard wants, which are known to fit. Nobody has asked

@@ -16,6 +16,7 @@ from runnel.compile import cache
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, Raised, Unsettled, prepare
 from runnel.compile.explaining import Explanation, explained
+from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.signature import Circumstances, difference, kinds
 from runnel.compile.wrappers import WrappedMethod, Wrapper
@@ -36,12 +37,21 @@ from runnel.tensor.grad_mode import RECORDING
 MANY: Final = 64  # traces of one function because of other values, after which a warning says why
 
 
+RECENT: Final = 4  # programs of one function that calls choose between without looking one up
+
+
 class Compiled(FunctionLike, Wrapper):
     """A function that runs as native programs. Called like the function; ``function`` is the Python one.
 
     Inside another compiled function it is simply called, and becomes part of that one's program. It is simply called
     under jvp and vmap, too. In a pickle it is the function and the options; programs are made again.
     """
+
+    # In slots, which attributes of the function do not replace.
+    __slots__ = (
+        "_audits", "_by_value", "_entry", "_new_states", "_options", "_quick", "_recent",
+        "_retraces", "_traces", "function", "name",
+    )  # fmt: skip
 
     def __init__(self, function: FunctionType, options: Options, name: str) -> None:
         self.function = function
@@ -50,6 +60,7 @@ class Compiled(FunctionLike, Wrapper):
         self._entry = cache.entry(function.__code__, options, name)
         self._entry.used_by(self)
         self._quick: Any = None
+        self._recent: tuple[Executable, ...] = ()
         self._retraces: deque[str] = deque(maxlen=cache.REASONS)
         self._traces = self._audits = self._by_value = self._new_states = 0
         functools.update_wrapper(self, function)
@@ -80,8 +91,9 @@ class Compiled(FunctionLike, Wrapper):
         return Compiled, (self.function, self._options, self.name)
 
     def drop(self, executable: Executable, owner: str) -> None:
-        """Forget a program that is kept no longer, since its ``owner`` is gone."""
-        self._quick = None  # perhaps that of another one, which the next call finds again
+        """Forget a program whose ``owner`` is gone."""
+        self._quick = None  # may belong to another program; the next call finds it again
+        self._recent = tuple([other for other in self._recent if other is not executable])
 
     def clear_cache(self) -> None:
         """Let the programs of this code go, with their memory. The next call traces again."""
@@ -121,6 +133,14 @@ class Compiled(FunctionLike, Wrapper):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._entry.refuted:
             return self.function(*args, **kwargs)
+        if tracing.ACTIVE.readings is None:
+            for executable in self._recent:
+                result = executable.quick(self.function, args, kwargs)
+                if result is MISS and executable.writes_gradients:
+                    result = executable.alternate(self.function, args, kwargs)
+                if result is not MISS:
+                    self._ran(executable)
+                    return result
         around = self._around()
         key = (kinds(args, kwargs), around)
         for executable in self._entry.programs(key):
@@ -168,11 +188,19 @@ class Compiled(FunctionLike, Wrapper):
         result = executable.run(self.function, args, kwargs)
         if result is not MISS:
             self._entry.promote(key, executable)
-            self._quick = executable.quick if counter.calls > 1 else None  # a function called once needs no such code
-            executable.keepers.add(self)
-            if executable.is_over:  # meanwhile
-                self._quick = None
+            if counter.calls > 1 and executable.native is not None:  # a program called once needs no quicker code
+                self._ran(executable)
         return result
+
+    def _ran(self, executable: Executable) -> None:
+        """Try this program first at the next call."""
+        recent = self._recent
+        if not recent or recent[0] is not executable:
+            executable.keepers.add(self)
+            self._recent = (executable, *[other for other in recent if other is not executable][: RECENT - 1])
+            self._quick = executable.quick
+            if executable.is_over:  # meanwhile
+                self.drop(executable, "")
 
     def _audited(self, executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Trace again and compare. What the function raised there, if it did."""
@@ -184,6 +212,8 @@ class Compiled(FunctionLike, Wrapper):
             self._entry.refute(str(error))
             raise
         except Exception as problem:
+            if is_of_a_handler(problem):  # such as a timeout, which says nothing about the function
+                raise
             failed = f"traced again it raised {type(problem).__name__}: {problem}"
             self._entry.refute(failed)
             return failed

@@ -71,6 +71,7 @@ class Executable:
         self.varying = varying
         self.keepers: WeakSet[Keeper] = WeakSet()
         self.is_over = False
+        self.writes_gradients = self.captured is not None and self.captured.uses_grads
         self._writer: CallWriter | None = None
         if native is not None and observation is not None:
             self._writer = CallWriter(native, observation, self.counter)
@@ -88,6 +89,11 @@ class Executable:
     def quick(self) -> Any:
         """The call, as long as the state version has not changed; MISS if it has. None where calls run eagerly."""
         return None if self._writer is None else self._writer.quick()
+
+    @lazy
+    def alternate(self) -> Any:
+        """Like ``quick``, for a function whose calls alternate among programs that set gradients."""
+        return None if self._writer is None else self._writer.alternate()
 
     def end(self, owner: str) -> None:
         """An owner is gone; nothing that this was traced for can come back."""

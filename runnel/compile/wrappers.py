@@ -21,6 +21,8 @@ class Wrapper:
 class Uncompiled(FunctionLike):
     """A function that is never part of a program."""
 
+    __slots__ = ("function",)  # attributes of the function do not replace ``function``
+
     __qualname__: str
 
     def __init__(self, function: Callable[..., Any]) -> None:
