@@ -1,0 +1,291 @@
+"""Faults that strangers reported, as programs: each class of them has a row.
+
+A row that does not hold yet says so in its head.
+"""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from typing import Any, Final
+
+import pytest
+
+import runnel as rn
+from runnel import nn
+from tests.compile.stories import Story, stories
+from tests.compile.worlds import tensor
+
+NO_SOURCE: Final = "keys of dicts and members of sets have no source"
+WAYS: Final = {
+    "for": "sum(k.v for k in d)",
+    "keys": "sum(k.v for k in d.keys())",
+    "items": "sum(k.v * w for k, w in d.items())",
+    "list": "list(d)[0].v",
+    "sorted": "sorted(d, key=lambda k: k.v)[0].v",
+    "zip": "sum(k.v * n for k, n in zip(d, (1, 2)))",
+    "copied": "sum(k.v for k in {**d})",
+    "unpacked": "[*d][0].v",
+    "next": "next(iter(d)).v",
+}
+KINDS: Final = {
+    "object": "class K: pass\na = K(); a.v = 1.0; a.last = None\n",
+    "function": "def a(t): return t * 2\na.v = 1.0; a.last = None\n",
+    "class": "class a: v = 1.0; last = None\n",
+}
+KEYS: Final = stories(
+    "".join(
+        f"## {kind}_{way}, fails: {NO_SOURCE}\n{made}d = {{a: 1}}\ndef step(x): return x * {read}\n#> a.v = 9.0\n"
+        for kind, made in KINDS.items()
+        for way, read in WAYS.items()
+    )
+)
+WRITES: Final = stories(f"""
+## counter_of_a_key, fails: {NO_SOURCE}
+class K: n = 0
+a = K(); d = {{a: 1}}
+def step(x):
+    for k in d: k.n += 1
+    return x * 2
+#> a.n = 0
+## tensor_kept_by_a_key, fails: {NO_SOURCE}
+class K: last = None
+a = K(); d = {{a: 1}}
+def step(x):
+    for k in d: k.last = x * 2
+    return x * 3
+## keys_in_tuples, fails: {NO_SOURCE}
+class K: pass
+a = K(); a.v = 1.0; d = {{('main', a): 1}}
+def step(x): return x * sum(k.v for _, k in d)
+#> a.v = 9.0
+## key_that_is_popped, fails: {NO_SOURCE}
+class K: pass
+a = K(); a.v = 1.0; d = {{a: 1}}
+def step(x):
+    k, w = d.popitem()
+    d[k] = w
+    return x * k.v
+#> a.v = 9.0
+## member_of_a_set, fails: {NO_SOURCE}
+class K: pass
+a = K(); a.v = 1.0; members = {{a}}
+def step(x): return x * sum(k.v for k in members)
+#> a.v = 9.0
+""")
+
+TRACED_AGAIN: Final = stories("""
+## integer_tensor_over_counter, calls: 6, fails: traced again at every call
+n = 0
+def step(x):
+    global n
+    n += 1
+    return x / n
+def arguments(i): return (rn.asarray([1, 2]),)
+## integer_tensor_compared_with_counter, calls: 6, fails: traced again at every call
+n = 0
+def step(x):
+    global n
+    n += 1
+    return x > n
+def arguments(i): return (rn.asarray([1, 2]),)
+## tensor_full_of_a_counter, calls: 6, fails: traced again at every call
+n = 0
+def step(x):
+    global n
+    n += 1
+    return x + rn.full((3,), n)
+## tensor_of_a_counter, calls: 6, fails: traced again at every call
+n = 0
+def step(x):
+    global n
+    n += 1
+    return x + rn.asarray(n)
+## positions_from_a_counter, calls: 6, fails: traced again at every call
+n = 0
+def step(x):
+    global n
+    n += 1
+    return x + (rn.arange(3) + n)
+## type_of_a_number_that_changes, calls: 6, fails: traced again at every call
+state = {'n': 0}
+def step(x):
+    state['n'] += 1
+    return x * sum(1 for v in state.values() if type(v) is dict)
+## wrapped_module, calls: 6, fails: traced again at every call
+net = nn.Linear(3, 2)
+def step(x):
+    @functools.wraps(net)
+    def call(x): return net(x)
+    return call(x)
+## name_of_a_module, calls: 6, fails: traced again at every call
+net = nn.Linear(3, 2)
+def step(x): return net(x) * (2 if hasattr(net, '__name__') else 3)
+## checkpointed_module, calls: 6, fails: traced again at every call
+net = nn.Linear(3, 2)
+def step(x): return rn.checkpoint(net)(x)
+""")
+
+STATE: Final = stories("""
+## wrapper_around_a_compiled_function_is_compiled, fails: the wrapper is lost
+inner = rn.compile(lambda x: x * gain); gain = 2.0
+@functools.wraps(inner)
+def step(x): return inner(x) + 1
+#> gain = 3.0
+## function_with_attributes_of_ours, fails: they replace those of the compiled function
+def step(x): return x * step.function
+step.function, step._entry, step._options = 2.0, 1, 2
+## optimizer_step_compiled_alone, fails: the stored gradients are gone afterwards
+net = nn.Linear(3, 1); opt = optim.SGD(net.parameters(), lr=0.1)
+def step(x):
+    opt.step()
+    return x
+def arguments(i):
+    net(tensor(1.0, 2.0, float(i))).sum().backward()
+    return (tensor(1.0),)
+## interrupt_raised_by_the_function
+n = 0
+def body(x):
+    global n
+    n += 1
+    raise KeyboardInterrupt
+def step(x):
+    try: return body(x)
+    except KeyboardInterrupt: return x * n
+## training_set_on_the_class
+class Net(nn.Module):
+    def forward(self, x): return x * 2 if self.training else -x
+net = Net()
+def step(x): return net(x)
+#> Net.training = False
+#> del Net.training
+## attributes_written_by_dict_update, fails: the clock of Modules does not tick
+class Net(nn.Module):
+    def __init__(self): super().__init__(); self.gain = 2.0
+    def forward(self, x): return x * self.gain
+net = Net()
+def step(x): return net(x)
+#> dict.update(vars(net), gain=5.0)
+#> exec('global gain\\ngain = 7.0', vars(net)); vars(net).pop('__builtins__', None)
+## attributes_shared_by_two_objects
+class Net(nn.Module):
+    def __init__(self): super().__init__(); self.gain = 2.0
+    def forward(self, x): return x * self.gain
+net, other = Net(), Net()
+other.__dict__ = net.__dict__
+def step(x): return net(x) + other(x)
+#> other.gain = 5.0
+""")
+
+
+@pytest.mark.parametrize("story", KEYS + WRITES + TRACED_AGAIN + STATE)
+def test_like_eager(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    story.run(monkeypatch)
+
+
+def fails(reason: str) -> Any:
+    """Mark a test that does not hold yet."""
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+class Scaled(rn.autograd.Function):
+    gain = 2.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * Scaled.gain
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * Scaled.gain
+
+
+def checkpointed(x: Any) -> Any:
+    return rn.checkpoint(lambda x: x * x * Scaled.gain, x)
+
+
+@fails("backward() in Python reads state when traced")
+@pytest.mark.parametrize("function", [Scaled.apply, checkpointed], ids=["rule", "checkpoint"])
+def test_a_rule_in_python_reads_state_when_it_runs(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gradient(f: Any) -> Any:
+        monkeypatch.setattr(Scaled, "gain", 2.0)
+        x = tensor(1.0, 2.0).requires_grad_(True)
+        y = f(x)
+        monkeypatch.setattr(Scaled, "gain", 5.0)
+        y.sum().backward()
+        return x.grad.tolist()
+
+    compiled = rn.compile(lambda x: function(x))
+    gradient(compiled)
+    assert gradient(compiled) == gradient(function)
+
+
+@fails("functools.wraps copies the attributes of a compiled function")
+@pytest.mark.parametrize("wrap", [rn.compile, rn.uncompiled])
+def test_a_wrapper_runs_its_own_function(wrap: Any) -> None:
+    inner = wrap(lambda x: x * 2)
+
+    @functools.wraps(inner)
+    def outer(x: Any) -> Any:
+        return inner(x) + 1
+
+    assert wrap(outer)(tensor(1.0)).tolist() == [3.0]
+
+
+@fails("a compiled model has no parameters()")
+def test_a_compiled_model_is_used_as_a_model() -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
+    net: Any = rn.compile(model)
+    assert [p is q for p, q in zip(net.parameters(), model.parameters(), strict=True)] == [True, True]
+    assert list(net.state_dict()) == list(model.state_dict())
+    net.eval()
+    assert not model[1].training
+    net.train()
+    assert model.training
+    net.to(rn.float64)
+    assert model[0].weight.dtype == rn.float64
+
+
+@fails("what came before a KeyboardInterrupt is taken back")
+def test_an_interrupt_that_the_function_raises_leaves_what_it_did() -> None:
+    done: list[int] = []
+
+    def step(x: Any) -> Any:
+        done.append(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rn.compile(step)(tensor(1.0))
+    assert done == [1]
+
+
+@fails("programs are shared by equal code")
+def test_equal_code_with_other_builtins_is_another_function() -> None:
+    text = "def step(x): return x * len('ab')"
+    first: dict[str, Any] = {}
+    exec(text, first)
+    second: dict[str, Any] = {"__builtins__": {"len": lambda _: 7}}
+    exec(compile(text, "<string>", "exec"), second)
+    assert rn.compile(first["step"])(tensor(1.0)).tolist() == [2.0]
+    assert rn.compile(second["step"])(tensor(1.0)).tolist() == [7.0]
+
+
+REPLACED: Final = """
+import builtins, warnings
+import runnel as rn
+warnings.simplefilter("ignore")
+f = rn.compile(lambda x: x * len("ab"))
+f(rn.ones(1))
+kept, builtins.len = builtins.len, lambda value: 7
+y = f(rn.ones(1))
+z = rn.compile(lambda x: x * len("abc"))(rn.ones(1))
+builtins.len = kept
+assert (y.tolist(), z.tolist()) == ([7.0], [7.0]), (y, z)
+"""
+
+
+@fails("a trace with a replaced len crashes the process")
+def test_a_builtin_function_is_replaced() -> None:
+    run = subprocess.run([sys.executable, "-c", REPLACED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-500:]
