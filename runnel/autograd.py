@@ -1,28 +1,8 @@
 """Differentiation as PyTorch spells it: gradients along the tape, and derivatives of one's own."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-
-if TYPE_CHECKING:
-    from runnel.transforms.library.anomaly import detect_anomaly, set_detect_anomaly
-    from runnel.transforms.library.checking import gradcheck, gradgradcheck
-    from runnel.transforms.library.function import Function, once_differentiable
-    from runnel.transforms.library.gradients_of import backward, grad
-
-__all__ = [
-    "Function",
-    "backward",
-    "detect_anomaly",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "once_differentiable",
-    "set_detect_anomaly",
-]
-_LATE = {
+NAMES = {
     "Function": "runnel.transforms.library.function:Function",
     "backward": "runnel.transforms.library.gradients_of:backward",
     "detect_anomaly": "runnel.transforms.library.anomaly:detect_anomaly",
@@ -33,5 +13,4 @@ _LATE = {
     "set_detect_anomaly": "runnel.transforms.library.anomaly:set_detect_anomaly",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -1,61 +1,8 @@
 """Discrete Fourier transforms (Array API, "Fourier transform functions")."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-
-if TYPE_CHECKING:
-    from runnel.ops.library.fourier import (
-        fft,
-        fft2,
-        fftn,
-        fftshift,
-        hfft,
-        hfft2,
-        hfftn,
-        ifft,
-        ifft2,
-        ifftn,
-        ifftshift,
-        ihfft,
-        ihfft2,
-        ihfftn,
-        irfft,
-        irfft2,
-        irfftn,
-        rfft,
-        rfft2,
-        rfftn,
-    )
-    from runnel.tensor.library.frequencies import fftfreq, rfftfreq
-
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "hfft2",
-    "hfftn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "ihfft2",
-    "ihfftn",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
-_LATE = {
+NAMES = {
     "fft": "runnel.ops.library.fourier:fft",
     "fft2": "runnel.ops.library.fourier:fft2",
     "fftfreq": "runnel.tensor.library.frequencies:fftfreq",
@@ -80,5 +27,4 @@ _LATE = {
     "rfftn": "runnel.ops.library.fourier:rfftn",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

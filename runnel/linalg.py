@@ -1,93 +1,8 @@
 """Linear algebra: factorizations and systems of equations."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-from runnel.ops.contraction import outer
-from runnel.ops.linalg import eigh, qr, solve, svd
-from runnel.ops.precision import matmul, tensordot, vecdot
-
-if TYPE_CHECKING:
-    from runnel.ops.library.eigenvalues import eig, eigvals
-    from runnel.ops.library.elimination import lu, lu_factor, lu_solve
-    from runnel.ops.library.matrices import (
-        cholesky,
-        det,
-        diagonal,
-        eigvalsh,
-        inv,
-        lstsq,
-        matrix_exp,
-        matrix_exp as expm,
-        matrix_norm,
-        matrix_power,
-        matrix_rank,
-        norm,
-        pinv,
-        slogdet,
-        solve_triangular,
-        svdvals,
-        vander,
-        vector_norm,
-    )
-    from runnel.ops.library.products import cross, multi_dot
-    from runnel.ops.library.reflections import householder_product
-    from runnel.ops.library.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
-    from runnel.ops.library.triangles import trace
-    from runnel.ops.library.unchecked import cholesky_ex, cond, inv_ex, lu_factor_ex, solve_ex, tensorinv, tensorsolve
-    from runnel.tensor.library.asking import matrix_transpose
-
-__all__ = [
-    "cholesky",
-    "cholesky_ex",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "expm",
-    "householder_product",
-    "inv",
-    "inv_ex",
-    "ldl_factor",
-    "ldl_factor_ex",
-    "ldl_solve",
-    "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_factor_ex",
-    "lu_solve",
-    "matmul",
-    "matrix_exp",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_ex",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vander",
-    "vecdot",
-    "vector_norm",
-]
-_LATE = {
+NAMES = {
     "cholesky": "runnel.ops.library.matrices:cholesky",
     "cholesky_ex": "runnel.ops.library.unchecked:cholesky_ex",
     "cond": "runnel.ops.library.unchecked:cond",
@@ -95,6 +10,7 @@ _LATE = {
     "det": "runnel.ops.library.matrices:det",
     "diagonal": "runnel.ops.library.matrices:diagonal",
     "eig": "runnel.ops.library.eigenvalues:eig",
+    "eigh": "runnel.ops.linalg:eigh",
     "eigvals": "runnel.ops.library.eigenvalues:eigvals",
     "eigvalsh": "runnel.ops.library.matrices:eigvalsh",
     "expm": "runnel.ops.library.matrices:matrix_exp",
@@ -109,6 +25,7 @@ _LATE = {
     "lu_factor": "runnel.ops.library.elimination:lu_factor",
     "lu_factor_ex": "runnel.ops.library.unchecked:lu_factor_ex",
     "lu_solve": "runnel.ops.library.elimination:lu_solve",
+    "matmul": "runnel.ops.precision:matmul",
     "matrix_exp": "runnel.ops.library.matrices:matrix_exp",
     "matrix_norm": "runnel.ops.library.matrices:matrix_norm",
     "matrix_power": "runnel.ops.library.matrices:matrix_power",
@@ -116,17 +33,22 @@ _LATE = {
     "matrix_transpose": "runnel.tensor.library.asking:matrix_transpose",
     "multi_dot": "runnel.ops.library.products:multi_dot",
     "norm": "runnel.ops.library.matrices:norm",
+    "outer": "runnel.ops.contraction:outer",
     "pinv": "runnel.ops.library.matrices:pinv",
+    "qr": "runnel.ops.linalg:qr",
     "slogdet": "runnel.ops.library.matrices:slogdet",
+    "solve": "runnel.ops.linalg:solve",
     "solve_ex": "runnel.ops.library.unchecked:solve_ex",
     "solve_triangular": "runnel.ops.library.matrices:solve_triangular",
+    "svd": "runnel.ops.linalg:svd",
     "svdvals": "runnel.ops.library.matrices:svdvals",
+    "tensordot": "runnel.ops.precision:tensordot",
     "tensorinv": "runnel.ops.library.unchecked:tensorinv",
     "tensorsolve": "runnel.ops.library.unchecked:tensorsolve",
     "trace": "runnel.ops.library.triangles:trace",
     "vander": "runnel.ops.library.matrices:vander",
+    "vecdot": "runnel.ops.precision:vecdot",
     "vector_norm": "runnel.ops.library.matrices:vector_norm",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

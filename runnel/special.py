@@ -1,125 +1,8 @@
 """Special functions, under PyTorch's and SciPy's names."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-from runnel.ops.arithmetic import round
-from runnel.ops.precision import log_softmax, logsumexp, softmax
-from runnel.ops.transcendental import erf, expm1, log1p, sigmoid as expit
-
-if TYPE_CHECKING:
-    from runnel.ops.library.bessel import (
-        airy_ai,
-        bessel_j0,
-        bessel_j1,
-        bessel_y0,
-        bessel_y1,
-        modified_bessel_k0,
-        modified_bessel_k1,
-        scaled_modified_bessel_k0,
-        scaled_modified_bessel_k1,
-        spherical_bessel_j0,
-    )
-    from runnel.ops.library.numbers import entr, exp2, logit, sinc, xlog1py, xlogy
-    from runnel.ops.library.polynomials import (
-        chebyshev_polynomial_t,
-        chebyshev_polynomial_u,
-        chebyshev_polynomial_v,
-        chebyshev_polynomial_w,
-        hermite_polynomial_h,
-        hermite_polynomial_he,
-        laguerre_polynomial_l,
-        legendre_polynomial_p,
-        shifted_chebyshev_polynomial_t,
-        shifted_chebyshev_polynomial_u,
-        shifted_chebyshev_polynomial_v,
-        shifted_chebyshev_polynomial_w,
-    )
-    from runnel.ops.library.special import (
-        digamma,
-        digamma as psi,
-        erfc,
-        erfcx,
-        erfinv,
-        i0,
-        i0 as modified_bessel_i0,
-        i0e,
-        i1,
-        i1 as modified_bessel_i1,
-        i1e,
-        lgamma,
-        lgamma as gammaln,
-        log_ndtr,
-        mvlgamma as multigammaln,
-        ndtr,
-        ndtri,
-        polygamma,
-    )
-    from runnel.ops.library.zeta import zeta
-    from runnel.random.incomplete_gamma import gammainc, gammaincc
-
-__all__ = [
-    "airy_ai",
-    "bessel_j0",
-    "bessel_j1",
-    "bessel_y0",
-    "bessel_y1",
-    "chebyshev_polynomial_t",
-    "chebyshev_polynomial_u",
-    "chebyshev_polynomial_v",
-    "chebyshev_polynomial_w",
-    "digamma",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "exp2",
-    "expit",
-    "expm1",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "hermite_polynomial_h",
-    "hermite_polynomial_he",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "laguerre_polynomial_l",
-    "legendre_polynomial_p",
-    "lgamma",
-    "log1p",
-    "log_ndtr",
-    "log_softmax",
-    "logit",
-    "logsumexp",
-    "modified_bessel_i0",
-    "modified_bessel_i1",
-    "modified_bessel_k0",
-    "modified_bessel_k1",
-    "multigammaln",
-    "ndtr",
-    "ndtri",
-    "polygamma",
-    "psi",
-    "round",
-    "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1",
-    "shifted_chebyshev_polynomial_t",
-    "shifted_chebyshev_polynomial_u",
-    "shifted_chebyshev_polynomial_v",
-    "shifted_chebyshev_polynomial_w",
-    "sinc",
-    "softmax",
-    "spherical_bessel_j0",
-    "xlog1py",
-    "xlogy",
-    "zeta",
-]
-_LATE = {
+NAMES = {
     "airy_ai": "runnel.ops.library.bessel:airy_ai",
     "bessel_j0": "runnel.ops.library.bessel:bessel_j0",
     "bessel_j1": "runnel.ops.library.bessel:bessel_j1",
@@ -131,10 +14,13 @@ _LATE = {
     "chebyshev_polynomial_w": "runnel.ops.library.polynomials:chebyshev_polynomial_w",
     "digamma": "runnel.ops.library.special:digamma",
     "entr": "runnel.ops.library.numbers:entr",
+    "erf": "runnel.ops.transcendental:erf",
     "erfc": "runnel.ops.library.special:erfc",
     "erfcx": "runnel.ops.library.special:erfcx",
     "erfinv": "runnel.ops.library.special:erfinv",
     "exp2": "runnel.ops.library.numbers:exp2",
+    "expit": "runnel.ops.transcendental:sigmoid",
+    "expm1": "runnel.ops.transcendental:expm1",
     "gammainc": "runnel.random.incomplete_gamma:gammainc",
     "gammaincc": "runnel.random.incomplete_gamma:gammaincc",
     "gammaln": "runnel.ops.library.special:lgamma",
@@ -147,8 +33,11 @@ _LATE = {
     "laguerre_polynomial_l": "runnel.ops.library.polynomials:laguerre_polynomial_l",
     "legendre_polynomial_p": "runnel.ops.library.polynomials:legendre_polynomial_p",
     "lgamma": "runnel.ops.library.special:lgamma",
+    "log1p": "runnel.ops.transcendental:log1p",
     "log_ndtr": "runnel.ops.library.special:log_ndtr",
+    "log_softmax": "runnel.ops.precision:log_softmax",
     "logit": "runnel.ops.library.numbers:logit",
+    "logsumexp": "runnel.ops.precision:logsumexp",
     "modified_bessel_i0": "runnel.ops.library.special:i0",
     "modified_bessel_i1": "runnel.ops.library.special:i1",
     "modified_bessel_k0": "runnel.ops.library.bessel:modified_bessel_k0",
@@ -158,6 +47,7 @@ _LATE = {
     "ndtri": "runnel.ops.library.special:ndtri",
     "polygamma": "runnel.ops.library.special:polygamma",
     "psi": "runnel.ops.library.special:digamma",
+    "round": "runnel.ops.arithmetic:round",
     "scaled_modified_bessel_k0": "runnel.ops.library.bessel:scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1": "runnel.ops.library.bessel:scaled_modified_bessel_k1",
     "shifted_chebyshev_polynomial_t": "runnel.ops.library.polynomials:shifted_chebyshev_polynomial_t",
@@ -165,11 +55,11 @@ _LATE = {
     "shifted_chebyshev_polynomial_v": "runnel.ops.library.polynomials:shifted_chebyshev_polynomial_v",
     "shifted_chebyshev_polynomial_w": "runnel.ops.library.polynomials:shifted_chebyshev_polynomial_w",
     "sinc": "runnel.ops.library.numbers:sinc",
+    "softmax": "runnel.ops.precision:softmax",
     "spherical_bessel_j0": "runnel.ops.library.bessel:spherical_bessel_j0",
     "xlog1py": "runnel.ops.library.numbers:xlog1py",
     "xlogy": "runnel.ops.library.numbers:xlogy",
     "zeta": "runnel.ops.library.zeta:zeta",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -12,6 +12,7 @@ import configparser
 import email.message
 import email.parser
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,12 @@ def differences(name: str, actual: Iterable[str], expected: Iterable[str]) -> li
     actual, expected = set(actual), set(expected)
     missing, extra = sorted(expected - actual), sorted(actual - expected)
     return [f"{name} lacks {each}" for each in missing] + [f"{name} should not hold {each}" for each in extra]
+
+
+def stubs() -> set[str]:
+    """The files for type checkers that the build writes into the wheel."""
+    made = runpy.run_path(str(ROOT / "scripts" / "stubs.py"))["stubs"]
+    return {path for path, _ in made()}
 
 
 def wheel_faults(wheel: Path, files: set[str], declared: dict[str, Any]) -> list[str]:
@@ -107,7 +114,7 @@ def main(folder: Path) -> int:
         return built.returncode
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     files, declared = tracked(), project()
-    faults = wheel_faults(wheel, files, declared) + sdist_faults(sdist, files)
+    faults = wheel_faults(wheel, files | stubs(), declared) + sdist_faults(sdist, files)
     for fault in faults:
         print(fault, file=sys.stderr)
     if faults:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import runpy
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(rn.__file__).parent  # which may be installed elsewhere
 LONGEST = 600
 BEGINS_WITH_DOCSTRING = re.compile(r'(#.*\n|\n)*r?"""\s*\S')
-LAYOUT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "layout.py"), run_name="layout")
+UPWARD = {"runnel.tensor.composing imports runnel.compile.composing"}  # to be turned round
+PLACE = re.compile(r"(runnel(?:\.\w+)+):\w+")  # a string that names what a module has
 
 
 def sources() -> list[Path]:
@@ -82,10 +79,18 @@ def import_graph() -> dict[str, set[str]]:
     }
 
 
+@cache
+def places(path: Path) -> set[str]:
+    """The modules that strings of a file name, "module:name"."""
+    strings = [n.value for n in ast.walk(parsed(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return {match[1] for text in strings if (match := PLACE.fullmatch(text))}
+
+
 def folder_order() -> dict[str, int]:
     """Each folder's row in the table of docs/internals/design.md, counted from the top."""
-    rows = LAYOUT["folder_rows"]((ROOT / "docs" / "internals" / "design.md").read_text(encoding="utf-8"))
-    return {name: i for i, (names, _) in enumerate(rows) for name in names}
+    design = (ROOT / "docs" / "internals" / "design.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .+ \|$", design, flags=re.MULTILINE)
+    return {name: i for i, names in enumerate(rows) for name in re.findall(r"`(\w+)`", names)}
 
 
 def upward_imports(graph: dict[str, set[str]], order: dict[str, int]) -> list[str]:
@@ -133,6 +138,12 @@ def test_design_lists_every_folder() -> None:
 
 def test_imports_go_down() -> None:
     assert upward_imports(import_graph(), folder_order()) == []
+
+
+def test_strings_that_name_modules_go_down() -> None:
+    named = {name: places(path) for name, path in modules().items()}
+    assert set(upward_imports(named, folder_order())) <= UPWARD
+    assert {f"{name} names {place}" for name, found in named.items() for place in found - modules().keys()} == set()
 
 
 def test_upward_imports_are_found() -> None:
@@ -200,8 +211,7 @@ def test_folders_without_a_twin_are_found() -> None:
 def test_files_are_small() -> None:
     files = [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
     texts = {str(p): p.read_text(encoding="utf-8") for p in files}
-    written = "# Written by scripts/surface.py"  # nobody edits these
-    lengths = {name: len(text.splitlines()) for name, text in texts.items() if written not in text}
+    lengths = {name: len(text.splitlines()) for name, text in texts.items() if "\nNAMES = {" not in text}  # but data
     assert {name: n for name, n in lengths.items() if n > LONGEST} == {}
     assert statistics.median(n for n in lengths.values() if n) < 200
 
@@ -214,27 +224,6 @@ def test_no_asserts_in_the_package() -> None:
         if isinstance(node, ast.Assert)
     ]
     assert actual == []
-
-
-def test_layout_page_is_up_to_date() -> None:
-    check = [sys.executable, str(ROOT / "scripts" / "layout.py"), "--check"]
-    result = subprocess.run(check, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-
-
-@pytest.mark.parametrize(
-    ("doc", "sentence"),
-    [
-        ("One idea. And more.", "One idea."),
-        ("Adagrad (J. Duchi et al., 2011). It adds.", "Adagrad (J. Duchi et al., 2011)."),
-        ("Two\nlines\n\nAnd a paragraph.", "Two lines"),
-        ("An :class:`~runnel.backends.Emitter` with ``loops``.", "An `Emitter` with `loops`."),
-    ],
-)
-def test_layout_takes_the_first_sentence(tmp_path: Path, doc: str, sentence: str) -> None:
-    path = tmp_path / "module.py"
-    path.write_text(f'"""{doc}"""\n', encoding="utf-8")
-    assert LAYOUT["first_sentence"](path) == sentence
 
 
 GENERATOR = re.compile(r"^\w.*(default_rng|Random)\(", re.MULTILINE)  # in a line of the module itself

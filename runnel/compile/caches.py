@@ -6,12 +6,10 @@ from runnel.backends import base
 from runnel.backends.host import memory
 from runnel.compile import cache
 from runnel.core import generated
-from runnel.core.surface import offered
 from runnel.tensor import composing, eager, tensor
 from runnel.transforms import scan_gradient
 
 
-@offered("rn")
 def clear_caches() -> None:
     """Let go of what is kept only to be quick: programs of compiled functions, plans of single ops, constants, machine
     code that nothing refers to, blocks of memory that wait to be used again.

@@ -29,7 +29,6 @@ from runnel.core.casting import CASTING
 from runnel.core.errors import AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.records import replace
 from runnel.core.references import FunctionLike
-from runnel.core.surface import offered
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
@@ -391,7 +390,6 @@ def compile(
     passes: Pipeline | None = None,
     memory_planner: MemoryPlanner | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
-@offered("rn")
 def compile(
     fn: Callable[..., Any] | None = None,
     *,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.references import FunctionLike
-from runnel.core.surface import offered
 
 
 class Wrapper:
@@ -42,7 +41,6 @@ class Uncompiled(FunctionLike):
         return f"<uncompiled {self.__qualname__}>"
 
 
-@offered("rn")
 def uncompiled(fn: Callable[..., Any]) -> Uncompiled:
     """A function that reads a clock, a file, a random number, or whatever no program can know. A compiled function that
     calls it runs eagerly, with the same results, and says nothing: it is what was asked for.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from runnel.core.errors import DeviceError
-from runnel.core.surface import offered
 
 
 class Device:
@@ -58,7 +57,6 @@ def _instead(device: Any) -> str:
     return there_are
 
 
-@offered("rn")
 def devices() -> tuple[Device, ...]:
     """All devices of this process, the fastest first."""
     return tuple(_DEVICES.values())

@@ -7,8 +7,6 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from runnel.core.surface import offered_names
-
 
 class DType:
     """One element type: its name, its size in bytes, its kind and its NumPy twin.
@@ -201,23 +199,3 @@ def of_scalar(value: bool | int | float | complex, other: DType | None) -> DType
     if isinstance(value, complex):
         return complex64 if other is None else complex_of(other)
     return other if other is not None and other.is_inexact else float32
-
-
-offered_names(
-    "rn",
-    "bfloat16",
-    "bool_",
-    "complex128",
-    "complex64",
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-)

@@ -8,12 +8,10 @@ functions that users pass in, and errors of this package with a cause of their o
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, KeysView, Mapping
-from types import FunctionType, MappingProxyType
+from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
@@ -27,10 +25,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE: Final = __name__.partition(".")[0]
-_OFFERED: Final[dict[str, tuple[str, ...]]] = {}  # the names of each module
-_LATE: Final[dict[str, Mapping[str, str]]] = {}  # of these, the late ones, as "module:name",
-_LOADED: Final[dict[str, dict[str, Any]]] = {}  # and what has been asked for
-_FORWARDS: Final[dict[str, tuple[str, ...]]] = {}  # the modules whose names each module has, too
 _PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same one wherever it is offered
 
 
@@ -102,84 +96,26 @@ def constructor(kind: type) -> None:
     kind.__init__ = call  # type: ignore[misc]
 
 
-def offer(
-    namespace: dict[str, Any],
-    names: Iterable[str],
-    late: Mapping[str, str] = MappingProxyType({}),
-    forwards: tuple[str, ...] = (),
-    inner: frozenset[str] = frozenset(),
-) -> None:
-    """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
-    and get public constructors. A name that the module does not have is answered with what to write. ``late`` says
-    where things are that are imported when they are first asked for: "module:name", by the names they have here.
-    Whatever the modules ``forwards`` offer is there as well, unless the module has the name. ``inner`` are classes that
-    the package makes instances of at every turn: their constructors stay as they are."""
+def offer(namespace: dict[str, Any], names: Iterable[str], inner: frozenset[str] = frozenset()) -> None:
+    """Put the public form of each function among ``names`` into ``namespace``, of the module that defines them; classes
+    keep their identity and get public constructors. ``inner`` are classes that the package makes instances of at every
+    turn: their constructors stay as they are."""
     owner = namespace["__name__"]
     for name in names:
-        if name not in late and name not in inner:
-            namespace[name] = _offered(owner, name, namespace[name])
-    _OFFERED[owner] = tuple(names)
-    _LATE[owner], _LOADED[owner], _FORWARDS[owner] = late, {}, forwards
+        if name not in inner:
+            namespace[name] = offered(owner, name, namespace[name])
 
-    if forwards:
-        del namespace["__all__"]  # asked for by ``import *``, it is all names, as ``dir`` has them
-
-    def getattr_of_module(name: str) -> Any:  # it holds a string alone, so that capture has nothing to watch
-        if name == "__all__" and _FORWARDS[owner]:
-            return sorted(_names_of(owner))
-        here = _LOADED[owner]
+    def getattr_of_module(name: str) -> Any:
         try:
-            if name not in here:
-                here[name] = _looked_up(owner, name)
-        except Exception as error:
+            raise missing(owner, name, lambda: names)
+        except AttributeError as error:
             tracebacks.end_at_user(error)
             raise
-        return here[name]
-
-    def dir_of_module() -> list[str]:
-        return sorted({*sys.modules[owner].__dict__, *_names_of(owner)})
 
     namespace["__getattr__"] = getattr_of_module
-    namespace["__dir__"] = dir_of_module
 
 
-def _looked_up(owner: str, name: str) -> Any:
-    """What a module offers under a name that it does not hold yet."""
-    if name in _LATE[owner]:
-        return _offered(owner, name, imported(_LATE[owner][name]))
-    for source in _FORWARDS[owner]:
-        if name in _names_of(source):
-            return getattr(sys.modules[source], name)
-    raise missing(owner, name, lambda: _names_of(owner))
-
-
-def _names_of(module: str) -> set[str]:
-    """All names that a module offers, or else defines; none where it does not exist."""
-    if module not in _OFFERED:
-        if importlib.util.find_spec(module) is None:
-            return set()
-        members = vars(importlib.import_module(module)).items()
-        if module not in _OFFERED:
-            named = dict(members).get("__all__", ())
-            own = {n for n, v in members if not n.startswith("_") and getattr(v, "__module__", None) == module}
-            return own.union(named)
-    return {*_OFFERED[module], *_LATE[module]}.union(*map(_names_of, _FORWARDS[module]))
-
-
-def loaded(place: str) -> Any:
-    """What "module:name" names, functions in their public form; the module is imported if need be."""
-    value = imported(place)
-    return public(value) if isinstance(value, FunctionType) else value
-
-
-def imported(place: str) -> Any:
-    """What "module:name" names, a module in that one perhaps."""
-    module, _, name = place.partition(":")
-    space = vars(importlib.import_module(module))
-    return space[name] if name in space else importlib.import_module(f"{module}.{name}")
-
-
-def _offered(owner: str, name: str, value: Any) -> Any:
+def offered(owner: str, name: str, value: Any) -> Any:
     """The public form of what the module ``owner`` offers as ``name``."""
     if isinstance(value, FunctionType):
         offered = public(value)

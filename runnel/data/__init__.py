@@ -1,101 +1,60 @@
 """Data sets, their samples in order and in batches, and loaders of well-known ones as arrays."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
-
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-from runnel.data.array_dataset import ArrayDataset
-from runnel.data.characters import Characters
-from runnel.data.cifar10 import cifar10
-from runnel.data.cifar100 import cifar100
-from runnel.data.classification import Classification
-from runnel.data.collating import default_collate, default_convert
-from runnel.data.datasets import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
+from runnel.core.namespaces import namespace
+from runnel.data import (
+    cifar10 as cifar10,
+    cifar100 as cifar100,
+    digits as digits,
+    imdb as imdb,
+    mnist as mnist,
+    sst as sst,
+    tiny_shakespeare as tiny_shakespeare,
 )
-from runnel.data.digits import digits
-from runnel.data.imdb import imdb
-from runnel.data.loader import DataLoader
-from runnel.data.mnist import fashion_mnist, mnist
-from runnel.data.packing import Packed, pack_collate
-from runnel.data.randomness import sample_rng
-from runnel.data.readers.arrays import open_array, open_arrays
-from runnel.data.readers.images import ImageFolder, read_image
-from runnel.data.readers.lines import TextLines
-from runnel.data.readers.tables import TableDataset
-from runnel.data.sampling import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
-from runnel.data.sharding import DistributedSampler
-from runnel.data.splitting import random_split
-from runnel.data.sst import Tree, sst
-from runnel.data.tiny_shakespeare import tiny_shakespeare
-from runnel.data.workers.info import WorkerInfo, get_worker_info
 
-if TYPE_CHECKING:
-    from runnel.data import text, transforms
-
-__all__ = [
-    "ArrayDataset",
-    "BatchSampler",
-    "ChainDataset",
-    "Characters",
-    "Classification",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "DistributedSampler",
-    "ImageFolder",
-    "IterableDataset",
-    "Packed",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TableDataset",
-    "TensorDataset",
-    "TextLines",
-    "Tree",
-    "WeightedRandomSampler",
-    "WorkerInfo",
-    "cifar10",
-    "cifar100",
-    "default_collate",
-    "default_convert",
-    "digits",
-    "fashion_mnist",
-    "get_worker_info",
-    "imdb",
-    "mnist",
-    "open_array",
-    "open_arrays",
-    "pack_collate",
-    "random_split",
-    "read_image",
-    "sample_rng",
-    "sst",
-    "text",
-    "tiny_shakespeare",
-    "transforms",
-]
-_LATE = {
-    "text": "runnel.data:text",
-    "transforms": "runnel.data:transforms",
+NAMES = {
+    "ArrayDataset": "runnel.data.array_dataset:ArrayDataset",
+    "BatchSampler": "runnel.data.sampling:BatchSampler",
+    "ChainDataset": "runnel.data.datasets:ChainDataset",
+    "Characters": "runnel.data.characters:Characters",
+    "Classification": "runnel.data.classification:Classification",
+    "ConcatDataset": "runnel.data.datasets:ConcatDataset",
+    "DataLoader": "runnel.data.loader:DataLoader",
+    "Dataset": "runnel.data.datasets:Dataset",
+    "DistributedSampler": "runnel.data.sharding:DistributedSampler",
+    "ImageFolder": "runnel.data.readers.images:ImageFolder",
+    "IterableDataset": "runnel.data.datasets:IterableDataset",
+    "Packed": "runnel.data.packing:Packed",
+    "RandomSampler": "runnel.data.sampling:RandomSampler",
+    "Sampler": "runnel.data.sampling:Sampler",
+    "SequentialSampler": "runnel.data.sampling:SequentialSampler",
+    "StackDataset": "runnel.data.datasets:StackDataset",
+    "Subset": "runnel.data.datasets:Subset",
+    "SubsetRandomSampler": "runnel.data.sampling:SubsetRandomSampler",
+    "TableDataset": "runnel.data.readers.tables:TableDataset",
+    "TensorDataset": "runnel.data.datasets:TensorDataset",
+    "TextLines": "runnel.data.readers.lines:TextLines",
+    "Tree": "runnel.data.sst:Tree",
+    "WeightedRandomSampler": "runnel.data.sampling:WeightedRandomSampler",
+    "WorkerInfo": "runnel.data.workers.info:WorkerInfo",
+    "cifar10": "runnel.data.cifar10:cifar10",
+    "cifar100": "runnel.data.cifar100:cifar100",
+    "default_collate": "runnel.data.collating:default_collate",
+    "default_convert": "runnel.data.collating:default_convert",
+    "digits": "runnel.data.digits:digits",
+    "fashion_mnist": "runnel.data.mnist:fashion_mnist",
+    "get_worker_info": "runnel.data.workers.info:get_worker_info",
+    "imdb": "runnel.data.imdb:imdb",
+    "mnist": "runnel.data.mnist:mnist",
+    "open_array": "runnel.data.readers.arrays:open_array",
+    "open_arrays": "runnel.data.readers.arrays:open_arrays",
+    "pack_collate": "runnel.data.packing:pack_collate",
+    "random_split": "runnel.data.splitting:random_split",
+    "read_image": "runnel.data.readers.images:read_image",
+    "sample_rng": "runnel.data.randomness:sample_rng",
+    "sst": "runnel.data.sst:sst",
+    "text": "runnel.data.text",
+    "tiny_shakespeare": "runnel.data.tiny_shakespeare:tiny_shakespeare",
+    "transforms": "runnel.data.transforms",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.data.datasets import Dataset
 from runnel.data.randomness import batch_draws
 from runnel.data.transforms.base import takes_batches
 from runnel.tensor.creation import asarray
 
 
-@offered("data")
 class ArrayDataset(Dataset[Any]):
     """Pairs (``transform(inputs[i])``, ``target_transform(targets[i])``) of NumPy arrays, memory-mapped ones as well.
 

@@ -8,10 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 
 
-@offered("data")
 class Characters(NamedTuple):
     """Labels int64 of the characters for training and for validation; ``alphabet[label]`` is the character."""
 

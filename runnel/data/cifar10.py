@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.data.cifar_binary import MIRRORS, SHAPE, classification, members, read_binary
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
@@ -25,7 +24,6 @@ _TESTING = ("test_batch.bin", "test.npz")
 _BINARIES = [binary for binary, _ in (*_TRAINING, _TESTING)]
 
 
-@offered("data")
 def cifar10(
     folder: Folder | None = None,
     *,

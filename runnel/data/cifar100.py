@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from runnel.core.surface import offered
 from runnel.data.cifar_binary import MIRRORS, classification, members, read_binary
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
@@ -19,7 +18,6 @@ _CLASSES = 100
 _LABELS = 2  # bytes: one of 20 coarse classes, and the class
 
 
-@offered("data")
 def cifar100(
     folder: Folder | None = None,
     *,

@@ -7,10 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runnel.core.surface import offered
 
-
-@offered("data")
 class Classification(NamedTuple):
     """Inputs (N, ...), float32 where they are numbers and int32 where they are words, and labels int64 (N,)."""
 

@@ -11,12 +11,10 @@ from runnel import ops
 from runnel.core import dtypes
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 
 
-@offered("data")
 def default_collate(batch: Sequence[Any]) -> Any:
     """A list of samples as one batch: tensors and NumPy arrays stacked along a new first axis; Python numbers as a
     tensor (float64 if there is a float, otherwise int64, or bool where all are bools); strings and bytes as a list; of
@@ -94,7 +92,6 @@ def _form(sample: Any) -> Callable[[Sequence[Any]], Any] | None:
     return next((form for kinds, form in _FORMS if isinstance(sample, kinds)), None)
 
 
-@offered("data")
 def default_convert(data: Any) -> Any:
     """NumPy arrays in a sample as tensors; all else as it is."""
     if isinstance(data, np.ndarray | np.generic) and np.asarray(data).dtype.kind not in "SUO":

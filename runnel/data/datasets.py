@@ -11,12 +11,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 
 SampleT = TypeVar("SampleT", covariant=True)
 
 
-@offered("data")
 class Dataset(Generic[SampleT]):
     """Samples by number: a subclass defines ``__getitem__(index)``, and ``__len__()`` where a sampler needs it.
 
@@ -31,7 +29,6 @@ class Dataset(Generic[SampleT]):
         return ConcatDataset([self, other])
 
 
-@offered("data")
 class IterableDataset(Dataset[SampleT]):
     """Samples one after the other: a subclass defines ``__iter__()``. It has no order to choose."""
 
@@ -42,7 +39,6 @@ class IterableDataset(Dataset[SampleT]):
         return ChainDataset([self, other])
 
 
-@offered("data")
 class TensorDataset(Dataset[tuple[Any, ...]]):
     """The rows of tensors: sample i is the tuple of ``tensor[i]``. ShapeError unless all have as many rows."""
 
@@ -66,7 +62,6 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return [t[rows] for t in self.tensors]
 
 
-@offered("data")
 class StackDataset(Dataset[Any]):
     """Data sets side by side: sample i is the tuple (or, of named ones, the dict) of their samples i."""
 
@@ -88,7 +83,6 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-@offered("data")
 class ConcatDataset(Dataset[SampleT]):
     """Data sets one behind the other."""
 
@@ -109,7 +103,6 @@ class ConcatDataset(Dataset[SampleT]):
         return self.cumulative_sizes[-1]
 
 
-@offered("data")
 class ChainDataset(IterableDataset[SampleT]):
     """IterableDatasets one behind the other."""
 
@@ -124,7 +117,6 @@ class ChainDataset(IterableDataset[SampleT]):
         return sum(map(_length, self.datasets))
 
 
-@offered("data")
 class Subset(Dataset[SampleT]):
     """The samples of a data set whose numbers are ``indices``, in this order."""
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.data.classification import Classification
 
 
-@offered("data")
 def digits(test_share: float = 0.2, seed: int = 0) -> Classification:
     """The digits with pixels in [0, 1], split at random by ``seed``."""
     try:

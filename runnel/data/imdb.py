@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.npz import arrays
@@ -27,7 +26,6 @@ SHIFT = 3  # from a rank, which begins at 1, to a label
 PADDING = 0
 
 
-@offered("data")
 def imdb(
     folder: Folder | None = None,
     *,

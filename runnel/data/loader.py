@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.data import preparing
 from runnel.data.collating import default_collate, default_convert
 from runnel.data.datasets import IterableDataset
@@ -22,7 +21,6 @@ from runnel.tensor.random import Generator
 _CONTEXTS: Final = ("thread", "fork", "spawn", "forkserver")
 
 
-@offered("data")
 class DataLoader:
     """The batches of a data set: ``for x, y in DataLoader(dataset, batch_size=64, shuffle=True): ...``. Each ``for``
     goes through the data once, in an order of its own.

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.idx import read_idx
@@ -42,7 +41,6 @@ FASHION_MIRRORS = (
 )
 
 
-@offered("data")
 def mnist(
     folder: Folder | None = None,
     *,
@@ -63,7 +61,6 @@ def mnist(
     return _read("mnist", folder, scaled, mirrors, checksums, cache, unpack=True)
 
 
-@offered("data")
 def fashion_mnist(
     folder: Folder | None = None,
     *,

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.data.allocating import new_array
 from runnel.data.collating import default_collate
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 
 
-@offered("data")
 class Packed(NamedTuple):
     """Sequences one behind the other. ``values`` (sum of lengths, …) are their elements; sequence i is
     ``values[cu_seqlens[i] : cu_seqlens[i + 1]]``, with ``cu_seqlens`` int32 (sequences + 1,), as
@@ -31,7 +29,6 @@ class Packed(NamedTuple):
         return [int(n) for n in np.diff(offsets)]
 
 
-@offered("data")
 def pack_collate(batch: Sequence[Any]) -> Any:
     """A ``collate_fn`` for ragged samples: arrays and lists of numbers of one or more axes become a :class:`Packed`, of
     which samples may differ in the first axis; single numbers and strings are put together as ``default_collate`` does.

@@ -17,7 +17,6 @@ import numpy as np
 
 from runnel.core.devices import Device
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.tensor.random import STAND_IN, Generator, next_key
 
 _MASK = (1 << 64) - 1
@@ -130,7 +129,6 @@ def collate_rng() -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=_mixed(sample_key(_CURRENT.epoch_key, first) ^ _STEP)))
 
 
-@offered("data")
 def sample_rng() -> np.random.Generator:
     """A NumPy generator for the sample that is being read: its numbers follow from the seed of the epoch and the number
     of the sample, whatever worker reads it. Call it in ``__getitem__``, or in a transform; each call goes on where

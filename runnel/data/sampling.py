@@ -11,13 +11,11 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.tensor.random import Generator, next_key
 
 NumberT = TypeVar("NumberT", covariant=True)
 
 
-@offered("data")
 class Sampler(Generic[NumberT]):
     """An order of samples: a subclass defines ``__iter__()``, and ``__len__()`` where it is known."""
 
@@ -25,7 +23,6 @@ class Sampler(Generic[NumberT]):
         raise NotImplementedError(f"[{type(self).__name__}] a Sampler defines __iter__().")
 
 
-@offered("data")
 class SequentialSampler(Sampler[int]):
     """0, 1, 2, …"""
 
@@ -39,7 +36,6 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
-@offered("data")
 class RandomSampler(Sampler[int]):
     """``num_samples`` numbers in random order, all of them by default: each pass over the data is a permutation of it,
     or with ``replacement`` each number is drawn by itself. The order follows from the state of ``generator`` alone, by
@@ -80,7 +76,6 @@ class RandomSampler(Sampler[int]):
         return self.num_samples
 
 
-@offered("data")
 class SubsetRandomSampler(Sampler[int]):
     """The numbers ``indices`` in random order."""
 
@@ -95,7 +90,6 @@ class SubsetRandomSampler(Sampler[int]):
         return len(self.indices)
 
 
-@offered("data")
 class WeightedRandomSampler(Sampler[int]):
     """``num_samples`` numbers, i with a probability in proportion to ``weights[i]``. Without ``replacement`` each comes
     once at most (P. Efraimidis, P. Spirakis, "Weighted random sampling with a reservoir", 2006)."""
@@ -129,7 +123,6 @@ class WeightedRandomSampler(Sampler[int]):
         return self.num_samples
 
 
-@offered("data")
 class BatchSampler(Sampler[list[int]]):
     """Lists of ``batch_size`` numbers of a sampler; the last one may be shorter, or is left out with ``drop_last``."""
 

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.data.sampling import Sampler, permutation
 from runnel.tensor.random import Generator
 
 
-@offered("data")
 class DistributedSampler(Sampler[int]):
     """The numbers that process ``rank`` of ``num_replicas`` takes: rank, rank + num_replicas, … of an order that is the
     same in all of them. All take as many: the first samples come twice where there are too few, or with ``drop_last``

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.data.datasets import Dataset, Subset
 from runnel.data.sampling import permutation
 from runnel.tensor.random import Generator
@@ -15,7 +14,6 @@ from runnel.tensor.random import Generator
 SampleT = TypeVar("SampleT")
 
 
-@offered("data")
 def random_split(
     dataset: Dataset[SampleT], lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset[SampleT]]:

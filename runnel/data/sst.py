@@ -12,7 +12,6 @@ from pathlib import Path
 
 from runnel.core.errors import RunnelError
 from runnel.core.records import record
-from runnel.core.surface import offered
 from runnel.data.download import fetch
 from runnel.data.places import Folder, cache_folder, file_in, folder_of
 
@@ -23,7 +22,6 @@ SPLITS = ("train", "dev", "test")
 _PIECES = re.compile(r"[()]|[^ \t\r\n()]+")  # a word may hold a no-break space, as "8 1/2" does
 
 
-@offered("data")
 @record
 class Tree:
     """A node: a word, or two parts."""
@@ -42,7 +40,6 @@ class Tree:
         return [self.word] if self.word is not None else [word for part in self.parts for word in part.words]
 
 
-@offered("data")
 def sst(
     folder: Folder | None = None,
     split: str = "train",

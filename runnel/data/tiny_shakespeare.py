@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.data.characters import Characters
 from runnel.data.download import fetch
 from runnel.data.places import Folder, cache_folder, file_in, folder_of
@@ -16,7 +15,6 @@ CHECKSUM = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"  #
 MIRRORS = ("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare",)
 
 
-@offered("data")
 def tiny_shakespeare(
     folder: Folder | None = None,
     *,

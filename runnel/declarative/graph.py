@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, cast
 
-from runnel.core import html, public
+from runnel.core import html, namespaces
 from runnel.core.errors import ArgumentError, GraphError
 from runnel.core.kinds import declare
 from runnel.core.showing import short_repr
@@ -41,7 +41,9 @@ class Graph:
         self._lock = threading.Lock()
 
     def _repr_html_(self) -> str:
-        drawing = public.imported("runnel.declarative.drawing:to_svg")(self) if len(self.operations) <= _DRAWN else ""
+        drawing = (
+            namespaces.imported("runnel.declarative.drawing:to_svg")(self) if len(self.operations) <= _DRAWN else ""
+        )
         return html.folded(f"graph '{self.name}' of {len(self.operations)} operations", drawing)
 
     def __enter__(self) -> Graph:

@@ -1,139 +1,8 @@
 """Distributions of probability, with PyTorch's names: random values with gradients, log-probabilities, moments."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-
-if TYPE_CHECKING:
-    from runnel.distributions import constraints, kl, transforms
-    from runnel.distributions.categorical import (
-        Categorical,
-        Multinomial,
-        OneHotCategorical,
-        OneHotCategoricalStraightThrough,
-    )
-    from runnel.distributions.circular import VonMises
-    from runnel.distributions.distribution import Distribution
-    from runnel.distributions.exponential_family import ExponentialFamily
-    from runnel.distributions.gamma_family import Chi2, Exponential, Gamma, InverseGamma, Pareto, Weibull
-    from runnel.distributions.generalized_pareto import GeneralizedPareto
-    from runnel.distributions.half import HalfCauchy, HalfNormal
-    from runnel.distributions.independent import Independent
-    from runnel.distributions.intervals import ContinuousBernoulli, Kumaraswamy, Uniform
-    from runnel.distributions.joint_transforms import (
-        CatTransform,
-        CumulativeDistributionTransform,
-        ReshapeTransform,
-        StackTransform,
-        identity_transform,
-    )
-    from runnel.distributions.kl import kl_divergence, register_kl
-    from runnel.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
-    from runnel.distributions.matrices import LKJCholesky, Wishart
-    from runnel.distributions.matrix_transforms import (
-        CorrCholeskyTransform,
-        LowerCholeskyTransform,
-        PositiveDefiniteTransform,
-    )
-    from runnel.distributions.mixture import MixtureSameFamily
-    from runnel.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
-    from runnel.distributions.registry import ConstraintRegistry, biject_to, transform_to
-    from runnel.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
-    from runnel.distributions.simplex import Beta, Dirichlet
-    from runnel.distributions.student import FisherSnedecor, StudentT
-    from runnel.distributions.transformed import LogisticNormal, LogNormal, TransformedDistribution
-    from runnel.distributions.transforms import (
-        AbsTransform,
-        AffineTransform,
-        ComposeTransform,
-        ExpTransform,
-        IndependentTransform,
-        PowerTransform,
-        SigmoidTransform,
-        SoftmaxTransform,
-        SoftplusTransform,
-        StickBreakingTransform,
-        TanhTransform,
-        Transform,
-    )
-    from runnel.distributions.trials import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
-
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "CatTransform",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ComposeTransform",
-    "ConstraintRegistry",
-    "ContinuousBernoulli",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
-    "Dirichlet",
-    "Distribution",
-    "ExpTransform",
-    "Exponential",
-    "ExponentialFamily",
-    "FisherSnedecor",
-    "Gamma",
-    "GeneralizedPareto",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "IndependentTransform",
-    "InverseGamma",
-    "Kumaraswamy",
-    "LKJCholesky",
-    "Laplace",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
-    "LowerCholeskyTransform",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-    "StudentT",
-    "TanhTransform",
-    "Transform",
-    "TransformedDistribution",
-    "Uniform",
-    "VonMises",
-    "Weibull",
-    "Wishart",
-    "biject_to",
-    "constraints",
-    "identity_transform",
-    "kl",
-    "kl_divergence",
-    "register_kl",
-    "transform_to",
-    "transforms",
-]
-_LATE = {
+NAMES = {
     "AbsTransform": "runnel.distributions.transforms:AbsTransform",
     "AffineTransform": "runnel.distributions.transforms:AffineTransform",
     "Bernoulli": "runnel.distributions.trials:Bernoulli",
@@ -198,14 +67,13 @@ _LATE = {
     "Weibull": "runnel.distributions.gamma_family:Weibull",
     "Wishart": "runnel.distributions.matrices:Wishart",
     "biject_to": "runnel.distributions.registry:biject_to",
-    "constraints": "runnel.distributions:constraints",
+    "constraints": "runnel.distributions.constraints",
     "identity_transform": "runnel.distributions.joint_transforms:identity_transform",
-    "kl": "runnel.distributions:kl",
+    "kl": "runnel.distributions.kl",
     "kl_divergence": "runnel.distributions.kl:kl_divergence",
     "register_kl": "runnel.distributions.kl:register_kl",
     "transform_to": "runnel.distributions.registry:transform_to",
-    "transforms": "runnel.distributions:transforms",
+    "transforms": "runnel.distributions.transforms",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.distributions.probabilities import clamped, require_one
@@ -78,7 +77,6 @@ class ByCategories(Distribution):
         return -ops.sum(ops.maximum(self.logits, lowest) * self.probs, -1)
 
 
-@offered("distributions")
 class Categorical(ByCategories):
     """Numbers of categories, int64, with the probabilities ``probs``, which are brought to sum 1, or softmax of
     ``logits``."""
@@ -121,7 +119,6 @@ class Categorical(ByCategories):
         return ops.broadcast_to(values, (count, *self.batch_shape)) if expand else values
 
 
-@offered("distributions")
 class OneHotCategorical(ByCategories):
     """Vectors with a 1 at the category drawn and zeros elsewhere."""
 
@@ -161,7 +158,6 @@ class OneHotCategorical(ByCategories):
         return ops.broadcast_to(values, (count, *self.batch_shape, count)) if expand else values
 
 
-@offered("distributions")
 class OneHotCategoricalStraightThrough(OneHotCategorical):
     """One-hot vectors whose gradients are those of the probabilities (Y. Bengio, N. Léonard, A. Courville, "Estimating
     or propagating gradients through stochastic neurons", 2013)."""
@@ -173,7 +169,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
         return drawn + (self.probs - ops.stop_gradient(self.probs))
 
 
-@offered("distributions")
 class Multinomial(ByCategories):
     """How often each category occurs in ``total_count`` draws, an int."""
 

@@ -6,14 +6,12 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.ops.library.special import i0e, i1e
 from runnel.random import circular
 
 
-@offered("distributions")
 class VonMises(Distribution):
     """Angles with a density proportional to exp(concentration·cos(x - loc))."""
 

@@ -9,7 +9,6 @@ from runnel import ops
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions.constraints import Constraint
 from runnel.ops.arguments import as_sizes, broadcast_shapes
 from runnel.ops.arithmetic import add_p
@@ -24,7 +23,6 @@ from runnel.tensor.tensor import Tensor
 Shape = tuple[int, ...]
 
 
-@offered("distributions")
 class Distribution(HoldsTensors):
     """A distribution of probability, or a batch of them: ``batch_shape`` counts distributions, and ``event_shape`` is
     the shape of one value.

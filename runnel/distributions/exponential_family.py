@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions.distribution import Distribution, sum_last
 from runnel.transforms.gradients import value_and_grad
 
 
-@offered("distributions")
 class ExponentialFamily(Distribution):
     """Distributions with the density exp(⟨t(x), θ⟩ - F(θ) + k(x)): θ are ``_natural_params``, a tuple of tensors, F is
     ``_log_normalizer(*θ)``, and the mean of k is ``_mean_carrier_measure``. A subclass defines these; its entropy and

@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.ops.library.numbers import xlogy
@@ -17,7 +16,6 @@ from runnel.random.incomplete_gamma import gammainc, gammaincc
 _EULER = 0.57721566490153286
 
 
-@offered("distributions")
 class Exponential(Distribution):
     """Numbers with the density rate·exp(-rate·x)."""
 
@@ -61,7 +59,6 @@ class Exponential(Distribution):
         return 1 - ops.log(self.rate)
 
 
-@offered("distributions")
 class Gamma(Distribution):
     """Numbers with a density proportional to x^(concentration - 1)·exp(-rate·x). Gradients of samples are implicit:
     docs/train/random.md."""
@@ -105,7 +102,6 @@ class Gamma(Distribution):
         return a - ops.log(self.rate) + lgamma(a) + (1 - a) * digamma(a)
 
 
-@offered("distributions")
 class Chi2(Gamma):
     """Sums of the squares of ``df`` normal numbers."""
 
@@ -116,7 +112,6 @@ class Chi2(Gamma):
         super().__init__(self.df * 0.5, 0.5, validate_args=validate_args)
 
 
-@offered("distributions")
 class InverseGamma(Distribution):
     """Numbers whose inverses are gamma numbers of ``concentration`` and ``rate``."""
 
@@ -158,7 +153,6 @@ class InverseGamma(Distribution):
         return a + ops.log(self.rate) + lgamma(a) - (1 + a) * digamma(a)
 
 
-@offered("distributions")
 class Weibull(Distribution):
     """Numbers with the distribution function 1 - exp(-(x/scale)^concentration)."""
 
@@ -206,7 +200,6 @@ class Weibull(Distribution):
         return (1 - 1 / self.concentration) * _EULER + ops.log(self.scale / self.concentration) + 1
 
 
-@offered("distributions")
 class Pareto(Distribution):
     """Numbers with the distribution function 1 - (scale/x)^alpha, x ≥ scale."""
 

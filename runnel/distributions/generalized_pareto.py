@@ -6,13 +6,11 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.random import continuous
 
 
-@offered("distributions")
 class GeneralizedPareto(Distribution):
     """Numbers of which the share (1 + ξ·z)^(-1/ξ), exp(-z) for ξ = 0, is greater than x, with z = (x - loc)/scale; ξ is
     ``concentration``. Where that is less than 0, they end at loc - scale/ξ."""

@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.distributions.location_scale import Cauchy, LocationScale, Normal
@@ -46,7 +45,6 @@ class Half(Distribution):
         return self.base_dist.entropy() - math.log(2)
 
 
-@offered("distributions")
 class HalfNormal(Half):
     """Absolute values of normal numbers of mean 0 and deviation ``scale``."""
 
@@ -61,7 +59,6 @@ class HalfNormal(Half):
         return self.scale * self.scale * (1 - 2 / math.pi)
 
 
-@offered("distributions")
 class HalfCauchy(Half):
     """Absolute values of Cauchy numbers of location 0; they have no finite mean."""
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, chosen, sum_last
 
 
-@offered("distributions")
 class Independent(Distribution):
     """``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch axes as part of a value: the probability
     of a value is the product of those of its parts."""

@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.distributions.probabilities import ByProbability
@@ -18,7 +17,6 @@ from runnel.tensor.random import key_of
 _EULER = 0.57721566490153286
 
 
-@offered("distributions")
 class Uniform(Distribution):
     """Numbers from ``low`` up to, but not including, ``high``, all equally likely. ValueError unless low < high."""
 
@@ -70,7 +68,6 @@ class Uniform(Distribution):
         return ops.log(self.high - self.low)
 
 
-@offered("distributions")
 class Kumaraswamy(Distribution):
     """Numbers in (0, 1) with the distribution function 1 - (1 - xᵃ)ᵇ: a is ``concentration1``, b ``concentration0``."""
 
@@ -126,7 +123,6 @@ class Kumaraswamy(Distribution):
         return (1 - 1 / b) + (1 - 1 / a) * harmonic - ops.log(a * b)
 
 
-@offered("distributions")
 class ContinuousBernoulli(ByProbability):
     """Numbers x in [0, 1] with a density proportional to pˣ·(1 - p)¹⁻ˣ (G. Loaiza-Ganem, J. Cunningham, "The continuous
     Bernoulli", 2019). Near p = ½ Taylor series stand for quotients that are 0/0 there, within ``lims``."""

@@ -8,13 +8,11 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered, offered_names
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, sum_last
 from runnel.distributions.transforms import ComposeTransform, Transform
 
 identity_transform = ComposeTransform([])
-offered_names("distributions", "identity_transform")
 
 
 class _Joint(Transform):
@@ -46,7 +44,6 @@ class _Joint(Transform):
         return [t.log_abs_det_jacobian(a, b) for t, a, b in pairs]
 
 
-@offered("distributions")
 class CatTransform(_Joint):
     """Along the axis ``dim``, ``lengths`` positions through each of ``tseq``; 1 each unless given."""
 
@@ -93,7 +90,6 @@ class CatTransform(_Joint):
         return ops.concat(slopes, axis) if axis < 0 else sum(slopes)
 
 
-@offered("distributions")
 class StackTransform(_Joint):
     """Along the axis ``dim``, each position through one of ``tseq``."""
 
@@ -120,7 +116,6 @@ class StackTransform(_Joint):
         return ops.stack(self._slopes(x, y), self.dim)
 
 
-@offered("distributions")
 class ReshapeTransform(Transform):
     """Values of shape ``in_shape`` in the shape ``out_shape``, which has as many elements."""
 
@@ -165,7 +160,6 @@ class ReshapeTransform(Transform):
         return (*shape[:cut], *new)
 
 
-@offered("distributions")
 class CumulativeDistributionTransform(Transform):
     """A number to the probability of what is not greater: ``distribution.cdf``."""
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions.categorical import Categorical, OneHotCategorical
 from runnel.distributions.distribution import Distribution, sum_last
 from runnel.distributions.exponential_family import ExponentialFamily
@@ -38,7 +37,6 @@ _LOG_2PI = math.log(2 * math.pi)
 _TABLE: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 
 
-@offered("distributions")
 def register_kl(type_p: type, type_q: type) -> Callable[[Function], Function]:
     """A decorator: the function of (p, q) gives the divergence of these classes, and of those derived from them."""
 
@@ -49,7 +47,6 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Function], Function]:
     return registered
 
 
-@offered("distributions")
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
     """∫ p·log(p/q), of shape ``batch_shape``. NotImplementedError for pairs that are not in the table; the entry of the
     nearest base classes holds."""

@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import LOG_2PI, Distribution, broadcast_all
 from runnel.ops.library.circular import atan, tan
@@ -44,7 +43,6 @@ class LocationScale(Distribution):
         return (self._valid(value) - self.loc) / self.scale
 
 
-@offered("distributions")
 class Normal(LocationScale):
     """Normal numbers of mean ``loc`` and deviation ``scale``."""
 
@@ -72,7 +70,6 @@ class Normal(LocationScale):
         return ops.log(self.scale) + (0.5 + 0.5 * LOG_2PI)
 
 
-@offered("distributions")
 class Laplace(LocationScale):
     """Numbers with the density exp(-|x - loc|/scale) / (2·scale)."""
 
@@ -101,7 +98,6 @@ class Laplace(LocationScale):
         return ops.log(self.scale * 2) + 1
 
 
-@offered("distributions")
 class Cauchy(LocationScale):
     """Numbers with the density scale / (π·(scale² + (x - loc)²)); they have no mean."""
 
@@ -129,7 +125,6 @@ class Cauchy(LocationScale):
         return ops.log(self.scale) + math.log(4 * math.pi)
 
 
-@offered("distributions")
 class Gumbel(LocationScale):
     """Numbers with the distribution function exp(-exp(-(x - loc)/scale))."""
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all, require_in
 from runnel.distributions.matrix_transforms import identity_like
@@ -22,7 +21,6 @@ from runnel.random import gamma_family
 from runnel.tensor.random import key_of, randn
 
 
-@offered("distributions")
 class Wishart(Distribution):
     """Sums of x·xᵀ over ``df`` normal vectors of n numbers: positive definite matrices (n, n), df > n - 1 (J. Wishart,
     1928). The vectors have one of ``covariance_matrix``, ``precision_matrix``, its inverse, and ``scale_tril``, its
@@ -123,7 +121,6 @@ class Wishart(Distribution):
         return sizes - (self.df - (n + 1)) * 0.5 * self.sum_of_digammas() + self.df * (n * 0.5)
 
 
-@offered("distributions")
 class LKJCholesky(Distribution):
     """The lower Cholesky factors of ``dim``×``dim`` correlation matrices with a density proportional to
     det^(concentration - 1) of the matrix: uniform for 1, nearer to the identity for more. Samples are drawn by the

@@ -9,7 +9,6 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.transforms import Transform
 from runnel.ops.library.circular import atanh
@@ -24,7 +23,6 @@ def identity_like(x: Any) -> Any:
     return ops.cast(ops.equal(ops.iota(x, (n, n), 0), ops.iota(x, (n, n), 1)), x.dtype)
 
 
-@offered("distributions")
 class LowerCholeskyTransform(Transform):
     """A matrix to a lower triangular one with a positive diagonal: exp of the diagonal, and what is below it."""
 
@@ -39,7 +37,6 @@ class LowerCholeskyTransform(Transform):
         return tril(y, -1) + identity_like(y) * ops.expand_dims(ops.log(diagonal(y, 0, -2, -1)), -1)
 
 
-@offered("distributions")
 class PositiveDefiniteTransform(Transform):
     """A matrix to L·Lᵀ, with L that of :class:`LowerCholeskyTransform`."""
 
@@ -55,7 +52,6 @@ class PositiveDefiniteTransform(Transform):
         return LowerCholeskyTransform().inv(cholesky(y))
 
 
-@offered("distributions")
 class CorrCholeskyTransform(Transform):
     """Vectors of n(n - 1)/2 numbers to the Cholesky factors of n×n correlation matrices: rows of length 1, by canonical
     partial correlations (D. Lewandowski, D. Kurowicka, H. Joe, "Generating random correlation matrices based on vines

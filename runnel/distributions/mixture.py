@@ -6,13 +6,11 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.distributions.categorical import Categorical
 from runnel.distributions.distribution import Distribution
 from runnel.tensor.random import key_of
 
 
-@offered("distributions")
 class MixtureSameFamily(Distribution):
     """The components are the last batch axis of ``component_distribution``; ``mixture_distribution``, a Categorical,
     says how likely each is."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import LOG_2PI, Distribution, broadcast_all, require_in
 from runnel.ops.arguments import broadcast_shapes
@@ -34,7 +33,6 @@ def squared_distance(factor: Any, difference: Any) -> Any:
     return ops.sum(solved * solved, (-2, -1))
 
 
-@offered("distributions")
 class MultivariateNormal(Distribution):
     """Normal vectors of mean ``loc`` (…, n), with one of ``covariance_matrix``, ``precision_matrix``, its inverse, and
     ``scale_tril``, its Cholesky factor (…, n, n). ValueError unless one of them is given."""
@@ -130,7 +128,6 @@ def factor_of(name: str, matrix: Any) -> Any:
     return cholesky(matrix if name == "covariance_matrix" else inv(matrix))
 
 
-@offered("distributions")
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors of mean ``loc`` (…, n) and covariance W·Wᵀ + D: ``cov_factor`` W (…, n, rank) and the diagonal
     ``cov_diag`` (…, n) of D. The work is that of matrices of size rank (by the formulas of M. Woodbury and of the

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from runnel.core.surface import offered, offered_names
 from runnel.distributions import constraints
 from runnel.distributions.constraints import Constraint
 from runnel.distributions.joint_transforms import CatTransform, StackTransform, identity_transform
@@ -29,7 +28,6 @@ Factory = Callable[[Any], Transform]
 F = TypeVar("F", bound=Factory)
 
 
-@offered("distributions")
 class ConstraintRegistry:
     """A table of transforms: called with a constraint, it gives the transform whose values fulfil that. Constraints are
     registered by class, and those that are told apart by nothing else, such as ``simplex``, each by itself."""
@@ -69,7 +67,6 @@ class ConstraintRegistry:
 
 biject_to = ConstraintRegistry("biject_to")
 transform_to = ConstraintRegistry("transform_to")
-offered_names("distributions", "biject_to", "transform_to")
 
 
 def _both(*kinds: Any) -> Callable[[F], F]:

@@ -8,7 +8,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.categorical import ByCategories
 from runnel.distributions.distribution import broadcast_all
@@ -59,7 +58,6 @@ class _Relaxed(TransformedDistribution):
         return self.base_dist.logits
 
 
-@offered("distributions")
 class RelaxedBernoulli(_Relaxed):
     """Numbers in (0, 1) that are near 0 or 1 for small ``temperature``."""
 
@@ -101,7 +99,6 @@ class ExpRelaxedCategorical(ByCategories):
         return scores + math.lgamma(count) + ops.log(self.temperature) * (count - 1)
 
 
-@offered("distributions")
 class RelaxedOneHotCategorical(_Relaxed):
     """Vectors of probabilities that are near one-hot vectors for small ``temperature``."""
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.ops.library.numbers import xlog1py, xlogy
@@ -15,7 +14,6 @@ from runnel.ops.library.special import digamma, lgamma
 from runnel.random import gamma_family
 
 
-@offered("distributions")
 class Beta(Distribution):
     """Numbers in (0, 1) with a density proportional to x^(concentration1 - 1)·(1 - x)^(concentration0 - 1)."""
 
@@ -65,7 +63,6 @@ class Beta(Distribution):
         return self._log_beta() - (a - 1) * digamma(a) - (b - 1) * digamma(b) + (a + b - 2) * digamma(a + b)
 
 
-@offered("distributions")
 class Dirichlet(Distribution):
     """Vectors of probabilities with a density proportional to Π x_i^(concentration_i - 1)."""
 

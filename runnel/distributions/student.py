@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.ops.library.special import digamma, lgamma
@@ -14,7 +13,6 @@ from runnel.random import gamma_family
 from runnel.tensor.random import key_of
 
 
-@offered("distributions")
 class StudentT(Distribution):
     """loc + scale · t, where t is Student's with ``df`` degrees of freedom."""
 
@@ -57,7 +55,6 @@ class StudentT(Distribution):
         return (half + 0.5) * (digamma(half + 0.5) - digamma(half)) + self._log_constant()
 
 
-@offered("distributions")
 class FisherSnedecor(Distribution):
     """Quotients of two chi-square numbers, each over its degrees of freedom."""
 

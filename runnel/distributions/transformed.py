@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, chosen, sum_last
 from runnel.distributions.independent import Independent
@@ -15,7 +14,6 @@ from runnel.distributions.transforms import ComposeTransform, ExpTransform, Stic
 from runnel.tensor.grad_mode import run_recording
 
 
-@offered("distributions")
 class TransformedDistribution(Distribution):
     """What ``transforms``, one or several in order, make of values of ``base_distribution``: the density is that of the
     argument, less the logarithm of how much volumes are stretched."""
@@ -103,7 +101,6 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.icdf((value - 0.5) * self._sign() + 0.5))
 
 
-@offered("distributions")
 class LogNormal(TransformedDistribution):
     """Numbers whose logarithms are normal, of mean ``loc`` and deviation ``scale``."""
 
@@ -139,7 +136,6 @@ class LogNormal(TransformedDistribution):
         return self.base_dist.entropy() + self.loc
 
 
-@offered("distributions")
 class LogisticNormal(TransformedDistribution):
     """Vectors of n + 1 probabilities that are made of normal vectors of n numbers by stick breaking."""
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import sum_last
 from runnel.ops.arguments import broadcast_shapes
@@ -17,7 +16,6 @@ from runnel.random.drawing import as_parameter
 from runnel.tensor.stateful import HoldsTensors
 
 
-@offered("distributions")
 class Transform(HoldsTensors):
     """A function on values, ``transform(x)``, with its inverse ``transform.inv(y)`` and
     ``log_abs_det_jacobian(x, y)``, the logarithm of how much it stretches volumes at x. A subclass defines ``_call``,
@@ -136,7 +134,6 @@ class _Rising(Transform):
         return 1
 
 
-@offered("distributions")
 class ExpTransform(_Rising):
     """y = exp x."""
 
@@ -152,7 +149,6 @@ class ExpTransform(_Rising):
         return x
 
 
-@offered("distributions")
 class SigmoidTransform(_Rising):
     """y = 1/(1 + exp(-x))."""
 
@@ -168,7 +164,6 @@ class SigmoidTransform(_Rising):
         return -ops.softplus(-x) - ops.softplus(x)
 
 
-@offered("distributions")
 class TanhTransform(_Rising):
     """y = tanh x."""
 
@@ -184,7 +179,6 @@ class TanhTransform(_Rising):
         return (math.log(2) - x - ops.softplus(x * -2)) * 2
 
 
-@offered("distributions")
 class SoftplusTransform(_Rising):
     """y = log(1 + exp x)."""
 
@@ -200,7 +194,6 @@ class SoftplusTransform(_Rising):
         return -ops.softplus(-x)
 
 
-@offered("distributions")
 class PowerTransform(_Rising):
     """y = x^exponent, x > 0."""
 
@@ -225,7 +218,6 @@ class PowerTransform(_Rising):
         return ops.log(ops.abs(self.exponent * y / x))
 
 
-@offered("distributions")
 class AffineTransform(Transform):
     """y = loc + scale · x; with ``event_dim`` axes as one value."""
 
@@ -264,7 +256,6 @@ class AffineTransform(Transform):
     inverse_shape = forward_shape
 
 
-@offered("distributions")
 class AbsTransform(Transform):
     """y = |x|, whose inverse is taken to be y."""
 
@@ -277,7 +268,6 @@ class AbsTransform(Transform):
         return y
 
 
-@offered("distributions")
 class SoftmaxTransform(Transform):
     """y = softmax x along the last axis, whose inverse is taken to be log y."""
 
@@ -291,7 +281,6 @@ class SoftmaxTransform(Transform):
         return ops.log(y)
 
 
-@offered("distributions")
 class StickBreakingTransform(Transform):
     """Vectors of n numbers to n + 1 probabilities: y_i is the share sigmoid(x_i - log(n - i)) of what is left."""
 
@@ -325,7 +314,6 @@ class StickBreakingTransform(Transform):
         return (*shape[:-1], shape[-1] - 1)
 
 
-@offered("distributions")
 class ComposeTransform(Transform):
     """One transform after the other."""
 
@@ -397,7 +385,6 @@ class ComposeTransform(Transform):
         return shape
 
 
-@offered("distributions")
 class IndependentTransform(Transform):
     """``base_transform`` with its last ``reinterpreted_batch_ndims`` batch axes as part of a value."""
 

@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.distributions.probabilities import ByProbability
@@ -16,7 +15,6 @@ from runnel.random import counts, drawing, gamma_family
 from runnel.tensor.random import key_of
 
 
-@offered("distributions")
 class Bernoulli(ByProbability):
     """1 with the probability ``probs`` = sigmoid(``logits``), else 0."""
 
@@ -58,7 +56,6 @@ class Bernoulli(ByProbability):
         return ops.broadcast_to(values, (2, *p.shape)) if expand else values
 
 
-@offered("distributions")
 class Geometric(ByProbability):
     """How many trials fail before the first that succeeds, each with the probability ``probs``."""
 
@@ -94,7 +91,6 @@ class Geometric(ByProbability):
         return (ops.softplus(self.logits) - p * self.logits) / p
 
 
-@offered("distributions")
 class Binomial(ByProbability):
     """How many of ``total_count`` trials succeed, each with the probability ``probs``."""
 
@@ -148,7 +144,6 @@ class Binomial(ByProbability):
         return ops.broadcast_to(values, (n + 1, *p.shape)) if expand else values
 
 
-@offered("distributions")
 class NegativeBinomial(ByProbability):
     """How many trials succeed, each with the probability ``probs``, before ``total_count`` have failed, which need not
     be a whole number."""
@@ -190,7 +185,6 @@ class NegativeBinomial(ByProbability):
         return ways - n * ops.softplus(self.logits) - x * ops.softplus(-self.logits)
 
 
-@offered("distributions")
 class Poisson(Distribution):
     """Counts of mean ``rate``."""
 

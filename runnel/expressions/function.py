@@ -9,7 +9,6 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ArgumentError, ExpressionError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.core.tables import decompose
 from runnel.expressions import printing
 from runnel.expressions.automatic import automatic
@@ -126,7 +125,6 @@ def _shapes(operands: Sequence[Any]) -> tuple[Shape, ...]:
     return tuple(map(tuple, shapes))
 
 
-@offered("rn")
 def tensor_expr(text: str, **sizes: int) -> TensorExpression:
     """A function of tensors that computes the tensor expression ``text``, as one kernel without intermediate values.
 

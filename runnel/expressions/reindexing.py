@@ -8,7 +8,6 @@ from typing import Final
 
 from runnel.core.errors import ArgumentError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.expressions import syntax
 from runnel.expressions.function import tensor_expr
 from runnel.ops.arguments import Array
@@ -16,7 +15,6 @@ from runnel.ops.arguments import Array
 _AGGREGATIONS: Final = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min="}
 
 
-@offered("rn")
 def reindex(x: Array, shape: Sequence[int], indices: Sequence[str]) -> Array:
     """y[i0, i1, …] = x[indices], of ``shape``: 0 where an index is outside of ``x``.
 
@@ -29,7 +27,6 @@ def reindex(x: Array, shape: Sequence[int], indices: Sequence[str]) -> Array:
     return tensor_expr(f"y[{axes}] = x[{', '.join(indices)}]" + (f" where {inside}" if inside else ""))(x)
 
 
-@offered("rn")
 def reindex_reduce(y: Array, op: str, shape: Sequence[int], indices: Sequence[str]) -> Array:
     """x[indices] = the ``op`` ("sum", "prod", "max" or "min") of all y[i0, i1, …] with these indices, of ``shape``.
 

@@ -13,7 +13,6 @@ from runnel.backends import context
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError, RunnelError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.expressions.candidates import Candidate, drawn, mutated
 from runnel.expressions.function import TensorExpression
 from runnel.expressions.schedule import Schedule, Step, Steps
@@ -28,7 +27,6 @@ _TURNS: Final = 5  # so often
 _RANDOM: Final = 0.4  # the share of candidates that do not resemble the best one
 
 
-@offered("rn")
 def search_schedule(
     expression: TensorExpression, *operands: Any, trials: int = 100, log: str | Path | None = None, seed: int = 0
 ) -> TensorExpression:

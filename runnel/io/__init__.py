@@ -1,9 +1,13 @@
 """Tensors, and whole training states, in files."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from runnel.io.native import export_native
-from runnel.io.safetensors import load_file, save_file
-from runnel.io.saving import load, save
+NAMES = {
+    "export_native": "runnel.io.native:export_native",
+    "load": "runnel.io.saving:load",
+    "load_file": "runnel.io.safetensors:load_file",
+    "save": "runnel.io.saving:save",
+    "save_file": "runnel.io.safetensors:save_file",
+}
 
-__all__ = ["export_native", "load", "load_file", "save", "save_file"]
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)

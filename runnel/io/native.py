@@ -19,7 +19,6 @@ from runnel.core.atomic_files import write_atomically
 from runnel.core.devices import CPU
 from runnel.core.errors import ArgumentError, FileError, SideEffectError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.graph.node import InputKind
 from runnel.io import header, native_c
 from runnel.io.native_c import Array, Layout, Part, Weights
@@ -29,7 +28,6 @@ from runnel.io.safetensors import Path
 _LINE: Final = 128  # bytes that memory of programs is aligned to
 
 
-@offered("rn")
 def export_native(
     function: Callable[..., Any], example_inputs: Sequence[Any], folder: Path, *, name: str = "model"
 ) -> None:

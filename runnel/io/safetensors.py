@@ -15,7 +15,6 @@ from runnel.core import dtypes
 from runnel.core.atomic_files import write_atomically
 from runnel.core.avals import aval
 from runnel.core.errors import FileError
-from runnel.core.surface import offered
 from runnel.io import header
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor, from_storage
@@ -23,7 +22,6 @@ from runnel.tensor.tensor import Tensor, from_storage
 Path = str | os.PathLike[str]
 
 
-@offered("rn")
 def save_file(tensors: Mapping[str, Any], path: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Write named tensors (as ``state_dict()`` gives them) to ``path``. On an error, what was there stays there.
 
@@ -46,7 +44,6 @@ def save_file(tensors: Mapping[str, Any], path: Path, metadata: Mapping[str, str
     write("save_file", path, arrays, metadata or {})
 
 
-@offered("rn")
 def load_file(path: Path) -> dict[str, Tensor]:
     """The named tensors of the file at ``path``. FileError if it is damaged, or no safetensors file."""
     return dict(sorted(read("load_file", path).tensors.items()))

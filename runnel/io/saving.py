@@ -7,7 +7,6 @@ import os
 from typing import Any, Final
 
 from runnel.core.errors import FileError
-from runnel.core.surface import offered
 from runnel.io.safetensors import Path, damaged, read, write
 from runnel.io.structure import Packer, Unpacker
 
@@ -15,7 +14,6 @@ _KEY: Final = "runnel"  # of the structure, in the file's metadata
 _FORMAT: Final = 1
 
 
-@offered("rn")
 def save(obj: Any, path: Path) -> None:
     """Write ``obj`` to ``path``, for :func:`load`: lists, tuples and dicts, nested, of tensors, NumPy arrays and
     scalars, numbers, strings, bytes, None and dtypes. State dicts of modules, optimizers, schedules and generators are
@@ -43,7 +41,6 @@ def save(obj: Any, path: Path) -> None:
     write("save", path, packer.arrays, {_KEY: structure})
 
 
-@offered("rn")
 def load(path: Path) -> Any:
     """What :func:`save` wrote to ``path``; all memory is its own.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.nn import functions
 from runnel.nn.module import Module
 
@@ -25,7 +24,6 @@ class Updating(Module):
         self.inplace = inplace
 
 
-@offered("nn", function="relu")
 class ReLU(Updating):
     """max(x, 0). ``inplace`` is accepted and changes nothing."""
 
@@ -33,7 +31,6 @@ class ReLU(Updating):
         return ops.relu(x)
 
 
-@offered("nn", function="silu")
 class SiLU(Updating):
     """x · sigmoid(x). ``inplace`` is accepted and changes nothing."""
 
@@ -41,7 +38,6 @@ class SiLU(Updating):
         return ops.silu(x)
 
 
-@offered("nn", function="tanh")
 class Tanh(Plain):
     """tanh(x)."""
 
@@ -49,7 +45,6 @@ class Tanh(Plain):
         return ops.tanh(x)
 
 
-@offered("nn", function="sigmoid")
 class Sigmoid(Plain):
     """1 / (1 + exp(-x))."""
 
@@ -57,7 +52,6 @@ class Sigmoid(Plain):
         return ops.sigmoid(x)
 
 
-@offered("nn", function="gelu")
 class GELU(Module):
     """x · Φ(x), or its tanh form."""
 
@@ -71,7 +65,6 @@ class GELU(Module):
         return "" if self.approximate == "none" else f"approximate={self.approximate!r}"
 
 
-@offered("nn", function="softmax")
 class Softmax(Module):
     """exp(x) along ``dim``, divided by its sum."""
 
@@ -85,7 +78,6 @@ class Softmax(Module):
         return f"dim={self.dim}"
 
 
-@offered("nn", function="log_softmax")
 class LogSoftmax(Softmax):
     """log(softmax(x)) along ``dim``."""
 
@@ -93,7 +85,6 @@ class LogSoftmax(Softmax):
         return ops.log_softmax(x, self.dim)
 
 
-@offered("nn", function="leaky_relu")
 class LeakyReLU(Updating):
     """x where positive, else negative_slope · x. ``inplace`` is accepted and changes nothing."""
 
@@ -108,7 +99,6 @@ class LeakyReLU(Updating):
         return f"{self.negative_slope}"
 
 
-@offered("nn", function="elu")
 class ELU(Updating):
     """x where positive, else alpha · (exp(x) - 1). ``inplace`` is accepted and changes nothing."""
 
@@ -123,7 +113,6 @@ class ELU(Updating):
         return f"{self.alpha}"
 
 
-@offered("nn", function="softplus")
 class Softplus(Module):
     """log(1 + exp(beta·x)) / beta; x itself where beta·x is greater than ``threshold``."""
 

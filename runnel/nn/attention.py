@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
@@ -13,7 +12,6 @@ from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.tensor.creation import zeros
 
 
-@offered("nn", alone="it is made of other layers")
 class MultiheadAttention(Module):
     """``num_heads`` attentions over parts of ``embed_dim`` features, between a projection of queries, keys and values
     and one of the results (A. Vaswani et al., 2017).

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import numpy as np
 
-from runnel.core.surface import offered
 from runnel.nn.module import Module, require_text
 from runnel.nn.parameter import Parameter
 from runnel.tensor.methods import ArrayMethods
@@ -108,7 +107,6 @@ class _Row(Module, Generic[Item]):
         return any(own is item for own in self._items())
 
 
-@offered("nn", alone="a container")
 class Sequential(_Row[Module]):
     """Modules applied one after the other."""
 
@@ -148,7 +146,6 @@ class Sequential(_Row[Module]):
         return x
 
 
-@offered("nn", alone="a container")
 class ModuleList(_Row[Module]):
     """A list whose modules' Parameters are found."""
 
@@ -156,7 +153,6 @@ class ModuleList(_Row[Module]):
         super().__init__(modules or ())
 
 
-@offered("nn", alone="a container")
 class ParameterList(_Row[Parameter]):
     """A list of Parameters that are found. Arrays that are put in become Parameters."""
 
@@ -232,7 +228,6 @@ class _ByName(Module, Generic[Item]):
         return [(name, value) for name, value in self.__dict__.items() if isinstance(value, self._kind)]
 
 
-@offered("nn", alone="a container")
 class ModuleDict(_ByName[Module]):
     """A dict of modules whose Parameters are found."""
 
@@ -240,7 +235,6 @@ class ModuleDict(_ByName[Module]):
         super().__init__(modules)
 
 
-@offered("nn", alone="a container")
 class ParameterDict(_ByName[Parameter]):
     """A dict of Parameters that are found. Arrays that are put in become Parameters."""
 

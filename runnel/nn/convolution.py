@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functional, init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
@@ -114,7 +113,6 @@ class _Forward(Convolution):
         return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
-@offered("nn", function="conv1d")
 class Conv1d(_Forward):
     """A convolution of (N, in_channels, L) with a weight of shape (out_channels, in_channels / groups, kernel)."""
 
@@ -122,7 +120,6 @@ class Conv1d(_Forward):
     function = staticmethod(functional.conv1d)
 
 
-@offered("nn", function="conv2d")
 class Conv2d(_Forward):
     """A convolution of (N, in_channels, H, W) with a weight of shape (out_channels, in_channels / groups, *kernel).
 
@@ -134,7 +131,6 @@ class Conv2d(_Forward):
     function = staticmethod(functional.conv2d)
 
 
-@offered("nn", function="conv3d")
 class Conv3d(_Forward):
     """A convolution of (N, in_channels, D, H, W) with a weight (out_channels, in_channels / groups, *kernel)."""
 
@@ -173,7 +169,6 @@ class _Transposed(Convolution):
         return type(self).function(x, self.weight, self.bias, *arguments)
 
 
-@offered("nn", function="conv_transpose1d")
 class ConvTranspose1d(_Transposed):
     """The transposed convolution of (N, in_channels, L); the weight is (in_channels, out_channels / groups, kernel)."""
 
@@ -181,7 +176,6 @@ class ConvTranspose1d(_Transposed):
     function = staticmethod(functional.conv_transpose1d)
 
 
-@offered("nn", function="conv_transpose2d")
 class ConvTranspose2d(_Transposed):
     """The transposed convolution of (N, in_channels, H, W); weight (in_channels, out_channels / groups, *kernel)."""
 
@@ -189,7 +183,6 @@ class ConvTranspose2d(_Transposed):
     function = staticmethod(functional.conv_transpose2d)
 
 
-@offered("nn", function="conv_transpose3d")
 class ConvTranspose3d(_Transposed):
     """The transposed convolution of (N, in_channels, D, H, W); weight (in_channels, out_channels / groups, *kernel)."""
 

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functions, init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
@@ -82,7 +81,6 @@ class Table(Module):
         return text
 
 
-@offered("nn", function="embedding")
 class Embedding(Table):
     """The rows of ``weight``, of shape (num_embeddings, embedding_dim), numbered by an integer tensor.
 

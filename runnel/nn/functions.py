@@ -10,7 +10,6 @@ from runnel import ops
 from runnel.core.composed import composed
 from runnel.core.dtypes import float64, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered, offered_names
 from runnel.nn import window_indices
 from runnel.nn.spatial import over_axes
 from runnel.ops.arguments import Array, as_shape, normalize_axis
@@ -28,33 +27,25 @@ adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(ops.ad
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(
     window_indices.adaptive_max_pool, "adaptive_max_pool{}"
 )
-offered_names("functional", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-offered_names("functional", "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d")
-offered_names("functional", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
-offered_names("functional", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 
 
-@offered("functional")
 def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """exp(x) along ``dim``, divided by its sum."""
     result: Tensor = ops.softmax(x, dim, dtype)
     return result
 
 
-@offered("functional")
 def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """log(softmax(x)) along ``dim``."""
     result: Tensor = ops.log_softmax(x, dim, dtype)
     return result
 
 
-@offered("functional")
 def dropout(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
     """Elements zeroed with probability ``p`` and the rest divided by 1 - p; x itself unless ``training``."""
     return random.dropout(x, p, training)
 
 
-@offered("functional")
 def scaled_dot_product_attention(
     query: Array,
     key: Array,
@@ -76,7 +67,6 @@ def scaled_dot_product_attention(
     return result
 
 
-@offered("functional")
 def varlen_attn(
     query: Array,
     key: Array,
@@ -100,7 +90,6 @@ def varlen_attn(
     return result
 
 
-@offered("functional")
 def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int | float | None = None) -> Tensor:
     """``x`` with elements put around it, as in PyTorch: ``pad`` is (before, after) of the last axis, then of the one
     before it, …, and less than 0 takes elements away. The modes and ``value`` (0 where there is none) are those of
@@ -133,7 +122,6 @@ def _cut(x: Array, pairs: Sequence[tuple[int, int]], asked: Sequence[int]) -> Te
     return x
 
 
-@offered("functional")
 def embedding(
     labels: Array,
     weight: Array,
@@ -185,7 +173,6 @@ def _shorten(labels: Array, weight: Array, max_norm: float, norm_type: float) ->
     weight.assign(rows * ops.where(is_long, max_norm / (size + 1e-7), 1.0))
 
 
-@offered("functional")
 def glu(x: Array, dim: int = -1) -> Tensor:
     """The first half of ``x`` along ``dim`` times the sigmoid of the second."""
     size = x.shape[normalize_axis("glu", dim, x.ndim)]
@@ -196,7 +183,6 @@ def glu(x: Array, dim: int = -1) -> Tensor:
     return result
 
 
-@offered("functional")
 def rms_norm(
     x: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, eps: float | None = None
 ) -> Tensor:
@@ -217,7 +203,6 @@ def rms_norm(
     return result
 
 
-@offered("functional")
 @composed
 def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``x`` divided by its norm along ``dim`` (at least ``eps``)."""
@@ -225,7 +210,6 @@ def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Ten
     return result
 
 
-@offered("functional")
 def batch_norm(
     x: Array,
     running_mean: Array | None,
@@ -270,7 +254,6 @@ def require_variance(x: Any) -> None:
         )
 
 
-@offered("functional")
 def instance_norm(
     x: Array,
     running_mean: Array | None = None,
@@ -299,7 +282,6 @@ def _move(running: Array | None, new: Any, momentum: Any) -> None:
         running.update("batch_norm", lambda old: ops.cast(old * (1 - momentum) + step, running.dtype))
 
 
-@offered("functional")
 def mse_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
     """(x - target)²; with ``weight``, of the shape of x, each times its weight, and a mean is divided by the sum of
     the weights."""
@@ -309,7 +291,6 @@ def mse_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | N
     return _weighted("mse_loss", ops.mse_loss(x, target, "none"), weight, reduction)
 
 
-@offered("functional")
 def l1_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
     """|x - target|; ``weight`` as in :func:`mse_loss`."""
     if weight is None:
@@ -318,7 +299,6 @@ def l1_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | No
     return _weighted("l1_loss", ops.l1_loss(x, target, "none"), weight, reduction)
 
 
-@offered("functional")
 def huber_loss(
     x: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Tensor:
@@ -339,14 +319,12 @@ def _weighted(name: str, losses: Array, weight: Array, reduction: str) -> Tensor
     return result
 
 
-@offered("functional")
 def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta·x)) / beta; x itself where beta·x is greater than ``threshold``."""
     result: Tensor = ops.where(ops.greater(x * beta, threshold), x, ops.softplus(x, beta))
     return result
 
 
-@offered("functional")
 def one_hot(x: Array, num_classes: int = -1) -> Tensor:
     """A new last axis of size ``num_classes``, int64: 1 at the label, 0 elsewhere; by default, of one more than the
     greatest label, which must be known then: not in a compiled function. :func:`runnel.one_hot` gives floats."""

@@ -6,14 +6,12 @@ import math
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.tensor.creation import zeros
 
 
-@offered("nn", function="linear")
 class Linear(Module):
     """x · weightᵀ + bias, with a weight of shape (out_features, in_features).
 
@@ -44,7 +42,6 @@ class Linear(Module):
         return f"{self.in_features}, {self.out_features}" + ("" if self.bias is not None else ", bias=False")
 
 
-@offered("nn", alone="it computes nothing")
 class Identity(Module):
     """x itself; takes any arguments when made."""
 
@@ -55,7 +52,6 @@ class Identity(Module):
         return x
 
 
-@offered("nn", alone="runnel.flatten is the function")
 class Flatten(Module):
     """The axes from ``start_dim`` to ``end_dim`` merged into one; by default all but the batch."""
 

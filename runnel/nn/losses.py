@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.losses import IGNORED
 from runnel.tensor.variable import Variable
@@ -25,7 +24,6 @@ class Loss(Module):
         return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
 
 
-@offered("nn", function="mse_loss")
 class MSELoss(Loss):
     """(x - target)²."""
 
@@ -33,7 +31,6 @@ class MSELoss(Loss):
         return ops.mse_loss(x, target, self.reduction)
 
 
-@offered("nn", function="l1_loss")
 class L1Loss(Loss):
     """|x - target|."""
 
@@ -41,7 +38,6 @@ class L1Loss(Loss):
         return ops.l1_loss(x, target, self.reduction)
 
 
-@offered("nn", function="smooth_l1_loss")
 class SmoothL1Loss(Loss):
     """Squared below ``beta``, straight above."""
 
@@ -53,7 +49,6 @@ class SmoothL1Loss(Loss):
         return ops.smooth_l1_loss(x, target, self.reduction, self.beta)
 
 
-@offered("nn", function="huber_loss")
 class HuberLoss(Loss):
     """Squared up to ``delta``, straight above."""
 
@@ -73,7 +68,6 @@ class WeightedLoss(Loss):
         self.register_buffer("weight", weight)
 
 
-@offered("nn", function="nll_loss")
 class NLLLoss(WeightedLoss):
     """-x at the label's class, for log-probabilities x of shape (N, C, ...)."""
 
@@ -85,7 +79,6 @@ class NLLLoss(WeightedLoss):
         return ops.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
 
 
-@offered("nn", function="cross_entropy")
 class CrossEntropyLoss(WeightedLoss):
     """The cross-entropy of softmax(x), for logits x of shape (N, C, ...) and labels or probabilities."""
 
@@ -100,7 +93,6 @@ class CrossEntropyLoss(WeightedLoss):
         return ops.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
-@offered("nn", function="binary_cross_entropy")
 class BCELoss(WeightedLoss):
     """Binary cross-entropy of probabilities."""
 
@@ -108,7 +100,6 @@ class BCELoss(WeightedLoss):
         return ops.binary_cross_entropy(x, target, self.weight, self.reduction)
 
 
-@offered("nn", function="binary_cross_entropy_with_logits")
 class BCEWithLogitsLoss(WeightedLoss):
     """Binary cross-entropy of sigmoid(x)."""
 

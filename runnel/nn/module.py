@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from runnel.core import html, kinds, public
+from runnel.core import html, kinds, namespaces
 from runnel.core.devices import CPU
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64, from_numpy
 from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.conversion import destination
 from runnel.nn.hooks import Hooks
@@ -35,7 +34,6 @@ from runnel.tensor.variable import STATE_VERSION, Variable
 _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 
-@offered("nn", alone="the base class")
 @kinds.declare
 class Module(Hooks, StatefulTree):
     """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
@@ -455,7 +453,7 @@ class Module(Hooks, StatefulTree):
     def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Any:
         """A table of the modules with their outputs for ``inputs`` (shapes or arrays), Parameters and operations: see
         :func:`runnel.nn.summary`."""
-        return public.loaded("runnel.nn.rare.summary:summary")(self, *inputs, depth=depth, dtype=dtype)
+        return namespaces.imported("runnel.nn.rare.summary:summary")(self, *inputs, depth=depth, dtype=dtype)
 
     def extra_repr(self) -> str:
         """What ``repr`` shows of this module itself."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from runnel import ops
 from runnel.core.dtypes import bool_
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.attention_terms import Options, attention_weights, dropped
 from runnel.tensor import random
@@ -162,7 +161,6 @@ def _added(mask: Any, like: Any) -> Any:
     return ops.cast(mask, like.dtype)
 
 
-@offered("functional")
 def multi_head_attention_forward(
     query: Array,
     key: Array,

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functional, init
 from runnel.nn.functions import require_variance
 from runnel.nn.module import Module
@@ -105,7 +104,6 @@ class BatchNorm(_WithStatistics):
         return functional.batch_norm(x, *state, fresh, share, self.eps)
 
 
-@offered("nn", function="batch_norm")
 class BatchNorm1d(BatchNorm):
     """Each channel of (N, C) or (N, C, L) with mean 0 and variance 1 over the batch, then scaled and shifted.
 
@@ -116,21 +114,18 @@ class BatchNorm1d(BatchNorm):
     axes = (2, 3)
 
 
-@offered("nn", function="batch_norm")
 class BatchNorm2d(BatchNorm):
     """Each channel of (N, C, H, W) with mean 0 and variance 1 over the batch; see :class:`BatchNorm1d`."""
 
     axes = (4,)
 
 
-@offered("nn", function="batch_norm")
 class BatchNorm3d(BatchNorm):
     """Each channel of (N, C, D, H, W) with mean 0 and variance 1 over the batch; see :class:`BatchNorm1d`."""
 
     axes = (5,)
 
 
-@offered("nn", function="batch_norm")
 class SyncBatchNorm(BatchNorm):
     """Each channel of (N, C, …) with mean 0 and variance 1 over the batch. There is one process, and nothing to
     synchronise: the same as :class:`BatchNorm1d` and its kin. ``process_group`` is accepted and changes nothing."""
@@ -181,21 +176,18 @@ class _InstanceNorm(_WithStatistics):
         return functional.instance_norm(x, *state, fresh, share, self.eps)
 
 
-@offered("nn", function="instance_norm")
 class InstanceNorm1d(_InstanceNorm):
     """Each channel of each image of (N, C, L) or (C, L) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (3,)
 
 
-@offered("nn", function="instance_norm")
 class InstanceNorm2d(_InstanceNorm):
     """Each channel of each image of (N, C, H, W) or (C, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (4,)
 
 
-@offered("nn", function="instance_norm")
 class InstanceNorm3d(_InstanceNorm):
     """Each channel of each image of (N, C, D, H, W), or of one image (C, D, H, W), with mean 0 and variance 1
     (D. Ulyanov et al., 2016)."""
@@ -203,7 +195,6 @@ class InstanceNorm3d(_InstanceNorm):
     axes = (5,)
 
 
-@offered("nn", function="group_norm")
 class GroupNorm(Module):
     """Mean 0 and variance 1 over each group of channels of each image, then scaled and shifted (Y. Wu, K. He, 2018)."""
 
@@ -240,7 +231,6 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
-@offered("nn", function="layer_norm")
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last axes, then scaled and shifted (J. Ba et al., 2016)."""
 
@@ -274,7 +264,6 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
-@offered("nn", function="rms_norm")
 class RMSNorm(Module):
     """Root mean square 1 over the last axes, then scaled (B. Zhang, R. Sennrich, 2019). ``eps`` is by default the
     distance from 1 to the next number of the input's dtype."""

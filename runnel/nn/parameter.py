@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.core.dtypes import DType, as_dtype, float32
-from runnel.core.surface import offered
 from runnel.tensor.notebook import variable_html
 from runnel.tensor.variable import Variable
 
 
-@offered("rn", "nn")
 class Parameter(Variable):
     """A Variable with a gradient. As an attribute of a Module it is one of the module's ``parameters()``.
 
@@ -28,7 +26,6 @@ class Parameter(Variable):
         self.is_sparse = False
 
 
-@offered("nn")
 class Buffer(Variable):
     """A Variable that is state and not trained. As an attribute of a Module it is one of its ``buffers()``; unless it
     is ``persistent``, ``state_dict()`` leaves it out."""

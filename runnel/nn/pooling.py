@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from runnel.core.surface import offered
 from runnel.nn import functional
 from runnel.nn.module import Module
 
@@ -44,14 +43,12 @@ class _MaxPool(Module):
         )
 
 
-@offered("nn", function="max_pool1d")
 class MaxPool1d(_MaxPool):
     """The greatest element of each window of (N, C, L)."""
 
     function = staticmethod(functional.max_pool1d)
 
 
-@offered("nn", function="max_pool2d")
 class MaxPool2d(_MaxPool):
     """The greatest element of each window of (N, C, H, W); the stride is the kernel's size if left out.
 
@@ -61,7 +58,6 @@ class MaxPool2d(_MaxPool):
     function = staticmethod(functional.max_pool2d)
 
 
-@offered("nn", function="max_pool3d")
 class MaxPool3d(_MaxPool):
     """The greatest element of each window of (N, C, D, H, W)."""
 
@@ -97,21 +93,18 @@ class _AvgPool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-@offered("nn", function="avg_pool1d")
 class AvgPool1d(_AvgPool):
     """The mean of each window of (N, C, L)."""
 
     function = staticmethod(functional.avg_pool1d)
 
 
-@offered("nn", function="avg_pool2d")
 class AvgPool2d(_AvgPool):
     """The mean of each window of (N, C, H, W); with ``count_include_pad``, zeros of the padding count."""
 
     function = staticmethod(functional.avg_pool2d)
 
 
-@offered("nn", function="avg_pool3d")
 class AvgPool3d(_AvgPool):
     """The mean of each window of (N, C, D, H, W)."""
 
@@ -133,21 +126,18 @@ class _Adaptive(Module):
         return f"output_size={self.output_size}"
 
 
-@offered("nn", function="adaptive_avg_pool1d")
 class AdaptiveAvgPool1d(_Adaptive):
     """Means over ``output_size`` windows of (N, C, L)."""
 
     function = staticmethod(functional.adaptive_avg_pool1d)
 
 
-@offered("nn", function="adaptive_avg_pool2d")
 class AdaptiveAvgPool2d(_Adaptive):
     """Means over ``output_size`` windows of (N, C, H, W); None stands for the size of the input."""
 
     function = staticmethod(functional.adaptive_avg_pool2d)
 
 
-@offered("nn", function="adaptive_avg_pool3d")
 class AdaptiveAvgPool3d(_Adaptive):
     """Means over ``output_size`` windows of (N, C, D, H, W)."""
 
@@ -165,21 +155,18 @@ class _AdaptiveMax(_Adaptive):
         return type(self).function(x, self.output_size, self.return_indices)
 
 
-@offered("nn", function="adaptive_max_pool1d")
 class AdaptiveMaxPool1d(_AdaptiveMax):
     """The greatest elements of ``output_size`` windows of (N, C, L)."""
 
     function = staticmethod(functional.adaptive_max_pool1d)
 
 
-@offered("nn", function="adaptive_max_pool2d")
 class AdaptiveMaxPool2d(_AdaptiveMax):
     """The greatest elements of ``output_size`` windows of (N, C, H, W); None stands for the size of the input."""
 
     function = staticmethod(functional.adaptive_max_pool2d)
 
 
-@offered("nn", function="adaptive_max_pool3d")
 class AdaptiveMaxPool3d(_AdaptiveMax):
     """The greatest elements of ``output_size`` windows of (N, C, D, H, W)."""
 

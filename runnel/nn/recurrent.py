@@ -14,7 +14,6 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.packing import PackedSequence, reordered
@@ -27,7 +26,6 @@ from runnel.transforms.scan import scan
 MOST_LAYERS: Final = 10_000
 
 
-@offered("nn", alone="the base class")
 class RNNBase(Module):
     """What RNN, GRU and LSTM share: everything but the step."""
 
@@ -196,7 +194,6 @@ def _packed(step: Any, state: State, projected: Any, packed: PackedSequence, bac
     return ops.take(ops.reshape(output, (there.size, output.shape[2])), rows, 0), last
 
 
-@offered("nn", alone="it has a state and Parameters of its own")
 class RNN(RNNBase):
     """An Elman network: hₜ is tanh, or relu, of weight_ih·xₜ + bias_ih + weight_hh·hₜ₋₁ + bias_hh.
 
@@ -234,7 +231,6 @@ class RNN(RNNBase):
         return output, h
 
 
-@offered("nn", alone="it has a state and Parameters of its own")
 class GRU(RNNBase):
     """A network of gated recurrent units; arguments, parameters and results as those of :class:`RNN`. The rows of the
     weights, three times ``hidden_size``, are those of the reset gate, the update gate and the new value."""
@@ -249,7 +245,6 @@ class GRU(RNNBase):
         return output, h
 
 
-@offered("nn", alone="it has a state and Parameters of its own")
 class LSTM(RNNBase):
     """A network of long short-term memories; as :class:`RNN`, but that first and last states are pairs (h, c), and that
     with ``proj_size`` h is weight_hr times what it would be (H. Sak et al., 2014). The rows of the weights, four times

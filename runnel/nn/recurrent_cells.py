@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
@@ -52,7 +51,6 @@ def _gate(x: Any, number: int, size: int) -> Any:
     return ops.narrow(x, x.ndim - 1, number * size, size)
 
 
-@offered("nn", alone="the base class")
 class RNNCellBase(Module):
     """What the cells share: Parameters under PyTorch's names, uniform in ±1/√hidden_size."""
 
@@ -101,7 +99,6 @@ class RNNCellBase(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias_ih is not None else ", bias=False")
 
 
-@offered("nn", alone="it has a state and Parameters of its own")
 class RNNCell(RNNCellBase):
     """One step of an Elman network: the state becomes tanh, or relu, of weight_ih·x + bias_ih + weight_hh·h + bias_hh.
 
@@ -130,7 +127,6 @@ class RNNCell(RNNCellBase):
         return h
 
 
-@offered("nn", alone="it has a state and Parameters of its own")
 class GRUCell(RNNCellBase):
     """One step of a gated recurrent unit. Shapes as in :class:`RNNCell`; the rows of the weights are those of the reset
     gate, the update gate and the new value."""
@@ -145,7 +141,6 @@ class GRUCell(RNNCellBase):
         return h
 
 
-@offered("nn", alone="it has a state and Parameters of its own")
 class LSTMCell(RNNCellBase):
     """One step of a long short-term memory. State and result are pairs (h, c), of shapes as in :class:`RNNCell`; the
     rows of the weights are those of the input gate, the forget gate, the cell value and the output gate."""

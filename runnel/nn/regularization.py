@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.tensor import random
 
 
-@offered("nn", function="dropout")
 class Dropout(Module):
     """In training mode, elements zeroed with probability ``p`` and the rest divided by 1 - p; else x itself.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.attention import MultiheadAttention
 from runnel.nn.containers import ModuleList
@@ -76,7 +75,6 @@ class _Block(Module):
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
 
 
-@offered("nn", alone="it is made of other layers")
 class TransformerEncoderLayer(_Block):
     """Self-attention and a feed-forward network, each added to its input and normalised (A. Vaswani et al., 2017; with
     ``norm_first``, R. Xiong et al., "On layer normalization in the transformer architecture", 2020)."""
@@ -126,7 +124,6 @@ class TransformerEncoderLayer(_Block):
         return self._around(x, self.norm2, lambda y: self.dropout2(self._feed_forward(y)))
 
 
-@offered("nn", alone="it is made of other layers")
 class TransformerDecoderLayer(_Block):
     """Self-attention, attention to an encoder's results, and a feed-forward network."""
 
@@ -193,7 +190,6 @@ class TransformerDecoderLayer(_Block):
         return self._around(x, self.norm3, lambda y: self.dropout3(self._feed_forward(y)))
 
 
-@offered("nn", alone="it is made of other layers")
 class TransformerEncoder(Module):
     """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given.
     ``enable_nested_tensor`` and ``mask_check``, which choose among PyTorch's ways to compute it, have no effect."""
@@ -225,7 +221,6 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
 
-@offered("nn", alone="it is made of other layers")
 class TransformerDecoder(Module):
     """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
 
@@ -257,7 +252,6 @@ class TransformerDecoder(Module):
         return tgt if self.norm is None else self.norm(tgt)
 
 
-@offered("nn", alone="it is made of other layers")
 class Transformer(Module):
     """An encoder and a decoder with a norm at the end of each; positions are the caller's to add."""
 

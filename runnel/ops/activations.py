@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel.core.composed import composed
 from runnel.core.dtypes import as_dtype
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, relu, subtract
 from runnel.ops.comparison import greater, greater_equal, isnan, less_equal
@@ -17,14 +16,12 @@ from runnel.ops.reductions import max, sum
 from runnel.ops.transcendental import erf, exp, expm1, log, log1p, pow, sigmoid, tanh
 
 
-@offered("rn", "functional")
 @composed
 def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
     """x where positive, else negative_slope · x."""
     return where(greater(x, 0), x, multiply(x, negative_slope))
 
 
-@offered("rn", "functional")
 @composed
 def elu(x: Array, alpha: float = 1.0) -> Array:
     """x where positive, else alpha · (exp(x) - 1)."""
@@ -32,7 +29,6 @@ def elu(x: Array, alpha: float = 1.0) -> Array:
     return where(below, multiply(expm1(where(below, x, 0)), alpha), x)
 
 
-@offered("rn", "functional")
 @composed
 def selu(x: Array) -> Array:
     """elu scaled so that activations keep mean 0 and variance 1. The two constants are those of G. Klambauer et al.,
@@ -40,7 +36,6 @@ def selu(x: Array) -> Array:
     return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
-@offered("rn", "functional")
 @composed
 def gelu(x: Array, approximate: str = "none") -> Array:
     """x · Φ(x), or its approximation by ``"tanh"`` (D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016)."""
@@ -52,14 +47,12 @@ def gelu(x: Array, approximate: str = "none") -> Array:
     raise ValueError(f"[gelu] approximate is 'none' or 'tanh', got {approximate!r}.")
 
 
-@offered("rn", "functional")
 @composed
 def silu(x: Array) -> Array:
     """x · sigmoid(x), also called swish."""
     return multiply(x, sigmoid(x))
 
 
-@offered("rn", "functional")
 @composed
 def softplus(x: Array, beta: float = 1.0) -> Array:
     """log(1 + exp(beta·x)) / beta, without overflow."""
@@ -68,21 +61,18 @@ def softplus(x: Array, beta: float = 1.0) -> Array:
     return result if beta == 1 else divide(result, beta)
 
 
-@offered("rn", "functional: logsigmoid")
 @composed
 def log_sigmoid(x: Array) -> Array:
     """log(sigmoid(x)), without underflow."""
     return negative(softplus(negative(x)))
 
 
-@offered("rn", "functional")
 @composed
 def mish(x: Array) -> Array:
     """x · tanh(softplus(x))."""
     return multiply(x, tanh(softplus(x)))
 
 
-@offered("rn", "functional")
 @composed
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
     """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds, nor at NaN. Integers stay
@@ -96,7 +86,6 @@ def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
     return where(less_equal(x, low), low, where(greater_equal(x, high), high, x))
 
 
-@offered("rn", "functional")
 @composed
 def relu6(x: Array) -> Array:
     """x kept within [0, 6]; no gradient passes at the bounds, nor at NaN."""
@@ -106,14 +95,12 @@ def relu6(x: Array) -> Array:
     return where(greater_equal(above, 6), 6, above)
 
 
-@offered("rn", "functional")
 @composed
 def hardsigmoid(x: Array) -> Array:
     """(x + 3) / 6 kept within [0, 1]."""
     return divide(relu6(add(x, 3)), 6)
 
 
-@offered("rn", "functional")
 @composed
 def hardswish(x: Array) -> Array:
     """x · hardsigmoid(x)."""
@@ -127,7 +114,6 @@ def shifted(x: Array, axis: int) -> Array:
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 
-@offered("rn", "special", "Tensor")
 @composed
 def softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
     """exp(x) along ``axis``, divided by its sum; computed in ``dtype`` if there is one."""
@@ -137,7 +123,6 @@ def softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
     return divide(powers, sum(powers, axis, keepdims=True))
 
 
-@offered("rn", "special", "Tensor")
 @composed
 def log_softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
     """log(softmax(x)), without cancellation; computed in ``dtype`` if there is one."""
@@ -147,7 +132,6 @@ def log_softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
     return subtract(below, log(sum(exp(below), axis, keepdims=True)))
 
 
-@offered("rn")
 @composed
 def glu(x: Array, gate: Array) -> Array:
     """x · sigmoid(gate): the gated linear unit."""

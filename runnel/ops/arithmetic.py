@@ -12,7 +12,6 @@ from runnel.core.avals import ShapedArray
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import FLOATS, bool_
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
@@ -29,7 +28,6 @@ neg_p = Op("neg", "x", "-x.")
 elementwise(neg_p, scalar.neg, NUMBERS)
 
 
-@offered("rn: negative neg", "Tensor: negative neg", "Tensor_: negative neg")
 def negative(x: Operand) -> Array:
     """-x."""
     return unary(neg_p, x)
@@ -42,7 +40,6 @@ elementwise(add_p, scalar.add, NUMBERS, of_bools=scalar.or_)
 partials(add_p, lambda g, out, x, y: g, lambda g, out, x, y: g)
 
 
-@offered("rn")
 def add(x: Operand, y: Operand) -> Array:
     """x + y; of bools, x or y."""
     return binary(add_p, x, y)
@@ -53,7 +50,6 @@ elementwise(sub_p, scalar.sub, NUMBERS)
 partials(sub_p, lambda g, out, x, y: g, lambda g, out, x, y: negative(g))
 
 
-@offered("rn: subtract sub")
 def subtract(x: Operand, y: Operand) -> Array:
     """x - y."""
     return binary(sub_p, x, y)
@@ -63,7 +59,6 @@ mul_p = Op("mul", "x, y", "x · y.")
 elementwise(mul_p, scalar.mul, NUMBERS, of_bools=scalar.and_)
 
 
-@offered("rn: multiply mul", "Tensor: multiply mul", "Tensor_: multiply mul")
 def multiply(x: Operand, y: Operand) -> Array:
     """x · y, elementwise; of bools, x and y."""
     return binary(mul_p, x, y)
@@ -76,7 +71,6 @@ div_p = Op("div", "x, y", "x / y.")
 elementwise(div_p, scalar.div, FLOATS)
 
 
-@offered("rn: divide div true_divide")
 def divide(x: Operand, y: Operand) -> Array:
     """x / y; integers are divided as float32."""
     return binary_float(div_p, x, y)
@@ -90,7 +84,6 @@ elementwise(floor_divide_p, scalar.floor_divide, NUMBERS)
 partials(floor_divide_p, None, None)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def floor_divide(x: Operand, y: Operand) -> Array:
     """x / y rounded toward minus infinity."""
     return binary(floor_divide_p, x, y)
@@ -105,7 +98,6 @@ partials(
 )
 
 
-@offered("rn", "Tensor", "Tensor_")
 def remainder(x: Operand, y: Operand) -> Array:
     """What floor division leaves; it has the sign of y."""
     return binary(remainder_p, x, y)
@@ -118,7 +110,6 @@ elementwise(sign_p, scalar.sign, NUMBERS)
 partials(sign_p, None)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def sign(x: Operand) -> Array:
     """-1, 0 or 1 by the sign of x; a bool as it is."""
     if isinstance(x, TensorLike) and x.dtype is bool_:
@@ -131,7 +122,6 @@ elementwise(abs_p, scalar.abs_, NUMBERS)
 partials(abs_p, lambda g, out, x: multiply(g, where(not_equal(x, x), 0, sign(x))))  # 0 at NaN, as in PyTorch
 
 
-@offered("rn: abs absolute", "Tensor: abs absolute", "Tensor_: abs absolute")
 def abs(x: Operand) -> Array:
     """|x|; its derivative at 0 is 0."""
     return unary(abs_p, x)
@@ -153,7 +143,6 @@ partials(
 )
 
 
-@offered("rn", "Tensor", "Tensor_")
 def maximum(x: Operand, y: Operand) -> Array:
     """The greater of x and y; of equals, each takes half of the gradient."""
     return binary(maximum_p, x, y)
@@ -168,7 +157,6 @@ partials(
 )
 
 
-@offered("rn", "Tensor", "Tensor_")
 def minimum(x: Operand, y: Operand) -> Array:
     """The smaller of x and y; of equals, each takes half of the gradient."""
     return binary(minimum_p, x, y)
@@ -201,7 +189,6 @@ def _relu_expr(avals: Any, x: Expr) -> Expr:
 lower.register(relu_p, Elementwise(_relu_expr))
 
 
-@offered("rn", "functional", "Tensor", "Tensor_")
 def relu(x: Array) -> Array:
     """max(x, 0), with derivative 0 at 0."""
     return apply(relu_p, x)
@@ -229,25 +216,21 @@ def _rounded(op: Op, x: Array) -> Array:
     return apply(op, x) if x.dtype.is_inexact else x
 
 
-@offered("rn", "Tensor", "Tensor_", views=True)
 def floor(x: Array) -> Array:
     """x rounded down."""
     return _rounded(floor_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_", views=True)
 def ceil(x: Array) -> Array:
     """x rounded up."""
     return _rounded(ceil_p, x)
 
 
-@offered("rn: trunc fix", "Tensor: trunc fix", "Tensor_: trunc fix", views=True)
 def trunc(x: Array) -> Array:
     """x rounded toward zero."""
     return _rounded(trunc_p, x)
 
 
-@offered("rn", "special", "Tensor", "Tensor_", views=True)
 def round(x: Array, decimals: int = 0) -> Array:
     """x rounded to the nearest integer, ties to even; or to ``decimals`` digits behind the point, as x·10^decimals
     rounded and divided by it."""

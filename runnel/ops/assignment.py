@@ -12,7 +12,6 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -39,7 +38,6 @@ from runnel.ops.segment_sums import counting_sort_p
 from runnel.ops.views import inverse_order, moveaxis, permute, reshape
 
 
-@offered("rn")
 def put(x: Array, key: Any, value: Operand) -> Array:
     """``x`` with ``value``, broadcast and converted to the dtype of ``x``, at ``x[key]``.
 

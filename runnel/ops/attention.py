@@ -7,7 +7,6 @@ import math
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, broadcast_shapes
 from runnel.ops.arithmetic import multiply
 from runnel.ops.attention_primitives import attention_p
@@ -17,7 +16,6 @@ from runnel.ops.conversion import cast
 from runnel.ops.views import permute, reshape
 
 
-@offered("rn")
 def scaled_dot_product_attention(
     query: Array,
     key: Array,
@@ -62,7 +60,6 @@ def scaled_dot_product_attention(
     return reshape(result, (*leading, *result.shape[-2:]))
 
 
-@offered("rn")
 def packed_attention(
     qkv: Array,
     attn_mask: Array | None = None,

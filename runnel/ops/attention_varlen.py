@@ -12,7 +12,6 @@ from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops.rules import BoundsChecked
@@ -42,7 +41,6 @@ sequence_offset_p = _checked("sequence_offset", "x, known to lie in [0, extent):
 sequence_length_p = _checked("sequence_length", "x, known to lie in [0, extent): how long sequences are.")
 
 
-@offered("rn")
 def varlen_attn(
     query: Array,
     key: Array,

@@ -12,7 +12,6 @@ from runnel.core.axes import REDUCTION, SIZE, Aligned, AxisRule, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, decompose, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Reduction, View
@@ -50,7 +49,6 @@ def with_rank(x: Array, ndim: int) -> Array:
     return reshape(x, (1,) * missing + x.shape) if missing > 0 else x
 
 
-@offered("rn", "Tensor: expand broadcast_to", views=True, spread=True)
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
     target = as_shape("broadcast_to", shape)
@@ -67,7 +65,6 @@ def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     return aligned if aligned.shape == target else apply(broadcast_p, aligned, shape=target)
 
 
-@offered("rn: broadcast_arrays broadcast_tensors")
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays repeated to the one shape in which they meet."""
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in arrays))

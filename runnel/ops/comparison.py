@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from runnel.core.dtypes import FLOATS, bool_, uint8
-from runnel.core.surface import offered
 from runnel.core.tables import Op, jvp, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
@@ -42,37 +41,31 @@ def _ordered(op: Op, x: Operand, y: Operand) -> Array:
     return binary(op, x, y)
 
 
-@offered("rn: less lt", "Tensor: lt less", "Tensor_: lt less")
 def less(x: Operand, y: Operand) -> Array:
     """x < y."""
     return _ordered(lt_p, x, y)
 
 
-@offered("rn: less_equal le", "Tensor: le less_equal", "Tensor_: le less_equal")
 def less_equal(x: Operand, y: Operand) -> Array:
     """x <= y."""
     return _ordered(le_p, x, y)
 
 
-@offered("rn: greater gt", "Tensor: gt greater", "Tensor_: gt greater")
 def greater(x: Operand, y: Operand) -> Array:
     """x > y."""
     return _ordered(gt_p, x, y)
 
 
-@offered("rn: greater_equal ge", "Tensor: ge greater_equal", "Tensor_: ge greater_equal")
 def greater_equal(x: Operand, y: Operand) -> Array:
     """x >= y."""
     return _ordered(ge_p, x, y)
 
 
-@offered("rn: equal eq", "Tensor: eq", "Tensor_: eq")
 def equal(x: Operand, y: Operand) -> Array:
     """x == y, elementwise."""
     return binary(eq_p, x, y)
 
 
-@offered("rn: not_equal ne", "Tensor: ne not_equal", "Tensor_: ne not_equal")
 def not_equal(x: Operand, y: Operand) -> Array:
     """x != y, elementwise."""
     return binary(ne_p, x, y)
@@ -89,13 +82,11 @@ vjp.register(isinf_p, lambda g, out, x: (None,))
 jvp.register(isinf_p, no_tangent)
 
 
-@offered("rn", "Tensor")
 def isnan(x: Array) -> Array:
     """Whether each element is not a number (never, for integers)."""
     return x.apply_op(isnan_p, (x,), {}) if x.dtype.is_inexact else not_equal(x, x)
 
 
-@offered("rn", "Tensor")
 def isinf(x: Array) -> Array:
     """Whether each element is infinite (never, for integers)."""
     return x.apply_op(isinf_p, (x,), {}) if x.dtype.is_inexact else not_equal(x, x)

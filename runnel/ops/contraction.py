@@ -18,7 +18,6 @@ from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, cost, decompose, jvp, lower, reference, vjp
 from runnel.core.tangents import bilinear
 from runnel.loops.rules import DotGeneral
@@ -155,7 +154,6 @@ def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
         )
 
 
-@offered("rn: matmul mm bmm mv", "linalg", "Tensor: matmul mm bmm mv")
 def matmul(x: Operand, y: Operand) -> Array:
     """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on the
     right. Half precision is multiplied and added up in float32 and rounded once."""
@@ -198,7 +196,6 @@ def _product(a: Array, b: Array) -> Array:
     return apply(matmul_p, broadcast_to(a, batch + a.shape[-2:]), broadcast_to(b, batch + b.shape[-2:]))
 
 
-@offered("rn", "functional")
 @composed
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """x · weightᵀ + bias: ``x`` of shape (…, in), ``weight`` of shape (out, in), as PyTorch keeps it, and ``bias`` of
@@ -219,7 +216,6 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return cast(total if x.ndim > 1 else squeeze(total, 0), promote(dtype, bias.dtype))
 
 
-@offered("rn: outer ger", "linalg", "Tensor: outer ger")
 def outer(x: Array, y: Array) -> Array:
     """The products of each element of the vector ``x`` with each of the vector ``y``."""
     if x.ndim != 1 or y.ndim != 1:
@@ -227,7 +223,6 @@ def outer(x: Array, y: Array) -> Array:
     return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
-@offered("rn", "linalg", "Tensor")
 def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
     """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
     rank = max(x.ndim, y.ndim)
@@ -237,7 +232,6 @@ def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
     return sum(multiply(conj(x), y), axis=place, dtype=common_dtype(matmul_p, (x, y)))
 
 
-@offered("rn", "linalg")
 def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
     """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
     sum_axes: Any = axes

@@ -12,7 +12,6 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_
 from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops import scalar
@@ -52,7 +51,6 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
     return [cast(tangents[0], dtype)]
 
 
-@offered("rn")
 def cast(x: Array, dtype: Any) -> Array:
     """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already. DTypeError for complex numbers that
     would become real ones: take real(x) or abs(x)."""
@@ -84,7 +82,6 @@ def _identity(aval_in: ShapedArray, aval_out: ShapedArray) -> list[tuple[int, tu
 lower.register(stop_gradient_p, View(_identity))
 
 
-@offered("rn")
 def stop_gradient(x: Array) -> Array:
     """``x`` as a constant for differentiation."""
     return apply(stop_gradient_p, x)

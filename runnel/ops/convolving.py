@@ -9,7 +9,6 @@ from typing import Any
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, bool_, float32
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops import convolution_rules, winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, subtract
@@ -28,7 +27,6 @@ from runnel.ops.views import reshape
 __all__ = ["conv", "conv_transpose", "convolution_rules"]
 
 
-@offered("rn")
 def conv(
     x: Array,
     weight: Array,
@@ -74,7 +72,6 @@ def conv(
     return _biased("conv", product, x, weight, bias)
 
 
-@offered("rn")
 def conv_transpose(
     x: Array,
     weight: Array,

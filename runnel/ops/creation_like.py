@@ -13,7 +13,6 @@ from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import as_dtype, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops import scalar
@@ -25,7 +24,6 @@ from runnel.ops.family import NUMBERS
 from runnel.ops.promotion import constant
 
 
-@offered("rn")
 def full_like(
     like: Array,
     fill_value: bool | int | float | complex,
@@ -43,7 +41,6 @@ def full_like(
     return own if device is None else own.to(device=device)
 
 
-@offered("rn: zeros_like empty_like")
 def zeros_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
     """0 in the shape of ``like``."""
     return full_like(like, 0, dtype=dtype, device=device)
@@ -54,7 +51,6 @@ def or_zeros(cotangents: Iterable[Array | None], outs: Iterable[Array]) -> list[
     return [zeros_like(out) if g is None else g for g, out in zip(cotangents, outs, strict=True)]
 
 
-@offered("rn")
 def ones_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
     """1 in the shape of ``like``."""
     return full_like(like, 1, dtype=dtype, device=device)
@@ -110,7 +106,6 @@ def _iota_expr(avals: Any, position: Expr, start: Expr, *, shape: Shape, axis: i
 lower.register(iota_p, IotaLike(_iota_expr, _iota_steps))
 
 
-@offered("rn")
 def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = int64, start: int = 0) -> Array:
     """``start`` + the position along ``axis``, in an array of ``shape``."""
     sizes = as_sizes("iota", shape)

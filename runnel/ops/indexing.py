@@ -16,7 +16,6 @@ from runnel.core.axes import ELEMENTWISE, LOOPED, batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, float64, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, decompose, jvp, lower, reference, vjp
 from runnel.core.tangents import linear, no_tangent
 from runnel.loops.rules import BoundsChecked, Gather, ScatterAdd
@@ -93,7 +92,6 @@ def own_rows(indices: Array, n: int) -> Array:
     return add(inside, first)
 
 
-@offered("rn", "Tensor")
 def take(x: Array, indices: Array, axis: int | None = None) -> Array:
     """The elements of ``x`` at ``indices`` along ``axis`` (None: of ``x`` flattened); negatives count from the end."""
     if axis is None:
@@ -124,7 +122,6 @@ def from_the_front(indices: Array, n: int) -> Array:
     return where(less(wide, 0), add(wide, n), wide)
 
 
-@offered("rn")
 def embedding(weight: Array, indices: Array) -> Array:
     """The rows of ``weight`` (n, …) numbered by ``indices``, integers in [0, n); their shape comes first.
 
@@ -140,7 +137,6 @@ def embedding(weight: Array, indices: Array) -> Array:
     return apply(take_p, weight, indices, axis=0)
 
 
-@offered("rn", "Tensor")
 def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
     place = normalize_axis("take_along_axis", axis, x.ndim)
@@ -182,7 +178,6 @@ def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Arra
     return apply(label_p, labels, extent=extent, allowed=allowed)
 
 
-@offered("rn", "functional")
 def one_hot(labels: Array, classes: int, dtype: Any = float32) -> Array:
     """A new last axis of size ``classes``: 1 at the label, 0 elsewhere."""
     sizes = as_sizes("one_hot", (*labels.shape, classes))
@@ -275,7 +270,6 @@ def _sums_vjp(
     return None, None, apply(take_p, g, segment_ids, axis=0)
 
 
-@offered("ops")
 def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
     """``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]``: the sum of a row's updates in the order
     of i, as ``sum`` would add them up. Half precision is added up in float32 and rounded once."""

@@ -8,7 +8,6 @@ from typing import Any
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import AxisError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
@@ -18,7 +17,6 @@ from runnel.ops.pieces import slice_p
 from runnel.ops.views import permute, reshape
 
 
-@offered("rn")
 def getitem(x: Array, key: Any) -> Array:
     """``x[key]`` as in NumPy, for integers, slices, ``...``, None, arrays of integers, and masks.
 

@@ -21,7 +21,6 @@ from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, float32, float64, real_of
 from runnel.core.errors import GradientError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
@@ -281,7 +280,6 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, full: bool) -> tu
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-@offered("linalg")
 def solve(a: Array, b: Array) -> Array:
     """x with ``a`` · x = ``b``, for square matrices ``a`` (..., n, n) and ``b`` of shape (..., n, k), or (n,).
 
@@ -297,7 +295,6 @@ def solve(a: Array, b: Array) -> Array:
     return apply(solve_p, a, b)
 
 
-@offered("linalg")
 def eigh(a: Array, UPLO: str = "L") -> Eigh:
     """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns, of symmetric or Hermitian matrices
     (..., n, n), of which the lower triangle is read, or with ``UPLO="U"`` the upper one.
@@ -313,7 +310,6 @@ def _is_lower(half: str) -> bool:
     return half == "L"
 
 
-@offered("linalg")
 def qr(a: Array, mode: str = "reduced") -> QR:
     """Q (..., m, k) with orthonormal columns and upper triangular R (..., k, n), of matrices (..., m, n) = Q·R; k is
     min(m, n), or m in mode "complete". The gradient needs the first min(m, n) columns to be independent."""
@@ -322,7 +318,6 @@ def qr(a: Array, mode: str = "reduced") -> QR:
     return QR(*apply(qr_p, a, complete=mode == "complete"))
 
 
-@offered("linalg")
 def svd(a: Array, full_matrices: bool = True) -> SVD:
     """U (..., m, m), S (..., min(m, n)) and Vh (..., n, n), of matrices (..., m, n) = U·diag(S)·Vh; without
     ``full_matrices`` min(m, n) columns of U and rows of Vh. What stands behind the first min(m, n) of them counts

@@ -11,7 +11,6 @@ from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, bool_
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
@@ -52,61 +51,51 @@ elementwise(shift_right_p, scalar.shift_right, INTEGERS, literal=True)
 partials(shift_right_p, None, None)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def bitwise_and(x: Operand, y: Operand) -> Array:
     """Bitwise and of integers, logical and of bools."""
     return binary(and_p, x, y)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def bitwise_or(x: Operand, y: Operand) -> Array:
     """Bitwise or of integers, logical or of bools."""
     return binary(or_p, x, y)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def bitwise_xor(x: Operand, y: Operand) -> Array:
     """Bitwise exclusive or of integers, logical one of bools."""
     return binary(xor_p, x, y)
 
 
-@offered("rn: bitwise_invert bitwise_not invert", "Tensor: bitwise_not", "Tensor_: bitwise_not")
 def bitwise_invert(x: Array) -> Array:
     """Every bit inverted; of a bool, its negation."""
     return apply(not_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def bitwise_left_shift(x: Operand, y: Operand) -> Array:
     """x shifted left by y bits."""
     return binary(shift_left_p, x, y)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def bitwise_right_shift(x: Operand, y: Operand) -> Array:
     """x shifted right by y bits, keeping the sign of signed integers."""
     return binary(shift_right_p, x, y)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def logical_and(x: Operand, y: Operand) -> Array:
     """Whether both are non-zero."""
     return binary(and_p, *truths(and_p, x, y))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def logical_or(x: Operand, y: Operand) -> Array:
     """Whether one of them is non-zero."""
     return binary(or_p, *truths(or_p, x, y))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def logical_xor(x: Operand, y: Operand) -> Array:
     """Whether exactly one of them is non-zero."""
     return binary(xor_p, *truths(xor_p, x, y))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def logical_not(x: Array) -> Array:
     """Whether x is zero."""
     return apply(not_p, cast(x, bool_))
@@ -117,7 +106,6 @@ def truths(op: Op, *operands: Operand) -> list[Array]:
     return meet(op, *operands, dtype=bool_)
 
 
-@offered("rn", "Tensor")
 def isfinite(x: Array) -> Array:
     """Whether each element is neither infinite nor NaN (always, for integers)."""
     return logical_not(logical_or(isnan(x), isinf(x)))
@@ -157,7 +145,6 @@ partials(
 )
 
 
-@offered("rn")
 def where(condition: Operand, x: Operand, y: Operand) -> Array:
     """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere; all three broadcast, x and y promote."""
     like = anchor(where_p, (condition, x, y))

@@ -10,7 +10,6 @@ from typing import Any
 from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tracebacks import warn_user
 from runnel.ops.activations import log_softmax, shifted, softplus
 from runnel.ops.arguments import Array
@@ -66,7 +65,6 @@ def _difference(name: str, x: Array, target: Array) -> Array:
     return difference
 
 
-@offered("rn", "functional")
 @composed
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """(x - target)² for floats that broadcast; a UserWarning where they do, as in the other losses of differences.
@@ -74,14 +72,12 @@ def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     return reduced("mse_loss", square(_difference("mse_loss", x, target)), reduction)
 
 
-@offered("rn", "functional")
 @composed
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """|x - target| for floats that broadcast."""
     return reduced("l1_loss", abs(_difference("l1_loss", x, target)), reduction)
 
 
-@offered("rn", "functional")
 @composed
 def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float = 1.0) -> Array:
     """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
@@ -93,7 +89,6 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
     return reduced("smooth_l1_loss", where(is_far, subtract(distance, 0.5 * beta), near), reduction)
 
 
-@offered("rn", "functional")
 @composed
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
     """d² / 2 for differences d up to delta, which is positive, and delta·(|d| - delta/2) for greater ones."""
@@ -106,7 +101,6 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
     return reduced("huber_loss", where(is_far, far, near), reduction)
 
 
-@offered("rn", "functional")
 @composed
 def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
     """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100, and an x outside
@@ -123,7 +117,6 @@ def _bounded_log(x: Array) -> Array:
     return where(zero, -100, maximum(log(where(zero, 1, x)), -100))
 
 
-@offered("rn", "functional")
 @composed
 def binary_cross_entropy_with_logits(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
@@ -141,7 +134,6 @@ def binary_cross_entropy_with_logits(
     )
 
 
-@offered("rn", "functional")
 @composed
 def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = False) -> Array:
     """target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the first axis."""
@@ -158,7 +150,6 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
 # --- classification -----------------------------------------------------------------------------------------------
 
 
-@offered("rn", "functional")
 @composed
 def nll_loss(
     x: Array, target: Array, weight: Array | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
@@ -170,7 +161,6 @@ def nll_loss(
     return _averaged("nll_loss", losses, x, target, weight, ignore_index, reduction, axis)
 
 
-@offered("rn", "functional")
 @composed
 def cross_entropy(
     x: Array,

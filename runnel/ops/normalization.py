@@ -11,7 +11,6 @@ import math
 from runnel.core.composed import composed
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -44,7 +43,6 @@ def _require_channels(name: str, x: Array) -> None:
         raise ShapeError(f"[{name}] needs a batch axis and a channel axis; got shape {x.shape}.")
 
 
-@offered("rn")
 @composed
 def channel_moments(x: Array) -> tuple[Array, Array]:
     """Mean and (biased) variance of each channel of ``x`` (N, C, …) over all else, as two vectors."""
@@ -57,7 +55,6 @@ def channel_moments(x: Array) -> tuple[Array, Array]:
     return reshape(mean, (y.shape[-1],)), reshape(variance, (y.shape[-1],))
 
 
-@offered("rn")
 @composed
 def batch_norm(
     x: Array, mean: Array, variance: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
@@ -75,7 +72,6 @@ def batch_norm(
     return cast(channels_first(result), x.dtype)
 
 
-@offered("rn", "functional")
 @composed
 def group_norm(
     x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
@@ -109,7 +105,6 @@ def group_norm(
     return cast(channels_first(result), x.dtype)
 
 
-@offered("rn")
 @composed
 def instance_norm(x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
     """Each channel of each image with mean 0 and variance 1; then scaled and shifted (D. Ulyanov et al., 2016)."""

@@ -12,7 +12,6 @@ from runnel.core.axes import Aligned, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops.rules import Padding
@@ -126,7 +125,6 @@ def pad_spread(x: Array, widths: Widths, value: bool | int | float) -> Array:
 MODES = ("zeros", "constant", "reflect", "replicate", "circular")
 
 
-@offered("rn")
 def pad(x: Array, widths: Sequence[tuple[int, int]], value: bool | int | float = 0, mode: str = "constant") -> Array:
     """``x`` with ``widths[axis] = (before, after)`` elements put around it along each axis: ``value`` ("constant"), or
     the neighbours mirrored ("reflect"), the border repeated ("replicate") or the other end ("circular")."""

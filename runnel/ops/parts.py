@@ -17,7 +17,6 @@ from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, complex_of, float32, float64, real_of
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import HostCall
@@ -99,13 +98,11 @@ def _pair_jvp(tangents: Tangents, out: Array, x: Array, y: Array) -> list[Array]
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-@offered("rn")
 def real(x: Array) -> Array:
     """The real part; of a real array, the array itself."""
     return apply(real_p, x) if x.dtype.is_complex else x
 
 
-@offered("rn")
 def imag(x: Array) -> Array:
     """The imaginary part of complex numbers. DTypeError for a real array."""
     if not x.dtype.is_complex:
@@ -115,13 +112,11 @@ def imag(x: Array) -> Array:
     return apply(imag_p, x)
 
 
-@offered("rn", "Tensor", views=True)
 def conj(x: Array) -> Array:
     """The complex conjugate; of a real array, the array itself."""
     return apply(conj_p, x) if x.dtype.is_complex else x
 
 
-@offered("rn")
 def complex(real: Operand, imag: Operand) -> Array:
     """real + i·imag, of float arrays that broadcast: complex128 where one is float64, else complex64."""
     like = anchor(pair_p, (real, imag))

@@ -12,7 +12,6 @@ from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Concatenation, View
@@ -75,7 +74,6 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
     return apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
 
-@offered("rn", "Tensor", views=True)
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """``size`` elements along ``axis``, from ``start`` on, which counts from the end if it is negative."""
     place, first, count = normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size)
@@ -87,7 +85,6 @@ def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     return _sliced(x, place, first + n if first < 0 else first, count, 1)
 
 
-@offered("rn", "Tensor", views=True)
 def flip(x: Array, axis: Axis = None) -> Array:
     """``x`` in reverse order along ``axis`` (None: along all)."""
     for a in normalize_axes("flip", axis, x.ndim):
@@ -148,7 +145,6 @@ def concat_same(arrays: Sequence[Array], axis: int) -> Array:
     return arrays[0] if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
 
 
-@offered("rn: concat cat concatenate")
 def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
     """The arrays, promoted to one dtype, laid one after the other along ``axis`` (None: each of them flattened)."""
     if not arrays:
@@ -162,7 +158,6 @@ def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
     return concat_same(meet(concat_p, *arrays), normalize_axis("concat", axis, arrays[0].ndim))
 
 
-@offered("rn")
 def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     """The arrays, of one shape, laid along a new axis."""
     if len({x.shape for x in arrays}) != 1:
@@ -173,7 +168,6 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([expand_dims(x, place) for x in arrays], place)
 
 
-@offered("rn", "Tensor: split split_with_sizes", "torch: split_with_sizes", views=True)
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last.
     There is one piece at least."""
@@ -192,7 +186,6 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
     return tuple(narrow(x, place, sum(cuts[:i]), size) for i, size in enumerate(cuts))
 
 
-@offered("rn", "Tensor", views=True)
 def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other. Several axes have a shift
     each, or all the same; for None, ``x`` is moved as if it were flat."""

@@ -14,7 +14,6 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_tuple, is_single
 from runnel.ops.arithmetic import abs as absolute, add, divide, floor_divide, negative
 from runnel.ops.comparison import less
@@ -68,7 +67,6 @@ def _geometry(
     return kernel_shape, steps, tuple(pairs), gaps
 
 
-@offered("rn")
 def max_pool(
     x: Array,
     kernel_size: int | Sequence[int],
@@ -85,7 +83,6 @@ def max_pool(
     return apply(max_pool_p, x, kernel=kernel, stride=steps, padding=pairs, dilation=gaps)
 
 
-@offered("rn")
 def avg_pool(
     x: Array,
     kernel_size: int | Sequence[int],
@@ -188,7 +185,6 @@ def _adaptive(
     return channels_first(y)
 
 
-@offered("rn")
 def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
     """Means over as many windows as ``output_size`` says, of equal sizes where that divides (None: as many as there
     are elements); of integers, in float32."""
@@ -200,7 +196,6 @@ def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) 
     return _adaptive("adaptive_avg_pool", x, output_size, avg_pool, reduced)
 
 
-@offered("rn")
 def adaptive_max_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
     """The greatest elements of as many windows as ``output_size`` says, of equal sizes where that divides."""
 

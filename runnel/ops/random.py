@@ -18,7 +18,6 @@ from runnel.core.axes import AxisRule
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import as_dtype, bool_, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
@@ -175,7 +174,6 @@ axes.register(random_bits_p, _Drawn())
 # --- keys and bits ------------------------------------------------------------------------------------------------
 
 
-@offered("rn", "random")
 def random_bits(key: RandomKey, shape: int | Iterable[int], word: int = 0) -> Array:
     """Uniform uint32 of ``shape``. The four ``word``s (0 to 3) are independent of one another."""
     return _bits(key, as_sizes("random_bits", shape), operator.index(word), _DRAWING)
@@ -190,13 +188,11 @@ def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:
     return apply(random_bits_p, k0, k1, shape=shape, word=word, stream=stream)
 
 
-@offered("rn", "random")
 def split_key(key: RandomKey, count: int = 2) -> Array:
     """``count`` new keys, the rows of the result; the numbers drawn with them and with ``key`` are unrelated."""
     return _bits(key, as_sizes("split_key", (count, 2)), 0, _DERIVING)
 
 
-@offered("rn", "random")
 def fold_in(key: RandomKey, data: Array | int) -> Array:
     """A new key from ``key`` and a number (an int or an integer value of one element), such as the number of a step."""
     mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
@@ -212,7 +208,6 @@ def fold_in(key: RandomKey, data: Array | int) -> Array:
 _FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}
 
 
-@offered("ops")
 def uniform(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
 ) -> Array:
@@ -235,7 +230,6 @@ def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
     return cast(multiply(cast(cast(whole, int32), float32), 2.0**-fraction_bits), dtype)
 
 
-@offered("ops")
 def normal(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
 ) -> Array:
@@ -249,13 +243,11 @@ def normal(
     return cast(result, chosen)
 
 
-@offered("ops")
 def bernoulli(key: RandomKey, p: float | Array, shape: int | Iterable[int] = ()) -> Array:
     """True with probability ``p``."""
     return less(uniform(key, shape), p)
 
 
-@offered("ops")
 def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = (), dtype: Any = int64) -> Array:
     """Integers in [low, high), at most 2³² of them: low + floor(bits·(high - low) / 2³²), biased by less than 2⁻³²."""
     if not 0 < high - low <= 1 << 32:
@@ -264,7 +256,6 @@ def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = ()
     return cast(add(cast(bitwise_right_shift(wide, 32), int64), low), dtype)
 
 
-@offered("ops")
 def dropout(x: Array, key: RandomKey, p: float = 0.5) -> Array:
     """Each element set to 0 with probability ``p``, the others divided by 1 - p, so that the mean stays."""
     if not 0 <= p <= 1:

@@ -13,7 +13,6 @@ from runnel.core.axes import REDUCTION
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_, float32, int64, uint8, uint64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops.rules import Reduction
@@ -132,19 +131,16 @@ def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array
     return cast(finished(reduced_as(op, x, wide, axes), axes, keepdims), result)
 
 
-@offered("rn", "Tensor")
 def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The sum over ``axis``. Bool and integers are added up in 64 bits; half precision in float32, rounded once."""
     return _totalled(sum_p, x, axis, keepdims, dtype)
 
 
-@offered("rn", "Tensor")
 def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The product over ``axis``, in the dtypes of :func:`sum`."""
     return _totalled(prod_p, x, axis, keepdims, dtype)
 
 
-@offered("rn: max amax", "Tensor: amax")
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The greatest element over ``axis``; NaN if there is one. Equal greatest elements share the gradient."""
     axes = normalize_axes("max", axis, x.ndim)
@@ -153,7 +149,6 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return finished(apply(max_p, x, axes=axes), axes, keepdims)
 
 
-@offered("rn: min amin", "Tensor: amin")
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The smallest element over ``axis``; NaN if there is one. Equal smallest elements share the gradient."""
     axes = normalize_axes("min", axis, x.ndim)
@@ -162,27 +157,23 @@ def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return finished(apply(min_p, x, axes=axes), axes, keepdims)
 
 
-@offered("rn", "Tensor")
 def any(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element over ``axis`` is non-zero."""
     axes = normalize_axes("any", axis, x.ndim)
     return finished(reduced_as(any_p, x, bool_, axes), axes, keepdims)
 
 
-@offered("rn", "Tensor")
 def all(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether all elements over ``axis`` are non-zero."""
     axes = normalize_axes("all", axis, x.ndim)
     return finished(reduced_as(all_p, x, bool_, axes), axes, keepdims)
 
 
-@offered("rn", "Tensor")
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """The position of the greatest element along ``axis`` (of the first, if several); a NaN counts as the greatest."""
     return _first_extreme(max_p, "argmax", x, axis, keepdims)
 
 
-@offered("rn", "Tensor")
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """The position of the smallest element along ``axis`` (of the first, if several); a NaN counts as the smallest."""
     return _first_extreme(min_p, "argmin", x, axis, keepdims)

@@ -14,7 +14,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops.rules import Sort
@@ -92,7 +91,6 @@ def _sorted(name: str, x: Array, axis: int | None, descending: bool) -> tuple[Ar
     return values, indices, place
 
 
-@offered("rn")
 def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The elements of ``x`` along ``axis`` in ascending (or ``descending``) order; of the flattened ``x`` for None.
 
@@ -103,7 +101,6 @@ def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool
     return moveaxis(values, -1, place)
 
 
-@offered("rn", "Tensor")
 @of_axisless
 def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The int64 positions that :func:`sort` takes elements from: ``take_along_axis(x, argsort(x), axis)`` is sorted."""
@@ -111,7 +108,6 @@ def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: b
     return moveaxis(indices, -1, place)
 
 
-@offered("rn", "Tensor")
 @of_axisless
 def topk(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """The ``k`` greatest elements along ``axis``, the greatest first, and their int64 positions: a named tuple

@@ -13,7 +13,6 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, float32, float64, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal
@@ -35,7 +34,6 @@ def rounded_as(statistic: Array, x: Array) -> Array:
     return cast(statistic, x.dtype) if x.dtype.is_float and statistic.dtype is not x.dtype else statistic
 
 
-@offered("rn", "Tensor")
 @composed
 def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The mean over ``axis``, in ``dtype`` if it is given; of integers, in float32. Half precision is rounded once, at
@@ -46,7 +44,6 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None)
     return rounded_as(divide(total, math.prod(x.shape[a] for a in axes)), x)
 
 
-@offered("rn")
 @composed
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
@@ -57,7 +54,6 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
     return rounded_as(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
 
 
-@offered("rn")
 @composed
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API.
@@ -67,7 +63,6 @@ def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
     return rounded_as(where(is_zero, 0, sqrt(where(is_zero, 1, square_of_it))), x)
 
 
-@offered("rn", "Tensor", "special")
 @composed
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log Σ exp(x) over ``axis``, computed beside the greatest element (of complex numbers, the greatest real
@@ -82,7 +77,6 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return rounded_as(finished(result, axes, keepdims), x)
 
 
-@offered("rn")
 @composed
 def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = False) -> Array:
     """The vector norm over ``axis`` of any order (0 counts what is not 0, ±inf are extremes, "fro" is 2); derivative 0
@@ -111,7 +105,6 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
     return rounded_as(where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord)), x)
 
 
-@offered("rn", "functional")
 @composed
 def layer_norm(
     x: Array,
@@ -135,7 +128,6 @@ def layer_norm(
     return cast(result, x.dtype)
 
 
-@offered("rn")
 @composed
 def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     """``x`` divided by its root mean square over the last axis, then scaled."""
@@ -144,7 +136,6 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     return cast(result if weight is None else multiply(result, weight), x.dtype)
 
 
-@offered("rn: clip clamp", "Tensor: clip clamp", "Tensor_: clip clamp")
 def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
     """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays, and so does that of a
     bound; min > max gives max."""

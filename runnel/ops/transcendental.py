@@ -10,7 +10,6 @@ import numpy as np
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import FLOATS, bool_, int64
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, reference
 from runnel.loops import scalar
 from runnel.ops.arguments import Array, Operand
@@ -29,13 +28,11 @@ elementwise(sqrt_p, scalar.sqrt, FLOATS)
 partials(sqrt_p, lambda g, out, x: divide(multiply(g, 0.5), out))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def sqrt(x: Operand) -> Array:
     """The square root; its derivative at 0 is infinite."""
     return unary_float(sqrt_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def square(x: Operand) -> Array:
     """x · x; of bools int64."""
     if getattr(x, "dtype", None) is bool_:
@@ -43,13 +40,11 @@ def square(x: Operand) -> Array:
     return multiply(x, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def reciprocal(x: Operand) -> Array:
     """1 / x."""
     return divide(1.0, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def rsqrt(x: Operand) -> Array:
     """1 / sqrt(x)."""
     return divide(1.0, sqrt(x))
@@ -62,7 +57,6 @@ elementwise(exp_p, scalar.exp, FLOATS)
 partials(exp_p, lambda g, out, x: multiply(g, out))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def exp(x: Operand) -> Array:
     """e to the power x."""
     return unary_float(exp_p, x)
@@ -73,7 +67,6 @@ elementwise(expm1_p, scalar.expm1, FLOATS)
 partials(expm1_p, lambda g, out, x: multiply(g, exp(x)))  # where out is near -1, out + 1 has lost its digits
 
 
-@offered("rn", "Tensor", "Tensor_", "special")
 def expm1(x: Operand) -> Array:
     """exp(x) - 1, accurate near 0."""
     return unary_float(expm1_p, x)
@@ -84,7 +77,6 @@ elementwise(log_p, scalar.log, FLOATS)
 partials(log_p, lambda g, out, x: divide(g, x))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def log(x: Operand) -> Array:
     """The natural logarithm."""
     return unary_float(log_p, x)
@@ -95,7 +87,6 @@ elementwise(log1p_p, scalar.log1p, FLOATS)
 partials(log1p_p, lambda g, out, x: divide(g, add(x, 1)))
 
 
-@offered("rn", "Tensor", "Tensor_", "special")
 def log1p(x: Operand) -> Array:
     """log(1 + x), accurate near 0."""
     return unary_float(log1p_p, x)
@@ -106,13 +97,11 @@ elementwise(log2_p, scalar.log2, FLOATS)
 partials(log2_p, lambda g, out, x: divide(g, multiply(x, math.log(2))))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def log2(x: Operand) -> Array:
     """The binary logarithm."""
     return unary_float(log2_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def log10(x: Operand) -> Array:
     """The decimal logarithm."""
     return multiply(log(x), 1 / math.log(10))
@@ -125,7 +114,6 @@ elementwise(tanh_p, scalar.tanh, FLOATS)
 partials(tanh_p, lambda g, out, x: multiply(g, subtract(1, square(out))))
 
 
-@offered("rn", "functional", "Tensor", "Tensor_")
 def tanh(x: Operand) -> Array:
     """The hyperbolic tangent."""
     return unary_float(tanh_p, x)
@@ -136,7 +124,6 @@ elementwise(sigmoid_p, scalar.sigmoid, FLOATS)
 partials(sigmoid_p, lambda g, out, x: multiply(g, multiply(out, subtract(1, out))))
 
 
-@offered("rn: sigmoid expit", "functional", "Tensor", "Tensor_", "special: expit")
 def sigmoid(x: Operand) -> Array:
     """1 / (1 + exp(-x)), the logistic function."""
     return unary_float(sigmoid_p, x)
@@ -147,7 +134,6 @@ elementwise(erf_p, scalar.erf, FLOATS)
 partials(erf_p, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))))
 
 
-@offered("rn", "Tensor", "Tensor_", "special")
 def erf(x: Operand) -> Array:
     """The error function."""
     return unary_float(erf_p, x)
@@ -159,7 +145,6 @@ sin_p = Op("sin", "x", "The sine of x.")
 elementwise(sin_p, scalar.sin, FLOATS)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def sin(x: Operand) -> Array:
     """The sine."""
     return unary_float(sin_p, x)
@@ -170,7 +155,6 @@ elementwise(cos_p, scalar.cos, FLOATS)
 partials(cos_p, lambda g, out, x: negative(multiply(g, sin(x))))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def cos(x: Operand) -> Array:
     """The cosine."""
     return unary_float(cos_p, x)
@@ -207,7 +191,6 @@ reference.register(pow_p, in_numpy(_pow_reference), replace=True)
 partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 
-@offered("rn: pow power", "Tensor", "Tensor_", views=True)
 def pow(x: Operand, y: Operand) -> Array:
     """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer to
     a negative power of an array is its reciprocal rounded toward 0."""

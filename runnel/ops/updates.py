@@ -11,7 +11,6 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import bool_, float64, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import abs, add, add_p, divide, floor_divide, multiply, subtract, trunc
 from runnel.ops.assignment import add_at, put
@@ -28,13 +27,11 @@ from runnel.ops.statistics import clip
 from runnel.ops.views import moveaxis, reshape
 
 
-@offered("Tensor: add", "Tensor_: add", "torch: add")
 def add_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
     """x + alpha · other."""
     return add(x, _times(other, alpha))
 
 
-@offered("Tensor: sub subtract", "Tensor_: sub subtract", "torch: sub subtract")
 def subtract_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
     """x - alpha · other."""
     return subtract(x, _times(other, alpha))
@@ -48,7 +45,6 @@ def _times(other: Operand, alpha: Any) -> Operand:
     return scaled
 
 
-@offered("Tensor: div divide true_divide", "Tensor_: div divide true_divide", "torch: div divide true_divide")
 def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Array:
     """x / other, rounded down ("floor"), towards 0 ("trunc"), or as it is (None)."""
     if rounding_mode not in (None, "floor", "trunc"):
@@ -58,31 +54,26 @@ def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None
     return divide(x, other) if rounding_mode is None else cast(trunc(divide(x, other)), x.dtype)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def clamp_min(x: Array, min: Operand) -> Array:
     """``x`` where it is not below ``min``, which stands elsewhere."""
     return clip(x, min, None)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def clamp_max(x: Array, max: Operand) -> Array:
     """``x`` where it is not above ``max``, which stands elsewhere."""
     return clip(x, None, max)
 
 
-@offered("Tensor_: copy")
 def copied(x: Array, source: Operand) -> Array:
     """``source``, broadcast to the shape of ``x`` and in its dtype."""
     return put(x, ..., source)
 
 
-@offered("Tensor_: zero")
 def zeroed(x: Array) -> Array:
     """Zeros like ``x``."""
     return zeros_like(x)
 
 
-@offered("Tensor_: fill")
 def filled(x: Array, value: float | Array) -> Array:
     """``value``, one number, at each place of ``x``."""
     if isinstance(value, (bool, int, float)):
@@ -92,7 +83,6 @@ def filled(x: Array, value: float | Array) -> Array:
     return put(x, ..., value.reshape(()))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
     way = subtract(end, x)
@@ -111,14 +101,12 @@ def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     return where(is_near, add(x, multiply(way, number)), subtract(end, multiply(way, rest)))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """x + (value · a) · b, all in the dtype of the result."""
     x, a, b = _together(x, a, b)
     return add(x, multiply(_scaled(a, value), b))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """x + (value · a) / b, all in the dtype of the result."""
     x, a, b = _together(x, a, b)
@@ -141,7 +129,6 @@ def _scaled(x: Array, factor: Operand) -> Array:
     return x if isinstance(factor, (int, float)) and factor == 1 else multiply(x, factor)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
     """``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
     broadcasts to the shape of ``x``."""
@@ -161,14 +148,12 @@ def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
     return axis, (*[slice(None)] * axis, reshape(index, (index.size,)))
 
 
-@offered("rn", "Tensor", "Tensor_")
 @of_axisless
 def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
     """``x`` with ``value``, one number, in the rows at ``index`` along the axis ``dim``."""
     return put(x, _rows("index_fill", x, dim, index)[1], value)
 
 
-@offered("rn", "Tensor", "Tensor_")
 @of_axisless
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts where
@@ -176,13 +161,11 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     return put(x, _rows("index_copy", x, dim, index)[1], source)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
     """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
     return (add_at if accumulate else put)(x, tuple(indices), values)
 
 
-@offered("rn: index_add", "Tensor: index_add", "Tensor_: index_add")
 @of_axisless
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""

@@ -17,7 +17,6 @@ from runnel.core.axes import AxisRule, batching
 from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.records import record
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import View
@@ -75,7 +74,6 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
     return reshape(x, (size, *shape))
 
 
-@offered("rn", "Tensor: reshape view", views=True, spread=True)
 def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -> Array:
     """``x`` under another shape; one size may be -1 and is then computed from the others. A tensor is a value, so no
     ``copy`` of it can be told from another handle."""
@@ -88,7 +86,6 @@ def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -
     return x if target == x.shape else apply(reshape_p, x, shape=target)
 
 
-@offered("rn: flatten ravel", "Tensor: flatten ravel", views=True)
 def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     """The axes ``start`` to ``end`` merged into one."""
     if x.ndim == 0:
@@ -99,7 +96,6 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
-@offered("rn: expand_dims unsqueeze", "Tensor: unsqueeze expand_dims", views=True)
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
     added = len(as_tuple(axis))
@@ -108,7 +104,6 @@ def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     return reshape(x, tuple(1 if i in new_axes else next(sizes) for i in range(x.ndim + added)))
 
 
-@offered("rn")
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
     if axis is None:
@@ -159,7 +154,6 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
-@offered("rn: permute permute_dims", "Tensor: permute permute_dims", views=True, spread=True)
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """``x`` with its axes in the order ``axes``, each of them once. Copies nothing."""
     order = tuple(normalize_axis("permute", a, x.ndim) for a in as_tuple(axes))
@@ -171,7 +165,6 @@ def with_axis(x: Array) -> Array:
     return x if x.ndim else reshape(x, (1,))
 
 
-@offered("rn: transpose swapaxes swapdims", "Tensor: transpose swapaxes swapdims", views=True)
 def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
     order: list[Any] = list(range(x.ndim or 1))
@@ -180,7 +173,6 @@ def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     return permute(x, order) if x.ndim else x
 
 
-@offered("rn: moveaxis movedim", "Tensor: moveaxis movedim", views=True)
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several axes,
     each to its place."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
@@ -14,7 +13,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class Adadelta(Optimizer):
     """p ← p - lr·Δ with Δ = √(u + eps)/√(v + eps) · gradient; v and u are the running means of the squares of the
     gradient and of Δ, with the share ``rho`` of the old."""

@@ -9,7 +9,6 @@ import ml_dtypes
 import numpy as np
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, shrunk
@@ -17,7 +16,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class Adafactor(Optimizer):
     """p ← p - α·u/max(1, rms(u)/d) with u = gradient/√v and α = max(eps[1], rms(p))·min(lr, 1/√t).
 

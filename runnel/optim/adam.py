@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, penalized
@@ -14,7 +13,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class Adam(Optimizer):
     """p ← p - lr · m̂ / (√v̂ + eps), with m and v the running means of the gradient and its square, and m̂ = m/(1 - β₁ᵗ),
     v̂ = v/(1 - β₂ᵗ). With ``amsgrad`` the greatest v so far takes v's place. Order of operations as in PyTorch.
@@ -65,7 +63,6 @@ class Adam(Optimizer):
             p.assign(value - mean / (ops.sqrt(square) * one_of(scales, i, p) + eps) * one_of(sizes, i, p))
 
 
-@offered("optim")
 class AdamW(Adam):
     """Adam with decoupled weight decay: p shrinks by the factor 1 - lr·weight_decay, and the means do not see it."""
 

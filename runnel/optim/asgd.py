@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
@@ -16,7 +15,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class ASGD(Optimizer):
     """p ← (1 - lambd·η)·p - η·gradient, with η = lr in the first step and lr/(1 + lambd·lr·t)^alpha after step t.
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of
@@ -14,7 +13,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class LAMB(Optimizer):
     """p ← p - lr · \\|p\\|/\\|r\\| · r with r = m̂ / (√v̂ + eps) + weight_decay·p, and m̂, v̂ as in Adam.
 

@@ -8,7 +8,6 @@ from typing import Any
 from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.errors import CaptureError
-from runnel.core.surface import offered
 from runnel.optim import leaves
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.line_search import Point, strong_wolfe
@@ -20,7 +19,6 @@ from runnel.tensor.traced_values import counted
 from runnel.tensor.variable import Variable, assign_together
 
 
-@offered("optim")
 class LBFGS(Optimizer):
     """``step(closure)`` makes up to ``max_iter`` steps p ← p + t·d.
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, shrunk
@@ -14,7 +13,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class Lion(Optimizer):
     """p ← (1 - lr·weight_decay)·p - lr·sign(β₁·m + (1 - β₁)·gradient); then m ← β₂·m + (1 - β₂)·gradient.
 

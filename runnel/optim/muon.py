@@ -8,7 +8,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import bfloat16
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, shrunk
@@ -16,7 +15,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class Muon(Optimizer):
     """p ← (1 - lr·weight_decay)·p - lr·s·O, for matrices: the weights of hidden layers. Others are for AdamW.
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, penalized
@@ -16,7 +15,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class NAdam(Optimizer):
     """p ← p - lr · ((1 - μₜ)/(1 - Πₜ) · gradient + μₜ₊₁/(1 - Πₜμₜ₊₁) · m) / (√v̂ + eps), with m, v and v̂ as in Adam,
     μₜ = β₁·(1 - 0.96^(t·momentum_decay)/2) and Πₜ = μ₁·…·μₜ."""

@@ -17,7 +17,6 @@ from runnel.compile.owned import is_own
 from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import DTypeError, GradientError
-from runnel.core.surface import offered
 from runnel.core.tracebacks import ending_at_user
 from runnel.optim import hyperparameters, leaves
 from runnel.optim.fused import StepPrograms
@@ -31,7 +30,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable, assign_together
 
 
-@offered("optim")
 @kinds.declare
 class Optimizer(Stateful):
     """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own. They may be

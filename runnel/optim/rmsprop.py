@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
@@ -14,7 +13,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class RMSprop(Optimizer):
     """p ← p - lr · gradient / (√v + eps), with v the running mean of its square (``centered``: its variance);
     with momentum the quotient is accumulated first."""

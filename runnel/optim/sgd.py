@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
@@ -15,7 +14,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class SGD(Optimizer):
     """p ← p - lr·d, where d is the gradient, or with momentum: b ← momentum·b + (1 - dampening)·gradient, d = b.
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.dtypes import float32, float64
-from runnel.core.surface import offered
 from runnel.ops import linalg
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import hyperparameters_in
@@ -18,7 +17,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("optim")
 class Shampoo(Optimizer):
     """p ← p - lr·d. Of a matrix d = L^(-1/4)·gradient·R^(-1/4), with L ← L + G·Gᵀ and R ← R + Gᵀ·G, from eps·I on.
 

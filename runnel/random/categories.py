@@ -8,7 +8,6 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import float32, float64, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes, normalize_axis
 from runnel.ops.library.cumulative import cumsum
 from runnel.ops.library.order import searchsorted
@@ -19,7 +18,6 @@ from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 
-@offered("random")
 def categorical(
     logits: Array, size: Any = None, *, axis: int = -1, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -36,7 +34,6 @@ def categorical(
     return chosen
 
 
-@offered("random", "rn", "Tensor")
 def multinomial(
     x: Array, num_samples: int, replacement: bool = False, *, generator: Any = None, key: Any = None
 ) -> Array:

@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import float64
-from runnel.core.surface import offered
 from runnel.ops.arguments import Numbers
 from runnel.ops.library.circular import acos
 from runnel.random.drawing import drawn, open_unit, require_scale
@@ -15,7 +14,6 @@ from runnel.random.rejection import first_accepted
 from runnel.tensor.tensor import Tensor
 
 
-@offered("random")
 def vonmises(
     mu: Numbers, kappa: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,

@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import float64
-from runnel.core.surface import offered
 from runnel.ops.arguments import Numbers, Operand
 from runnel.ops.library.special import ndtr, ndtri
 from runnel.random.drawing import Draw, drawn, open_unit, require, require_positive, require_scale
@@ -19,7 +18,6 @@ def _placed(draw: Draw, standard: Any, loc: Any, scale: Any) -> Tensor:
     return draw.result(ops.add(ops.multiply(standard, scale), loc))
 
 
-@offered("rn", "random")
 def normal(
     mean: Numbers = 0.0, std: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -31,7 +29,6 @@ def normal(
     return _placed(draw, ops.normal(draw.key, draw.shape, draw.wide), *draw.parameters)
 
 
-@offered("rn", "random")
 def uniform(
     low: Operand = 0.0, high: Operand = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -42,7 +39,6 @@ def uniform(
     return _placed(draw, ops.uniform(draw.key, draw.shape, draw.wide), first, last - first)
 
 
-@offered("random")
 def lognormal(
     mean: Numbers = 0.0, sigma: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -53,7 +49,6 @@ def lognormal(
     return draw.result(ops.exp(_placed(draw, ops.normal(draw.key, draw.shape, draw.wide), *draw.parameters)))
 
 
-@offered("random")
 def truncated_normal(
     mean: Numbers = 0.0, std: Numbers = 1.0, low: Operand = -2.0, high: Operand = 2.0, size: Any = None, *,
     dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None,
@@ -78,7 +73,6 @@ def _difference(high: Any, low: Any) -> Any:
     return high - low
 
 
-@offered("random")
 def exponential(
     scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,
@@ -95,7 +89,6 @@ def standard_exponential(draw: Draw) -> Tensor:
     return result
 
 
-@offered("random")
 def laplace(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -107,7 +100,6 @@ def laplace(
     return _placed(draw, -ops.sign(centred) * ops.log1p(ops.abs(centred) * -2), *draw.parameters)
 
 
-@offered("random")
 def cauchy(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -119,7 +111,6 @@ def cauchy(
     return _placed(draw, ops.sin(angle) / ops.cos(angle), *draw.parameters)
 
 
-@offered("random")
 def gumbel(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -136,7 +127,6 @@ def standard_gumbel(key: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
     return result
 
 
-@offered("random")
 def logistic(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -148,7 +138,6 @@ def logistic(
     return _placed(draw, ops.log(u) - ops.log1p(-u), *draw.parameters)
 
 
-@offered("random")
 def weibull(
     a: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -158,7 +147,6 @@ def weibull(
     return draw.result(ops.pow(standard_exponential(draw), 1 / draw.parameters[0]))
 
 
-@offered("random")
 def pareto(
     a: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -169,7 +157,6 @@ def pareto(
     return draw.result(ops.expm1(ops.divide(standard_exponential(draw), draw.parameters[0])))
 
 
-@offered("random")
 def rayleigh(
     scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,

@@ -6,7 +6,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import float64
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Numbers
 from runnel.ops.library.special import lgamma
 from runnel.random.drawing import Draw, drawn, open_unit, require, require_positive, require_probability, require_scale
@@ -22,7 +21,6 @@ def _number(draw: Draw, count: Any, is_valid: Any) -> Tensor:
     return draw.result(ops.stop_gradient(ops.where(is_valid, count, float("nan")) if draw.dtype.is_float else count))
 
 
-@offered("random", "rn", "Tensor")
 def bernoulli(
     p: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Array:
@@ -33,7 +31,6 @@ def bernoulli(
     return draw.result(ops.less(ops.uniform(draw.key, draw.shape, draw.wide), draw.parameters[0]))
 
 
-@offered("random", "rn")
 def poisson(
     lam: Numbers = 1.0,
     size: Any = None,
@@ -82,7 +79,6 @@ def _proposed(key: Any, a: Any, b: Any, centre: Any, v_r: Any) -> tuple[Any, Any
     return k, v, us, ops.logical_and(ops.greater_equal(us, 0.07), ops.less_equal(v, v_r))
 
 
-@offered("random", "rn")
 def binomial(
     n: Numbers,
     p: Numbers,
@@ -140,7 +136,6 @@ def _binomial(key: Any, n: Any, p: Any) -> Any:
     return ops.where(is_few, searched, first_accepted(ops.fold_in(key, 1), n.shape, attempt))
 
 
-@offered("random")
 def geometric(
     p: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -153,7 +148,6 @@ def geometric(
     return draw.result(ops.maximum(ops.ceil(waits), 1))
 
 
-@offered("random")
 def negative_binomial(
     n: Numbers,
     p: Numbers,

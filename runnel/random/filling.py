@@ -9,7 +9,6 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import DType, bool_, int64, uint64
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.random import continuous, counts
 from runnel.random.drawing import require_positive, wide_bits
@@ -32,50 +31,42 @@ def _filled(name: str, distribution: Any, x: Array, parameters: tuple[Any, ...],
     return result
 
 
-@offered("Tensor_: normal")
 def normal_of(x: Array, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
     """Normal numbers of the shape of ``x``."""
     return _filled("normal_", continuous.normal, x, (mean, std), generator)
 
 
-@offered("Tensor_: uniform")
 def uniform_of(x: Array, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Tensor:
     """Uniform numbers of the shape of ``x``."""
     return _filled("uniform_", continuous.uniform, x, (low, high), generator)
 
 
-@offered("Tensor_: log_normal")
 def log_normal_of(x: Array, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
     """Numbers of the shape of ``x`` whose logarithms are normal."""
     return _filled("log_normal_", continuous.lognormal, x, (mean, std), generator)
 
 
-@offered("Tensor_: cauchy")
 def cauchy_of(x: Array, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Tensor:
     """Cauchy numbers of the shape of ``x``."""
     return _filled("cauchy_", continuous.cauchy, x, (median, sigma), generator)
 
 
-@offered("Tensor_: exponential")
 def exponential_of(x: Array, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
     """Exponential numbers of mean 1/lambd, of the shape of ``x``. ValueError unless ``lambd`` is greater than 0."""
     require_positive("exponential_", lambd=lambd)
     return _filled("exponential_", continuous.exponential, x, (1 / lambd,), generator)
 
 
-@offered("Tensor_: geometric")
 def geometric_of(x: Array, p: Any, *, generator: Any = None) -> Tensor:
     """How many trials of probability ``p`` it takes to succeed, of the shape and dtype of ``x``."""
     return counts.geometric(p, x.shape, dtype=x.dtype, generator=generator, device=x.device)
 
 
-@offered("Tensor_: bernoulli")
 def bernoulli_of(x: Array, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """1 with probability ``p``, else 0, of the shape and dtype of ``x``."""
     return counts.bernoulli(p, x.shape, dtype=x.dtype, generator=generator, device=x.device)
 
 
-@offered("Tensor_: random")
 def random_of(x: Array, low: int | None = None, high: int | None = None, *, generator: Any = None) -> Tensor:
     """Integers in [low, high) of the shape and dtype of ``x``; in [0, low) where only one is given, and where none is,
     all from 0 on that the dtype holds exactly. At most 2³² of them, or a power of 2, and of that dtype (else

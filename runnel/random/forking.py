@@ -6,12 +6,10 @@ from typing import Any, Self
 
 from runnel.backends.context import default_device
 from runnel.core.devices import as_device
-from runnel.core.surface import offered
 from runnel.tensor.random import default_on
 from runnel.tensor.tensor import Tensor
 
 
-@offered("random")
 class fork_rng:
     """``with rn.random.fork_rng():`` the default generator goes on behind the block as if nothing had been drawn in it.
 

@@ -11,7 +11,6 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.conversion import stop_gradient
 from runnel.random.drawing import Draw, as_parameter, drawn, open_unit, require_positive, require_scale
@@ -66,7 +65,6 @@ def _standard(draw: Draw, shape: Any) -> Any:
     return ops.exp(log_standard_gamma(draw.as_float64(shape), draw.key))
 
 
-@offered("random")
 def standard_gamma(
     shape: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -76,7 +74,6 @@ def standard_gamma(
     return draw.result(_standard(draw, draw.parameters[0]))
 
 
-@offered("random")
 def gamma(
     shape: Numbers, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
     key: Any = None, device: Any = None,
@@ -87,7 +84,6 @@ def gamma(
     return draw.result(_standard(draw, draw.parameters[0]) * draw.as_float64(draw.parameters[1]))
 
 
-@offered("random: chisquare chi2")
 def chisquare(
     df: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -98,7 +94,6 @@ def chisquare(
     return draw.result(_standard(draw, ops.multiply(draw.as_float64(draw.parameters[0]), 0.5)) * 2)
 
 
-@offered("random: standard_t student_t")
 def standard_t(
     df: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
@@ -112,7 +107,6 @@ def standard_t(
     return draw.result(normal * ops.exp(log_mean_square * -0.5))
 
 
-@offered("random")
 def beta(
     a: Numbers,
     b: Numbers,
@@ -130,7 +124,6 @@ def beta(
     return draw.result(ops.sigmoid(left - right))
 
 
-@offered("random")
 def dirichlet(
     alpha: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:

@@ -15,7 +15,6 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.dtypes import bool_, float64, int64
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add_p
 from runnel.ops.broadcasting import broadcast_arrays
@@ -206,14 +205,12 @@ def _elementwise(function: Any, a: Operand, x: Operand) -> Array:
     return ops.cast(function(left, right), dtype or "float32")
 
 
-@offered("special: gammainc", "rn: igamma", "Tensor: igamma", "Tensor_: igamma")
 def gammainc(a: Operand, x: Operand) -> Array:
     """P(a, x) = ∫₀ˣ tᵃ⁻¹·e⁻ᵗ dt / Γ(a), the regularized incomplete gamma function, in float64 with some 14 digits.
     NaN unless a > 0 and x ≥ 0. Gradients flow to both."""
     return _elementwise(_lower, a, x)
 
 
-@offered("special: gammaincc", "rn: igammac", "Tensor: igammac", "Tensor_: igammac")
 def gammaincc(a: Operand, x: Operand) -> Array:
     """Q(a, x) = 1 - P(a, x), with the digits of small ones for x > a + 1."""
     return _elementwise(_upper, a, x)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.core.dtypes import as_dtype
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.tensor.random import key_of, rand, randint, randn
 from runnel.tensor.tensor import Tensor
@@ -15,7 +14,6 @@ def _key(x: Any, generator: Any, key: Any, device: Any) -> Any:
     return key_of(generator, key, device or (None if key is not None else x.device))
 
 
-@offered("rn", "random")
 def rand_like(
     x: Array,
     *,
@@ -29,7 +27,6 @@ def rand_like(
     return rand(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad)
 
 
-@offered("rn", "random")
 def randn_like(
     x: Array,
     *,
@@ -43,7 +40,6 @@ def randn_like(
     return randn(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad)
 
 
-@offered("rn", "random")
 def randint_like(
     x: Array,
     low: int,

@@ -13,7 +13,6 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype, float64, int64
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.ops.arguments import Numbers, as_sizes, normalize_axis
 from runnel.random.categories import require_weights, with_replacement, without_replacement
 from runnel.random.drawing import known_values, wide_bits
@@ -24,7 +23,6 @@ from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 
-@offered("rn", "random")
 def randperm(n: int, *, dtype: Any = int64, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
     """The numbers 0, …, n - 1 in random order: the order of n random numbers of 64 bits."""
     count = operator.index(n)
@@ -39,7 +37,6 @@ def _order(key: Any, count: int) -> Tensor:
     return order
 
 
-@offered("random")
 def permutation(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
     """The slices of ``x`` along ``axis`` in random order; of an int n, those of ``arange(n)``."""
     if not isinstance(x, (TensorLike, np.ndarray, list, tuple)):
@@ -51,7 +48,6 @@ def permutation(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None
     return result
 
 
-@offered("random")
 def shuffle(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None) -> None:
     """Bring the slices of ``x``, a Variable or a tensor, into random order along ``axis``, in place. ArgumentError for
     lists and NumPy arrays, which :func:`permutation` takes."""
@@ -63,7 +59,6 @@ def shuffle(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None) ->
     x.update("shuffle", lambda value: permutation(value, axis, generator=generator, key=key))
 
 
-@offered("random")
 def choice(
     a: Numbers,
     size: Any = None,

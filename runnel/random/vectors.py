@@ -6,14 +6,12 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.library.matrices import cholesky
 from runnel.random.drawing import as_parameter, drawn
 from runnel.tensor.tensor import Tensor
 
 
-@offered("random")
 def multivariate_normal(
     mean: Numbers, cov: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
     device: Any = None,

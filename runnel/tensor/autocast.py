@@ -11,13 +11,11 @@ from runnel.core.around import passing_on
 from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@offered("rn")
 class autocast:
     """Inside ``with rn.autocast():``, or in a function decorated ``@rn.autocast()``, matrix products, linear layers,
     convolutions and attention round their float32 operands to ``dtype`` and give results in it; they multiply and add

@@ -13,7 +13,6 @@ from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber, apply
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.ops.callbacks import Callback, as_expected, callback_p
 from runnel.tensor import tracing
 from runnel.tensor.creation import asarray
@@ -22,7 +21,6 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
 
-@offered("rn")
 class ShapeDtypeStruct:
     """The ``shape`` and ``dtype`` of an array that is not there yet."""
 
@@ -42,7 +40,6 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct({self.shape}, {self.dtype.name})"
 
 
-@offered("rn")
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any) -> Any:
     """``callback(*args, **kwargs)``, also in the middle of a compiled function: with NumPy arrays for the tensors.
 

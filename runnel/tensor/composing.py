@@ -18,7 +18,7 @@ from runnel.core.casting import CASTING
 from runnel.core.composed import RUNNER, Composition
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
-from runnel.core.public import imported
+from runnel.core.namespaces import imported
 from runnel.core.recent import Recent
 from runnel.core.switches import RESOLVED
 from runnel.tensor.active import ACTIVE

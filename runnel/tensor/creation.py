@@ -20,7 +20,6 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.handle import Record, passed_on
@@ -30,7 +29,6 @@ from runnel.tensor.tensor import Tensor
 Shape: TypeAlias = int | Sequence[int]
 
 
-@offered("rn: asarray as_tensor from_numpy")
 def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """``data`` as a tensor.
 
@@ -107,7 +105,6 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
     return stacked
 
 
-@offered("rn: tensor array")
 def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
     return leaf(asarray(data, dtype, device=device, copy=True).detach(), requires_grad)
@@ -118,7 +115,6 @@ def leaf(new: Tensor, requires_grad: bool) -> Tensor:
     return new.requires_grad_() if requires_grad else new
 
 
-@offered("rn")
 def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array of another library.
 
@@ -132,7 +128,6 @@ def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> T
     return asarray(array, device=device, copy=copy if copy is not None else not can_share(array, None))
 
 
-@offered("rn")
 def full(
     shape: Shape,
     fill_value: bool | int | float | complex,
@@ -148,7 +143,6 @@ def full(
     return leaf(_filled("full", shape, fill_value, kind, device), requires_grad)
 
 
-@offered("rn")
 def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
 
@@ -158,7 +152,6 @@ def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requ
     return leaf(_filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device), requires_grad)
 
 
-@offered("rn")
 def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones; its arguments are those of :func:`zeros`."""
     return leaf(_filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device), requires_grad)
@@ -189,7 +182,6 @@ def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any)
     return (shape, *sizes) if sizes else shape, value, dtypes.float32 if dtype is None else dtype
 
 
-@offered("rn")
 def arange(
     start: float,
     stop: float | None = None,
@@ -215,7 +207,6 @@ def arange(
     return leaf(_tensor_of(np.arange(begin, end, step).astype(target.numpy), target, device), requires_grad)
 
 
-@offered("rn")
 def linspace(
     start: complex,
     stop: complex,
@@ -238,7 +229,6 @@ def linspace(
     return leaf(_tensor_of(array.astype(target.numpy), target, device), requires_grad)
 
 
-@offered("rn")
 def eye(
     n: int,
     m: int | None = None,
@@ -255,7 +245,6 @@ def eye(
     return leaf(_tensor_of(identity, target, device), requires_grad)
 
 
-@offered("rn")
 def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
     return zeros(shape, *sizes, dtype=dtype, device=device, requires_grad=requires_grad)

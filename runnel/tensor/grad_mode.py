@@ -15,14 +15,12 @@ from typing import Any, Final, Self, TypeVar
 
 from runnel.core.around import passing_on
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 
 T = TypeVar("T")
 
 RECORDING: Final[ContextVar[bool]] = ContextVar("recording", default=True)
 
 
-@offered("rn")
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that require a gradient are recorded here."""
     return RECORDING.get()
@@ -87,7 +85,6 @@ class _FixedMode(_Mode):
         super().__init__()
 
 
-@offered("rn")
 class no_grad(_FixedMode):
     """``with rn.no_grad():`` or ``@rn.no_grad()``: results require no gradient, and leaves may be changed in place.
 
@@ -98,14 +95,12 @@ class no_grad(_FixedMode):
     _enabled = False
 
 
-@offered("rn")
 class enable_grad(_FixedMode):
     """``with rn.enable_grad():`` or ``@rn.enable_grad()``: operations are recorded, inside of ``no_grad`` too."""
 
     _enabled = True
 
 
-@offered("rn")
 class inference_mode(_Mode):
     """``with rn.inference_mode():``: the same as ``no_grad``, since tensors are values and need no further care.
     ``inference_mode(False)`` is ``enable_grad``."""
@@ -118,7 +113,6 @@ class inference_mode(_Mode):
         self._enabled = not mode
 
 
-@offered("rn")
 class set_grad_enabled(_Mode):
     """``rn.set_grad_enabled(flag)`` sets the mode from here on; in a ``with`` statement, until the block ends. As a
     decorator, ``@rn.set_grad_enabled(flag)``, it sets the mode for the function alone."""

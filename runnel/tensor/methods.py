@@ -22,8 +22,7 @@ from runnel.core.missing import missing
 from runnel.core.tracebacks import end_at_user
 from runnel.ops.promotion import is_operand
 from runnel.tensor.extent import Extent
-from runnel.tensor.function_methods import FunctionMethods, ResultT
-from runnel.tensor.late_methods import LateMethod
+from runnel.tensor.function_methods import FunctionMethods, LateMethod, ResultT
 
 _MARKS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy's DLPack capsules
 _API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API

@@ -7,10 +7,8 @@ from typing import Any
 from runnel.backends.context import default_device
 from runnel.core import switches
 from runnel.core.devices import Device, as_device
-from runnel.core.surface import offered
 
 
-@offered("rn")
 def device(name: Any = None) -> Device:
     """The device called ``name`` ("cpu", "interpreter"); without a name the one on which new arrays are made.
 
@@ -18,7 +16,6 @@ def device(name: Any = None) -> Device:
     return default_device() if name is None else as_device(name)
 
 
-@offered("rn")
 def set_default_device(device: Any) -> None:
     """Make new arrays on ``device`` from now on, on all threads, where nobody says another. ``RUNNEL_DEVICE`` in the
     environment does the same from the start."""

@@ -19,7 +19,6 @@ from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes, is_single
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
@@ -29,7 +28,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("rn", "random")
 @kinds.declare
 class Generator:
     """A stream of random numbers on a device. ``state`` is a Variable: uint32 (key low, key high, count)."""
@@ -106,7 +104,6 @@ def default_on(device: Device) -> Generator:
     return _DEFAULTS[device] if STAND_IN.generator is None else STAND_IN.generator(device)
 
 
-@offered("rn", "random")
 def manual_seed(seed: int) -> None:
     """Seed the default generator of every device: equal seeds give equal numbers, on any number of threads, eager and
     compiled, on whatever device."""
@@ -114,7 +111,6 @@ def manual_seed(seed: int) -> None:
         default_on(device).seed(seed)
 
 
-@offered("rn", "random")
 def seed() -> int:
     """Seed the default generator of every device with one number of the operating system's, and give it."""
     number = secrets.randbits(64)
@@ -122,25 +118,21 @@ def seed() -> int:
     return number
 
 
-@offered("rn", "random")
 def initial_seed() -> int:
     """The seed of the default generator of ``runnel.device()``."""
     return default_on(default_device()).initial_seed()
 
 
-@offered("rn", "random")
 def get_rng_state() -> Tensor:
     """The state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
     return default_on(default_device()).get_state()
 
 
-@offered("rn", "random")
 def set_rng_state(state: Any) -> None:
     """Let the default generator of ``runnel.device()`` go on from a state that :func:`get_rng_state` gave."""
     default_on(default_device()).set_state(state)
 
 
-@offered("rn", "random")
 def rand(
     *shape: Shape,
     dtype: Any = dtypes.float32,
@@ -156,7 +148,6 @@ def rand(
     return leaf(drawn, requires_grad)
 
 
-@offered("rn", "random")
 def randn(
     *shape: Shape,
     dtype: Any = dtypes.float32,
@@ -192,7 +183,6 @@ def _shape(name: str, sizes: tuple[Any, ...]) -> tuple[int, ...]:
     return as_sizes(name, sizes[0] if len(sizes) == 1 else sizes)
 
 
-@offered("rn", "random")
 def randint(
     low: int,
     high: Any = None,
@@ -213,7 +203,6 @@ def randint(
     return ops.randint(key_of(generator, key, device), low, high, sizes, dtypes.as_dtype(dtype))
 
 
-@offered("rn")
 def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
     """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
     if not training or p == 0:

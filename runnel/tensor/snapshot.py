@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from typing import TypeVar
 
 from runnel.core.errors import RunnelError
-from runnel.core.surface import offered
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.readings import FirstReadings
 from runnel.tensor.tensor import Tensor
@@ -24,7 +23,6 @@ _ATTEMPTS = 100
 _PATIENCE = 2  # attempts after which the others are asked to wait
 
 
-@offered("rn")
 def snapshot(read: Callable[[], T]) -> T:
     """What ``read()`` returns, with everything that it reads of Variables as of one point in time.
 

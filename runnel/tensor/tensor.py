@@ -23,10 +23,9 @@ from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
-from runnel.core.public import imported
+from runnel.core.namespaces import imported
 from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
-from runnel.core.surface import offered
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
@@ -55,7 +54,6 @@ from runnel.tensor.stand_in import Data, data_of
 from runnel.tensor.traced_values import counted, traced_value
 
 
-@offered("rn")
 class Tensor(Handle["Tensor"]):
     """An array of numbers. Make one with :func:`runnel.asarray`, :func:`runnel.zeros`, …; compute with array functions.
 

@@ -23,7 +23,6 @@ from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
-from runnel.core.surface import offered
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
@@ -86,7 +85,6 @@ class TracedVariables:
         self.lost_gradients: set[Variable] = set()  # used up by an earlier call, and added to here before they were set
 
 
-@offered("rn")
 @kinds.declare
 class Variable(StandIn[Tensor]):
     """A named, mutable cell that holds a tensor of fixed shape and dtype, on a device.

@@ -1,41 +1,29 @@
 """Training: ``Trainer`` with its callbacks and metrics."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from runnel.core import public
-from runnel.train.callbacks import Callback, EarlyStopping
-from runnel.train.checkpoints import Checkpoint, last_checkpoint
-from runnel.train.log_files import CSVLog, JSONLines
-from runnel.train.metrics.classification import F1, Accuracy, ConfusionMatrix, Precision, Recall, TopK
-from runnel.train.metrics.metric import Mean, Metric
-from runnel.train.metrics.regression import MAE, MSE, RMSE
-from runnel.train.metrics.scores import AUROC, Perplexity
-from runnel.train.tensorboard import TensorBoard
-from runnel.train.trainer import Trainer
+NAMES = {
+    "AUROC": "runnel.train.metrics.scores:AUROC",
+    "F1": "runnel.train.metrics.classification:F1",
+    "MAE": "runnel.train.metrics.regression:MAE",
+    "MSE": "runnel.train.metrics.regression:MSE",
+    "RMSE": "runnel.train.metrics.regression:RMSE",
+    "Accuracy": "runnel.train.metrics.classification:Accuracy",
+    "CSVLog": "runnel.train.log_files:CSVLog",
+    "Callback": "runnel.train.callbacks:Callback",
+    "Checkpoint": "runnel.train.checkpoints:Checkpoint",
+    "ConfusionMatrix": "runnel.train.metrics.classification:ConfusionMatrix",
+    "EarlyStopping": "runnel.train.callbacks:EarlyStopping",
+    "JSONLines": "runnel.train.log_files:JSONLines",
+    "Mean": "runnel.train.metrics.metric:Mean",
+    "Metric": "runnel.train.metrics.metric:Metric",
+    "Perplexity": "runnel.train.metrics.scores:Perplexity",
+    "Precision": "runnel.train.metrics.classification:Precision",
+    "Recall": "runnel.train.metrics.classification:Recall",
+    "TensorBoard": "runnel.train.tensorboard:TensorBoard",
+    "TopK": "runnel.train.metrics.classification:TopK",
+    "Trainer": "runnel.train.trainer:Trainer",
+    "last_checkpoint": "runnel.train.checkpoints:last_checkpoint",
+}
 
-__all__ = [
-    "AUROC",
-    "F1",
-    "MAE",
-    "MSE",
-    "RMSE",
-    "Accuracy",
-    "CSVLog",
-    "Callback",
-    "Checkpoint",
-    "ConfusionMatrix",
-    "EarlyStopping",
-    "JSONLines",
-    "Mean",
-    "Metric",
-    "Perplexity",
-    "Precision",
-    "Recall",
-    "TensorBoard",
-    "TopK",
-    "Trainer",
-    "last_checkpoint",
-]
-
-public.offer(globals(), __all__)
-del public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from runnel.core.errors import ArgumentError, StateError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.optim.optimizer import Optimizer
 
@@ -33,7 +32,6 @@ class Run(Protocol):
         """All that a training continues from."""
 
 
-@offered("train")
 class Callback:
     """The base class: subclasses define what they need. ``trainer`` is the Trainer. The figures, ``logs``, are "loss",
     "lr" and the metrics by name; those of the validation begin with "val_".
@@ -115,7 +113,6 @@ class Watched:
 _BETTER_WHEN_GREATER = ("acc", "top_k", "precision", "recall", "f1", "auroc", "auc")
 
 
-@offered("train")
 class EarlyStopping(Callback):
     """Stop when a figure has not got better for ``patience`` epochs.
 

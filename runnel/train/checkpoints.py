@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from runnel.core.errors import ArgumentError, FileError
-from runnel.core.surface import offered
 from runnel.io.saving import load, save
 from runnel.train.callbacks import Callback, Logs, Run, Watched
 
@@ -18,7 +17,6 @@ _NAME: Final = re.compile(r"step-(\d{10})\.state")
 _BEST: Final = "best.state"
 
 
-@offered("train")
 class Checkpoint(Callback):
     """Write the state of the training into a folder: ``fit(..., resume=folder)`` continues from the last one, to the
     bit. A file takes its name when it is whole and on the disk, and older ones are deleted after that.
@@ -119,7 +117,6 @@ def saved_states(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-@offered("train")
 def last_checkpoint(folder: str | os.PathLike[str]) -> str | None:
     """The path of the state in ``folder`` that has the most steps; None where there is none."""
     states = saved_states(Path(folder))

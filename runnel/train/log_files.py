@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError, FileError
-from runnel.core.surface import offered
 from runnel.train.callbacks import Callback, Logs, Run
 
 
@@ -77,7 +76,6 @@ class _LogFile(Callback):
         self._length = state["length"]
 
 
-@offered("train")
 class JSONLines(_LogFile):
     """A JSON object for each epoch, or with ``every_steps`` for each so many steps, on a line of its own. Numbers that
     are not finite are null.
@@ -91,7 +89,6 @@ class JSONLines(_LogFile):
         return json.dumps({name: _plain(value) for name, value in row.items()}) + "\n"
 
 
-@offered("train")
 class CSVLog(_LogFile):
     """A row of comma-separated values for each epoch, or with ``every_steps`` for each so many steps, under a head with
     the names. Figures that are no numbers are left out.

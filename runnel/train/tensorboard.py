@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError, FileError
-from runnel.core.surface import offered
 from runnel.train import event_files
 from runnel.train.callbacks import Callback, Logs, Run
 
 
-@offered("train")
 class TensorBoard(Callback):
     """Write the figures to event files in a folder: ``tensorboard --logdir FOLDER`` shows them. The run "epoch" has a
     point for each epoch, and with ``every_steps`` the run "step" one for each so many steps. A training that is

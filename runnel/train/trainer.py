@@ -13,7 +13,6 @@ import numpy as np
 
 from runnel.core.errors import ArgumentError, NonFiniteError, StateError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.module import Module
 from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
@@ -34,7 +33,6 @@ from runnel.train.steps import Loss, Steps
 _FORMAT = 2
 
 
-@offered("train")
 class Trainer:
     """Trains ``model``: each step, forward and backward and the optimizer's update, is one compiled program.
 

@@ -1,32 +1,36 @@
 """Function transforms: gradients of any order, custom derivatives, checkpointing, vectorizing maps and loops."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
+from runnel.transforms import (
+    checkpoint as checkpoint,
+    cond as cond,
+    control_batching as control_batching,
+    control_forward as control_forward,
+    custom as custom,
+    gradients as gradients,
+    jacobians as jacobians,
+    jvp as jvp,
+    linearize as linearize,
+    scan as scan,
+    vmap as vmap,
+    while_loop as while_loop,
+)
 
-from runnel.transforms import control_batching as control_batching, control_forward as control_forward
-from runnel.transforms.checkpoint import checkpoint
-from runnel.transforms.cond import cond
-from runnel.transforms.custom import custom_vjp
-from runnel.transforms.gradients import grad, value_and_grad, vjp
-from runnel.transforms.jacobians import hessian, jacfwd, jacrev
-from runnel.transforms.jvp import jvp
-from runnel.transforms.linearize import linearize
-from runnel.transforms.scan import scan
-from runnel.transforms.vmap import vmap
-from runnel.transforms.while_loop import while_loop
+NAMES = {
+    "checkpoint": "runnel.transforms.checkpoint:checkpoint",
+    "cond": "runnel.transforms.cond:cond",
+    "custom_vjp": "runnel.transforms.custom:custom_vjp",
+    "grad": "runnel.transforms.gradients:grad",
+    "hessian": "runnel.transforms.jacobians:hessian",
+    "jacfwd": "runnel.transforms.jacobians:jacfwd",
+    "jacrev": "runnel.transforms.jacobians:jacrev",
+    "jvp": "runnel.transforms.jvp:jvp",
+    "linearize": "runnel.transforms.linearize:linearize",
+    "scan": "runnel.transforms.scan:scan",
+    "value_and_grad": "runnel.transforms.gradients:value_and_grad",
+    "vjp": "runnel.transforms.gradients:vjp",
+    "vmap": "runnel.transforms.vmap:vmap",
+    "while_loop": "runnel.transforms.while_loop:while_loop",
+}
 
-__all__ = [
-    "checkpoint",
-    "cond",
-    "custom_vjp",
-    "grad",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "scan",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-    "while_loop",
-]
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)

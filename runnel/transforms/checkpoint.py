@@ -18,7 +18,6 @@ from runnel.core.avals import aval
 from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, origin, version
@@ -32,7 +31,6 @@ from runnel.tensor.variable import TracedVariables, Variable
 from runnel.transforms.leaves import alias
 
 
-@offered("rn")
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, of which backward keeps the arguments only: it runs ``fn`` again for the values between.
 

@@ -10,7 +10,6 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.recent import Recent
-from runnel.core.surface import offered
 from runnel.core.tables import vjp
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder, zeros
@@ -27,7 +26,6 @@ from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
 _COMPARED: Final[Recent[Any, bool]] = Recent(256)  # functions and types of which eager code has compared the results
 
 
-@offered("rn")
 def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` where ``predicate`` holds, else ``false_fn(*operands)``.
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
-from runnel.core.surface import offered
 from runnel.ops.arguments import as_shape
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
@@ -76,7 +75,6 @@ class CustomDerivative(FunctionLike):
         return [n in numbers for n in range(count)]
 
 
-@offered("rn")
 class custom_vjp(CustomDerivative):
     """Decorator: ``fn`` computes; where a gradient is needed, the pair given to :meth:`defvjp` takes over::
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.ops import cast, full_like, zeros_like
 from runnel.ops.arguments import as_shape, is_single
 from runnel.tensor.creation import asarray
@@ -21,7 +20,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.transforms.leaves import Argument, argument
 
 
-@offered("rn")
 def value_and_grad(
     fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
@@ -62,7 +60,6 @@ def value_and_grad(
     return differentiated
 
 
-@offered("rn")
 def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives the gradient of ``fn``, as :func:`value_and_grad` does; with ``has_aux`` a pair of the
     gradient and what ``fn`` returned beside its value."""
@@ -76,7 +73,6 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
     return differentiated
 
 
-@offered("rn")
 def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     """``fn(*args)``, and the function that takes a cotangent of the result to cotangents of all arguments.
 

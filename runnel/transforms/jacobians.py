@@ -9,7 +9,6 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.ops import cast, moveaxis, narrow, reshape
 from runnel.ops.arguments import as_shape, is_single
 from runnel.tensor.creation import asarray, eye
@@ -20,7 +19,6 @@ from runnel.transforms.leaves import as_float
 from runnel.transforms.vmap import vmap
 
 
-@offered("rn")
 def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives the Jacobian of ``fn``, column by column: for few arguments and many results.
 
@@ -51,7 +49,6 @@ def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
     return jacobian
 
 
-@offered("rn")
 def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives the Jacobian of ``fn``, row by row: for few results and many arguments. Shapes, trees and
     arguments are those of :func:`jacfwd`."""
@@ -75,7 +72,6 @@ def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
     return jacobian
 
 
-@offered("rn")
 def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives the second derivatives of ``fn``: ``jacfwd`` of ``jacrev``. Of a number by an argument of
     shape (*n) they have shape (*n, *n)."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import DTypeError, GradientError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops import zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.forward import Forward
@@ -18,7 +17,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.transforms.gradients import pair_of
 
 
-@offered("rn")
 def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """``fn(*primals)`` and its derivative along ``tangents``: the pair (y, Jacobian·tangents).
 

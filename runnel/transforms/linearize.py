@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core import pytree
-from runnel.core.surface import offered
 from runnel.ops import zeros_like
 from runnel.tensor.forward import Transpose
 from runnel.tensor.methods import ArrayMethods
@@ -16,7 +15,6 @@ from runnel.transforms.jvp import direction_of, directions_of
 from runnel.transforms.leaves import as_float
 
 
-@offered("rn")
 def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """``fn(*primals)``, and the function that takes tangents of the primals to that of the result.
 

@@ -8,7 +8,6 @@ from typing import Any
 from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder
 from runnel.graph.graph import Graph
@@ -23,7 +22,6 @@ from runnel.transforms.scan_gradient import plan_of
 from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
 
 
-@offered("rn")
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,

@@ -8,7 +8,6 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import ArgumentError, AxisError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops import broadcast_to, moveaxis
 from runnel.ops.arguments import is_single
 from runnel.tensor.batching import Batching
@@ -19,7 +18,6 @@ from runnel.tensor.tensor import Tensor
 Axis = int | None
 
 
-@offered("rn")
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """``fn`` for all elements at once: the function whose arguments and results have an axis that numbers elements.
 

@@ -9,7 +9,6 @@ from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError, SideEffectError
-from runnel.core.surface import offered
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph
 from runnel.ops.control import while_p
@@ -20,7 +19,6 @@ from runnel.transforms.joined import assigned, joined
 from runnel.transforms.trees import require_same, take_apart, tensors_of
 
 
-@offered("rn")
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
     """The loop ``while cond_fn(carry): carry = body_fn(carry)`` as one op; gives the last carry.
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runnel.compat.torch.autograd import forward_ad
+from runnel.compat.torch.profiler import ProfilerActivity, profile, record_function, schedule
+from runnel.compat.torch.utils.tensorboard import SummaryWriter
 
 import runnel as rn
 import runnel.compat.torch as torch
 from runnel.compat.torch import nn
-from runnel.compat.torch.autograd import forward_ad
-from runnel.compat.torch.profiler import ProfilerActivity, profile, record_function, schedule
-from runnel.compat.torch.utils.tensorboard import SummaryWriter
 from runnel.core.errors import ArgumentError, ShapeError
 
 

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from surface_parts.doors import DOORS
 
 import runnel as rn
 import runnel.compat.torch as torch
-from runnel.compat.torch import nn
+from runnel.compat.torch import modules, nn
 from runnel.core.errors import DeviceError, DTypeError, MissingNameError
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", sorted(DOORS))
+@pytest.mark.parametrize("name", ["torch", *(f"torch.{path}" for path in {**modules.FORWARDS, **modules.NAMES})])
 def test_each_module_is_there_and_its_names_are_found(name: str) -> None:
     module = importlib.import_module(f"runnel.compat.{name}")
     assert all(hasattr(module, member) for member in dir(module))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functions
 from runnel.nn.rare.dropout import alpha_dropout, feature_alpha_dropout
 from runnel.nn.rare.grids import affine_grid, grid_sample
@@ -19,13 +18,11 @@ _INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@offered("torch")
 def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
     """``nn.functional.affine_grid``."""
     return affine_grid(theta, size, align_corners)
 
 
-@offered("torch: grid_sampler grid_sampler_2d grid_sampler_3d")
 def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
     """``nn.functional.grid_sample`` with its modes as numbers: 0 for bilinear, 1 for nearest, 2 for bicubic; 0 for
     zeros, 1 for the border, 2 for reflections."""
@@ -36,13 +33,11 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
     return grid_sample(input, grid, _INTERPOLATIONS[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
 
-@offered("torch")
 def constant_pad_nd(input: Array, pad: Sequence[int], value: float = 0) -> Array:
     """``nn.functional.pad`` by a constant: pairs of widths, those of the last axis first."""
     return functions.pad(input, tuple(pad), "constant", value)
 
 
-@offered("torch")
 def convolution(
     input: Array,
     weight: Array,
@@ -62,13 +57,11 @@ def convolution(
     return ops.conv(input, weight, bias, steps, around, gaps, groups)
 
 
-@offered("torch")
 def fill(input: Array, value: bool | int | float | complex) -> Array:
     """``value`` in the shape and dtype of ``input``."""
     return ops.full_like(input, value)
 
 
-@offered("torch")
 def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Array:
     """The norms of order ``pow`` over all axes but ``dim``, which stay with size 1; -1: over all axes, as a number."""
     if dim == -1:
@@ -79,7 +72,6 @@ def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Array:
 # --- dropout ------------------------------------------------------------------------------------------------------
 
 
-@offered("torch")
 def native_dropout(input: Array, p: float, train: bool | None) -> tuple[Array, Array]:
     """The input with elements zeroed with probability ``p`` and the rest divided by 1 - p; and which were kept."""
     if train is False or p == 0:
@@ -91,7 +83,6 @@ def native_dropout(input: Array, p: float, train: bool | None) -> tuple[Array, A
     return ops.where(kept, ops.multiply(input, scale), 0), kept
 
 
-@offered("torch")
 def feature_dropout(input: Array, p: float, train: bool) -> Array:
     """Channels of (N, C, …) zeroed with probability ``p`` and the others divided by 1 - p."""
     if input.ndim < 2:
@@ -100,25 +91,21 @@ def feature_dropout(input: Array, p: float, train: bool) -> Array:
     return ops.multiply(input, dropout(ones, p, train))
 
 
-@offered("torch")
 def dropout_(input: Array, p: float, train: bool) -> Array:
     """``nn.functional.dropout`` in place."""
     return input.update("dropout_", lambda x: dropout(x, p, train))
 
 
-@offered("torch")
 def feature_dropout_(input: Array, p: float, train: bool) -> Array:
     """:func:`feature_dropout` in place."""
     return input.update("feature_dropout_", lambda x: feature_dropout(x, p, train))
 
 
-@offered("torch")
 def alpha_dropout_(input: Array, p: float, train: bool) -> Array:
     """``nn.functional.alpha_dropout`` in place."""
     return input.update("alpha_dropout_", lambda x: alpha_dropout(x, p, train))
 
 
-@offered("torch")
 def feature_alpha_dropout_(input: Array, p: float, train: bool) -> Array:
     """``nn.functional.feature_alpha_dropout`` in place."""
     return input.update("feature_alpha_dropout_", lambda x: feature_alpha_dropout(x, p, train))
@@ -132,7 +119,6 @@ def _moments(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]
     return ops.mean(x, axes, keepdims=True), ops.rsqrt(ops.var(x, axes, keepdims=True) + eps)
 
 
-@offered("torch")
 def native_layer_norm(
     input: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
@@ -143,7 +129,6 @@ def native_layer_norm(
     return ops.layer_norm(input, shape, weight, bias, eps), ops.stop_gradient(mean), ops.stop_gradient(rstd)
 
 
-@offered("torch")
 def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Array, Array, Array]:
@@ -156,7 +141,6 @@ def native_group_norm(
     return normal, ops.squeeze(mean, -1), ops.squeeze(rstd, -1)
 
 
-@offered("torch")
 def native_batch_norm(
     input: Array,
     weight: Array | None,
@@ -177,7 +161,6 @@ def native_batch_norm(
     return normal, ops.stop_gradient(mean), ops.stop_gradient(rstd)
 
 
-@offered("torch")
 def embedding_renorm_(weight: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
     """Scale those rows of ``weight`` that ``indices`` name to a norm of at most ``max_norm``, in place."""
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.library.dtype_info import result_type
-from runnel.core.surface import offered
 from runnel.io import saving
 from runnel.ops.arguments import Array, as_sizes
 from runnel.ops.library import joining, products
@@ -19,7 +18,6 @@ from runnel.ops.library.sets import nonzero
 from runnel.tensor.creation import asarray
 
 
-@offered("torch")
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """``input`` where ``condition`` holds, ``other`` elsewhere; of a condition alone, the positions where it holds, a
     vector for each axis."""
@@ -28,7 +26,6 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     return ops.where(condition, input, other)
 
 
-@offered("torch: cat concat concatenate")
 def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     """The tensors one after the other along ``dim``; those of shape (0,) count for nothing beside others."""
     parts = list(tensors)
@@ -39,7 +36,6 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     return ops.concat(parts, dim)
 
 
-@offered("torch")
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     """Each vector along an axis of its own, repeated along those of the others, in the order of the arguments."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
@@ -47,7 +43,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     return joining.meshgrid(*tensors, indexing=indexing)
 
 
-@offered("torch")
 def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     """The vector product along ``dim``, by default the first axis of size 3."""
     if dim is None:
@@ -55,7 +50,6 @@ def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     return products.cross(input, other, dim)
 
 
-@offered("torch")
 def repeat_interleave(
     input: Array,
     repeats: Array | int | Sequence[int] | None = None,
@@ -70,14 +64,12 @@ def repeat_interleave(
     return joining.repeat(input, repeats, dim)
 
 
-@offered("torch")
 def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None) -> Array:
     """The p-norms of the differences of each row of ``x1`` and each row of ``x2``, by the differences themselves,
     whatever ``compute_mode`` says."""
     return products.cdist(x1, x2, p)
 
 
-@offered("torch")
 def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
     """Write state dicts and nested containers of tensors and plain values to the path ``f``, or to a file that is open
     for writing: no code and no objects, so save ``model.state_dict()`` and not the module."""
@@ -90,7 +82,6 @@ def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
         f.write(path.read_bytes())
 
 
-@offered("torch")
 def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool = True, mmap: bool | None = None) -> Any:
     """What :func:`save` wrote to the path ``f``, or to a file that is open for reading."""
     if not hasattr(f, "read"):
@@ -101,27 +92,23 @@ def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool = T
         return saving.load(path)
 
 
-@offered("torch")
 def clone(input: Array, *, memory_format: Any = None) -> Array:
     """Another tensor of the same value, through which gradients flow."""
     copy: Array = input.clone()
     return copy
 
 
-@offered("torch")
 def detach(input: Array) -> Array:
     """The same value without a tape."""
     value: Array = input.detach()
     return value
 
 
-@offered("torch")
 def tril_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
     """The positions on and below a diagonal of a matrix: int64, or ``dtype``, of shape (2, n)."""
     return _indices("tril_indices", np.tril_indices, row, col, offset, **options)
 
 
-@offered("torch")
 def triu_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
     """The positions on and above a diagonal of a matrix: int64, or ``dtype``, of shape (2, n)."""
     return _indices("triu_indices", np.triu_indices, row, col, offset, **options)
@@ -132,7 +119,6 @@ def _indices(name: str, function: Any, row: int, col: int, offset: int, dtype: A
     return asarray(np.stack(function(row, max(min(offset, col), -row), col)), dtype)
 
 
-@offered("torch")
 def from_numpy(ndarray: Any) -> Any:
     """The values of an array as a tensor of its own: later changes of either are not seen by the other."""
     return asarray(ndarray)

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.surface import offered
 from runnel.tensor.methods import ArrayMethods
 
 _TOLERANCES: Final = {  # relative, absolute
@@ -18,7 +17,6 @@ _TOLERANCES: Final = {  # relative, absolute
 }
 
 
-@offered("torch.testing")
 def assert_close(
     actual: Any,
     expected: Any,

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runnel import ops
-from runnel.core.surface import offered, offered_names
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.items import getitem
 from runnel.ops.library.joining import chunk, unstack
@@ -36,22 +35,13 @@ view_as_complex_copy = view_as_complex
 view_as_real_copy = view_as_real
 view_copy = ops.reshape
 
-offered_names(
-    "torch", "diagonal_copy", "expand_copy", "narrow_copy", "permute_copy", "select_copy", "split_copy",
-    "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsafe_chunk",
-    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze_copy", "view_as_complex_copy", "view_as_real_copy",
-    "view_copy",
-)  # fmt: skip
 
-
-@offered("torch: alias_copy detach_copy")
 def alias_copy(input: Array) -> Array:
     """Another tensor of the same value."""
     copy: Array = input.clone()
     return copy
 
 
-@offered("torch")
 def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
     """The slice start:end:step along the axis ``dim``."""
     axis = normalize_axis("slice_copy", dim, input.ndim)
@@ -71,14 +61,6 @@ def _updating(name: str) -> Callable[..., Any]:
     return update
 
 
-offered_names(
-    "torch", "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_",
-    "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_", "clamp_", "clamp_max_", "clamp_min_", "clip_",
-    "conj_physical_", "cos_", "cosh_", "deg2rad_", "detach_", "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fill_",
-    "fix_", "floor_", "frac_", "gcd_", "i0_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_",
-    "logit_", "nan_to_num_", "neg_", "negative_", "rad2deg_", "reciprocal_", "resize_as_", "round_", "rsqrt_",
-    "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_", "trunc_", "xlogy_", "zero_",
-)  # fmt: skip
 globals().update({name: _updating(name) for name in dir(Tensor) if re.fullmatch("[a-z].*[^_]_", name)})
 
 if TYPE_CHECKING:  # those are found by their names alone

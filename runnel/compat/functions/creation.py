@@ -12,7 +12,6 @@ from runnel.core import dtypes
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops import creation_like
 from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor import creation
@@ -37,7 +36,6 @@ def sizes(size: tuple[Any, ...], shape: Any = None) -> tuple[int, ...]:
     return tuple(size)
 
 
-@offered("torch")
 def zeros(
     *shape: Any,
     size: Any = None,
@@ -51,7 +49,6 @@ def zeros(
     return finished(creation.zeros(sizes(shape, size), dtype=dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def ones(
     *shape: Any,
     size: Any = None,
@@ -65,7 +62,6 @@ def ones(
     return finished(creation.ones(sizes(shape, size), dtype=dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def empty(
     *shape: Any,
     size: Any = None,
@@ -80,7 +76,6 @@ def empty(
     return zeros(*shape, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@offered("torch")
 def full(
     size: Shape,
     fill_value: bool | int | float | complex,
@@ -95,7 +90,6 @@ def full(
     return finished(creation.full(size, fill_value, dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def arange(
     start: float,
     end: float | None = None,
@@ -123,7 +117,6 @@ def _of_kind(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
     return tuple(None if number is None else int(number) for number in numbers)
 
 
-@offered("torch")
 def range(start: float, end: float | None = None, step: float = 1, *, dtype: Any = None, **options: Any) -> Tensor:
     """Evenly spaced numbers from ``start`` (0, if one number is given) up to and including ``end``; float32 by
     default."""
@@ -136,13 +129,11 @@ def range(start: float, end: float | None = None, step: float = 1, *, dtype: Any
     return arange(count, dtype=dtypes.float64).mul(step).add(first).astype(dtype or float32)
 
 
-@offered("torch")
 def empty_strided(size: Shape, stride: Shape, **options: Any) -> Tensor:
     """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
     return empty(size, **options)
 
 
-@offered("torch")
 def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tensor:
     """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout``, an order of its
     axes, says."""
@@ -152,14 +143,12 @@ def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tenso
     return empty(size, **options)
 
 
-@offered("torch")
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """The ``count`` elements (-1: all) of a buffer's bytes from ``offset`` on, as a tensor of their own."""
     values = np.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset)
     return finished(creation.asarray(values), None, None, requires_grad)
 
 
-@offered("torch")
 def linspace(
     start: float,
     end: float,
@@ -179,7 +168,6 @@ def linspace(
     )
 
 
-@offered("torch")
 def logspace(
     start: float,
     end: float,
@@ -200,7 +188,6 @@ def logspace(
     return finished(creation.asarray(numbers, float32 if dtype is None else dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def eye(
     n: int,
     m: int | None = None,
@@ -215,7 +202,6 @@ def eye(
     return finished(creation.eye(n, m, float32 if dtype is None else dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -223,13 +209,11 @@ def tensor(
     return creation.tensor(data, dtype, device=device, requires_grad=requires_grad)
 
 
-@offered("torch")
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A number as a 0-d tensor, float32 unless another dtype is named."""
     return creation.tensor(s, float32 if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-@offered("torch")
 def zeros_like(
     input: Array,
     *,
@@ -243,7 +227,6 @@ def zeros_like(
     return finished(creation_like.zeros_like(input.detach(), dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def ones_like(
     input: Array,
     *,
@@ -257,7 +240,6 @@ def ones_like(
     return finished(creation_like.ones_like(input.detach(), dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def empty_like(
     input: Array,
     *,
@@ -271,7 +253,6 @@ def empty_like(
     return zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-@offered("torch")
 def full_like(
     input: Array,
     fill_value: bool | int | float | complex,
@@ -286,13 +267,11 @@ def full_like(
     return finished(creation_like.full_like(input.detach(), fill_value, dtype=dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def get_default_dtype() -> DType:
     """float32: what Python's floats become."""
     return float32
 
 
-@offered("torch")
 def set_default_dtype(d: DType) -> None:
     """DTypeError unless ``d`` is float32: layers make their Parameters in float32 (``module.double()`` converts)."""
     if d is not float32:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.tensor.methods import ArrayMethods
 from runnel.transforms import gradients, jacobians
 from runnel.transforms.jvp import jvp as forward
@@ -34,7 +33,6 @@ def _seed(y: Any, v: Any) -> Any:
     return ops.ones_like(y) if isinstance(y, ArrayMethods) else tuple(map(ops.ones_like, y))
 
 
-@offered("torch.autograd.functional")
 def jacobian(
     func: Function,
     inputs: Any,
@@ -54,7 +52,6 @@ def jacobian(
     return answer
 
 
-@offered("torch.autograd.functional")
 def hessian(
     func: Function,
     inputs: Any,
@@ -70,26 +67,22 @@ def hessian(
     return answer[0][0] if isinstance(inputs, ArrayMethods) else answer
 
 
-@offered("torch.autograd.functional")
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """``func`` at ``inputs``, and the product of ``v`` with its Jacobian there. ``v`` is 1 for one number."""
     y, pull = gradients.vjp(func, *_several(inputs))
     return y, _as_given(inputs, pull(_seed(y, v)))
 
 
-@offered("torch.autograd.functional")
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """``func`` at ``inputs``, and the product of its Jacobian there with ``v``, of the form of ``inputs``."""
     return forward(func, _several(inputs), _several(_seed(inputs, v)))
 
 
-@offered("torch.autograd.functional")
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """``func``, which gives one number, at ``inputs``, and the product of ``v`` with its second derivatives there."""
     return hvp(func, inputs, v)
 
 
-@offered("torch.autograd.functional")
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """``func``, which gives one number, at ``inputs``, and the product of its second derivatives there with ``v``."""
     arguments = _several(inputs)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.surface import offered, offered_names
 from runnel.distributions import distribution
 
 
@@ -16,29 +15,22 @@ class lazy_property(cached_property[Any]):
     """A property that is computed when it is first asked for."""
 
 
-offered_names("torch.distributions.utils", "lazy_property")
-
-
-@offered("torch.distributions.utils")
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
     """Numbers and tensors as tensors of one shape and float dtype."""
     return tuple(distribution.broadcast_all("broadcast_all", *values))
 
 
-@offered("torch.distributions.utils")
 def clamp_probs(probs: Any) -> Any:
     """Probabilities kept away from 0 and 1 by the dtype's epsilon."""
     eps = float(np.finfo(probs.dtype.numpy).eps)
     return ops.clip(probs, eps, 1 - eps)
 
 
-@offered("torch.distributions.utils")
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
     """The probabilities of log odds, or of logarithms of weights along the last axis."""
     return ops.sigmoid(logits) if is_binary else ops.softmax(logits, -1)
 
 
-@offered("torch.distributions.utils")
 def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
     """The log odds of probabilities, or, of those along the last axis, the logarithms."""
     clamped = clamp_probs(probs)

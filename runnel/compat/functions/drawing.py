@@ -7,7 +7,6 @@ from typing import Any
 from runnel.backends.context import default_device
 from runnel.compat.functions.creation import finished, sizes
 from runnel.core.dtypes import float32, int64
-from runnel.core.surface import offered
 from runnel.data.sampling import permutation
 from runnel.ops.arguments import Array
 from runnel.random import continuous, like
@@ -17,14 +16,12 @@ from runnel.tensor.random import Generator, default_on, manual_seed as seed_all
 from runnel.tensor.tensor import Tensor
 
 
-@offered("torch", "torch.random")
 def manual_seed(seed: int) -> Generator:
     """Seed the default generators; returns the one of the default device."""
     seed_all(seed)
     return default_on(default_device())
 
 
-@offered("torch")
 def rand(
     *shape: Any,
     size: Any = None,
@@ -42,7 +39,6 @@ def rand(
     return finished(drawn, None, None, requires_grad)
 
 
-@offered("torch")
 def randn(
     *shape: Any,
     size: Any = None,
@@ -60,7 +56,6 @@ def randn(
     return finished(drawn, None, None, requires_grad)
 
 
-@offered("torch")
 def randint(
     low: int,
     high: Any = None,
@@ -79,7 +74,6 @@ def randint(
     return finished(drawn, dtype, device, requires_grad)
 
 
-@offered("torch")
 def randperm(
     n: int,
     *,
@@ -94,7 +88,6 @@ def randperm(
     return finished(asarray(permutation(n, generator), int64 if dtype is None else dtype), None, device, requires_grad)
 
 
-@offered("torch")
 def rand_like(
     input: Array, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
 ) -> Tensor:
@@ -102,7 +95,6 @@ def rand_like(
     return finished(like.rand_like(input, dtype=dtype, device=device), None, None, requires_grad)
 
 
-@offered("torch")
 def randn_like(
     input: Array, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
 ) -> Tensor:
@@ -110,13 +102,11 @@ def randn_like(
     return finished(like.randn_like(input, dtype=dtype, device=device), None, None, requires_grad)
 
 
-@offered("torch")
 def randint_like(input: Array, low: int, high: int | None = None, *, dtype: Any = None, **ignored: Any) -> Tensor:
     """Integers in [low, high), or below the one number that is given, in the shape and dtype of ``input``."""
     return like.randint_like(input, low, high, dtype=dtype)
 
 
-@offered("torch")
 def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
 ) -> Tensor:
@@ -125,7 +115,6 @@ def normal(
     return finished(drawn.detach(), options.get("dtype"), options.get("device"), options.get("requires_grad", False))
 
 
-@offered("torch", "torch.random")
 def initial_seed() -> int:
     """The seed of the default generator."""
     low, high, _ = default_on(default_device()).get_state().tolist()

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.train.tensorboard import Writer
 
 
-@offered("torch.utils.tensorboard")
 class SummaryWriter:
     """Writes numbers by tag and step to event files in a folder, ``runs/DATE_TIME`` unless named. TensorBoard is not
     needed to write them. Histograms, images, texts and graphs are not written: a warning says so once each."""

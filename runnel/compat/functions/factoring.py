@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.library import products
 
 
-@offered("torch")
 def chain_matmul(*matrices: Array) -> Array:
     """The product of the matrices, in the order that costs least."""
     return matrices[0] if len(matrices) == 1 else products.multi_dot(matrices)

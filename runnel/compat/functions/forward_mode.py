@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.tensor.creation import asarray
 from runnel.tensor.forward import Forward
 from runnel.tensor.grad_mode import recording
@@ -21,7 +20,6 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-@offered("torch.autograd.forward_ad")
 class dual_level:
     """Inside ``with dual_level():`` what is computed from the tensors of :func:`make_dual` has tangents."""
 
@@ -42,14 +40,12 @@ def _innermost(name: str) -> Forward:
     return _OPEN[-1]
 
 
-@offered("torch.autograd.forward_ad")
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """``tensor`` with a tangent of its shape and dtype."""
     x = asarray(tensor)
     return _innermost("make_dual").dual(x.handle(), direction_of("make_dual", x, tangent))
 
 
-@offered("torch.autograd.forward_ad")
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """The tensor without its tangent, and that."""
     return UnpackedDualTensor(*_innermost("unpack_dual").split(asarray(tensor)))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from runnel.core.devices import Device as PlaceOfMemory
-from runnel.core.surface import offered, offered_names
 from runnel.nn.convolution import Convolution
 from runnel.nn.hooks import RemovableHandle as RemovableHandle
 from runnel.nn.losses import Loss, WeightedLoss
@@ -30,17 +29,7 @@ def _tuples_of(n: int) -> Callable[[Any], tuple[Any, ...]]:
 
 _single, _pair, _triple, _quadruple = map(_tuples_of, range(1, 5))
 
-offered_names("torch.optim.optimizer", "required")
-offered_names("torch.optim.lr_scheduler", "_LRScheduler")
-offered_names("torch.nn.modules.loss", "_Loss", "_WeightedLoss")
-offered_names("torch.nn.modules.batchnorm", "_BatchNorm")
-offered_names("torch.nn.modules.conv", "_ConvNd")
-offered_names("torch.nn.modules.utils", "_pair", "_quadruple", "_single", "_triple")
-offered_names("torch.types", "Device", "Number")
-offered_names("torch.utils.hooks", "RemovableHandle")
 
-
-@offered("torch.utils.dlpack")
 def to_dlpack(tensor: Any) -> Any:
     """The tensor for another library's ``from_dlpack``."""
     return tensor.read().__dlpack__()

@@ -7,7 +7,6 @@ from typing import Any
 from runnel.core import dtypes
 from runnel.core.devices import Device, as_device
 from runnel.core.dtypes import DType
-from runnel.core.surface import offered, offered_names
 from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor as AnyTensor
@@ -21,9 +20,6 @@ memory_format = type(None)  # of memory formats
 contiguous_format = channels_last = channels_last_3d = preserve_format = legacy_contiguous_format = (
     None  # memory formats: tensors are in row-major order
 )
-
-offered_names("torch", "Size", "dtype", "strided", "contiguous_format", "channels_last", "preserve_format")
-offered_names("torch", "channels_last_3d", "legacy_contiguous_format", "layout", "memory_format")
 
 
 class _TensorKind(type):
@@ -44,76 +40,65 @@ class _TensorKind(type):
         return getattr(AnyTensor, name)
 
 
-@offered("torch")
 class Tensor(metaclass=_TensorKind):
     """``isinstance(x, Tensor)``: whether ``x`` is a tensor, or a Parameter; ``Tensor(2, 3)``, ``Tensor([1, 2])``: a new
     one, float32. Its attributes are the methods of tensors."""
 
 
-@offered("torch")
 class FloatTensor(Tensor):
     """A float32 tensor, of sizes or of data."""
 
     kind = dtypes.float32
 
 
-@offered("torch")
 class DoubleTensor(Tensor):
     """A float64 tensor, of sizes or of data."""
 
     kind = dtypes.float64
 
 
-@offered("torch")
 class LongTensor(Tensor):
     """An int64 tensor, of sizes or of data."""
 
     kind = dtypes.int64
 
 
-@offered("torch")
 class IntTensor(Tensor):
     """An int32 tensor, of sizes or of data."""
 
     kind = dtypes.int32
 
 
-@offered("torch")
 class BoolTensor(Tensor):
     """A bool tensor, of sizes or of data."""
 
     kind = dtypes.bool_
 
 
-@offered("torch")
 class ByteTensor(Tensor):
     """A uint8 tensor, of sizes or of data."""
 
     kind = dtypes.uint8
 
 
-@offered("torch")
 class HalfTensor(Tensor):
     """A float16 tensor, of sizes or of data."""
 
     kind = dtypes.float16
 
 
-@offered("torch")
 class BFloat16Tensor(Tensor):
     """A bfloat16 tensor, of sizes or of data."""
 
     kind = dtypes.bfloat16
 
 
-@offered("torch")
 class ShortTensor(Tensor):
     """An int16 tensor, of sizes or of data."""
 
     kind = dtypes.int16
 
 
-@offered("torch")
 class CharTensor(Tensor):
     """An int8 tensor, of sizes or of data."""
 
@@ -128,12 +113,10 @@ class _DeviceKind(type):
         return as_device(type.partition(":")[0] if isinstance(type, str) and index is None else type)
 
 
-@offered("torch")
 class device(metaclass=_DeviceKind):
     """``device("cpu")``: where tensors live. DeviceError for "cuda": programs run on CPUs."""
 
 
-@offered("torch.autograd: Variable")
 def variable(data: Any, requires_grad: bool = False) -> Any:
     """The tensor itself, as a leaf if ``requires_grad``: PyTorch's Variables became tensors long ago."""
     if isinstance(data, Variable) or not requires_grad:

@@ -6,7 +6,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.library.matrices import cholesky, solve_triangular
 from runnel.ops.linalg import adjoint, eigh, qr, require_matrices, svd
@@ -23,7 +22,6 @@ def _basis(a: Array, count: int, iterations: int) -> Array:
     return q
 
 
-@offered("torch")
 def svd_lowrank(
     A: Array, q: int | None = 6, niter: int | None = 2, M: Array | None = None
 ) -> tuple[Array, Array, Array]:
@@ -43,7 +41,6 @@ def svd_lowrank(
     return (v, s, u) if is_wide else (u, s, v)
 
 
-@offered("torch")
 def pca_lowrank(A: Array, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Array, Array, Array]:
     """:func:`svd_lowrank` of ``A`` less the means of its columns (unless ``center`` is False): v has the first ``q``
     principal directions, min(6, m, n) by default, and s²/(m - 1) their variances."""
@@ -52,7 +49,6 @@ def pca_lowrank(A: Array, q: int | None = None, center: bool = True, niter: int 
     return svd_lowrank(centred, count, niter)
 
 
-@offered("torch")
 def lobpcg(
     A: Array,
     k: int | None = None,

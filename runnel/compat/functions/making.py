@@ -11,14 +11,12 @@ from runnel.compat.functions.closeness import assert_close
 from runnel.compat.functions.creation import sizes
 from runnel.core import dtypes
 from runnel.core.library.dtype_info import finfo, iinfo
-from runnel.core.surface import offered
 from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import asarray
 from runnel.tensor.random import rand
 from runnel.tensor.tensor import Tensor
 
 
-@offered("torch.testing")
 def make_tensor(
     *shape: Any,
     dtype: Any,
@@ -66,7 +64,6 @@ def _limits(kind: dtypes.DType) -> tuple[float, float]:
     return info.min, info.max
 
 
-@offered("torch.testing")
 def assert_allclose(
     actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
     msg: str = "",

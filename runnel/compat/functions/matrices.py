@@ -7,17 +7,14 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
-from runnel.core.surface import offered, offered_names
 from runnel.ops.arguments import Array, Axis
 from runnel.ops.library import matrices
 from runnel.ops.library.triangles import tril
 from runnel.ops.linalg import solve as solved
 
 LinAlgError = np.linalg.LinAlgError
-offered_names("torch.linalg", "LinAlgError")
 
 
-@offered("torch.linalg")
 def solve(A: Array, B: Array, *, left: bool = True) -> Array:
     """X with ``A`` · X = ``B``, or X · ``A`` = ``B`` unless ``left``. ``B`` of the shape of ``A`` without its last axis
     is a vector for each matrix."""
@@ -31,7 +28,6 @@ def solve(A: Array, B: Array, *, left: bool = True) -> Array:
 _DRIVERS: Final = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@offered("torch.linalg")
 def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> matrices.Lstsq:
     """:func:`runnel.linalg.lstsq`, which computes by singular values whatever the ``driver`` of LAPACK ("gelsy" by
     default). What a driver does not know has no elements: the rank with "gels", singular values but with "gelsd" and
@@ -47,7 +43,6 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     return result if driver in ("gelsd", "gelss") else result._replace(singular_values=nothing)
 
 
-@offered("torch.linalg")
 def pinv(input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Array:
     """The pseudoinverse: singular values up to the greater of ``atol`` and ``rtol`` times the greatest count as 0.
     Without ``atol``, ``rtol`` (or ``rcond``) is max(m, n) times the dtype's eps. Of ``hermitian`` matrices the lower
@@ -56,7 +51,6 @@ def pinv(input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any 
     return matrices.pinv(input, _share(input, atol, rcond if rtol is None else rtol))
 
 
-@offered("torch.linalg")
 def matrix_rank(input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Array:
     """How many singular values are greater than both ``atol`` (or ``tol``) and ``rtol`` times the greatest: int64.
     Without ``atol``, ``rtol`` is max(m, n) times the dtype's eps. Of ``hermitian`` matrices the lower triangle is
@@ -82,14 +76,12 @@ def _share(x: Array, atol: Any, rtol: Any) -> Any:
     return share if rtol is None else ops.maximum(share, rtol)
 
 
-@offered("torch.linalg")
 def vector_norm(x: Array, ord: float = 2, dim: Axis = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """The vector norm over ``dim``, computed in ``dtype``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are
     extremes."""
     return matrices.vector_norm(_in(dtype, x), ord, dim, keepdim)
 
 
-@offered("torch.linalg")
 def matrix_norm(
     input: Array, ord: Any = "fro", dim: Axis = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Array:
@@ -97,7 +89,6 @@ def matrix_norm(
     return matrices.matrix_norm(_in(dtype, input), ord, dim, keepdim)
 
 
-@offered("torch.linalg")
 def norm(input: Array, ord: Any = None, dim: Axis = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """The vector norm of all elements (no ``ord`` and no ``dim``) or along one axis; the matrix norm for a matrix or
     along two axes; computed in ``dtype``."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 
 
-@offered("torch.nn", "torch.nn.parallel")
 class DataParallel(Module):
     """A module whose calls are those of ``module``: PyTorch's on a machine without GPUs. Paths in the state dict begin
     with "module."."""
@@ -22,7 +20,6 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-@offered("torch.nn.parallel")
 def data_parallel(module: Any, inputs: Any, device_ids: Any = None, *args: Any, module_kwargs: Any = None) -> Any:
     """``module(*inputs)``."""
     several = inputs if isinstance(inputs, tuple) else (inputs,)

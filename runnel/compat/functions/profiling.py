@@ -13,8 +13,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from runnel.core.surface import offered
-
 
 class Stretch:
     """The times of all stretches of one name, in microseconds."""
@@ -65,7 +63,6 @@ class Averages(list[Stretch]):
 _RUNNING: list[profile] = []
 
 
-@offered("torch.profiler")
 class ProfilerActivity(Enum):
     """What PyTorch can be asked to look at."""
 
@@ -76,7 +73,6 @@ class ProfilerActivity(Enum):
     PrivateUse1 = 5
 
 
-@offered("torch.profiler")
 class ProfilerAction(Enum):
     """What a schedule says of a step."""
 
@@ -86,7 +82,6 @@ class ProfilerAction(Enum):
     RECORD_AND_SAVE = 3
 
 
-@offered("torch.profiler", "torch.autograd.profiler")
 class profile:
     """Inside the block the stretches of :class:`record_function` are timed; ``key_averages()`` has them afterwards."""
 
@@ -144,7 +139,6 @@ class profile:
         Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
-@offered("torch.profiler", "torch.autograd.profiler")
 class record_function:
     """A stretch with a name: as the object of ``with``, or as a decorator."""
 
@@ -169,7 +163,6 @@ class record_function:
         return call
 
 
-@offered("torch.profiler")
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, **options: Any
 ) -> Callable[[int], ProfilerAction]:
@@ -187,7 +180,6 @@ def schedule(
     return action
 
 
-@offered("torch.profiler")
 def tensorboard_trace_handler(dir_name: str, *args: Any, **options: Any) -> Callable[[profile], None]:
     """A function for ``on_trace_ready`` that writes the stretches to a file in ``dir_name``."""
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.nn.packing import PackedSequence
 from runnel.nn.recurrent import GRU, LSTM, RNN, RNNBase
 from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step
@@ -32,7 +31,6 @@ def _cell(
     return step(ops.linear(input, w_ih, b_ih), state, w_hh, b_hh, *more)
 
 
-@offered("torch")
 def rnn_tanh_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
@@ -40,7 +38,6 @@ def rnn_tanh_cell(
     return _cell("rnn_tanh_cell", elman_step, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), "tanh")[0]
 
 
-@offered("torch")
 def rnn_relu_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
@@ -48,7 +45,6 @@ def rnn_relu_cell(
     return _cell("rnn_relu_cell", elman_step, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), "relu")[0]
 
 
-@offered("torch")
 def gru_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
@@ -56,7 +52,6 @@ def gru_cell(
     return _cell("gru_cell", gru_step, 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-@offered("torch")
 def lstm_cell(
     input: Array, hx: Sequence[Array], w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> tuple[Array, Array]:
@@ -114,7 +109,6 @@ def _run(kind: type[RNNBase], input: Array, args: Sequence[Any], names: dict[str
     return (output, *last) if isinstance(last, tuple) else (output, last)
 
 
-@offered("torch")
 def rnn_tanh(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     """An Elman network with tanh of the given weights: output and last states. The arguments are (input, hx, params,
     has_biases, num_layers, dropout, train, bidirectional, batch_first), or, of packed sequences, (data, batch_sizes,
@@ -122,19 +116,16 @@ def rnn_tanh(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     return _run(RNN, input, args, names, nonlinearity="tanh")
 
 
-@offered("torch")
 def rnn_relu(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     """An Elman network with relu; arguments as of :func:`rnn_tanh`."""
     return _run(RNN, input, args, names, nonlinearity="relu")
 
 
-@offered("torch")
 def gru(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
     """A network of gated recurrent units of the given weights; arguments as of :func:`rnn_tanh`."""
     return _run(GRU, input, args, names)
 
 
-@offered("torch")
 def lstm(input: Array, *args: Any, **names: Any) -> tuple[Array, Array, Array]:
     """A network of long short-term memories of the given weights: output, last h and last c; arguments as of
     :func:`rnn_tanh`, with the pair (h, c) as ``hx``."""

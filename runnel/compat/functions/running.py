@@ -12,14 +12,12 @@ from runnel.core import switches
 from runnel.core.casting import CASTING
 from runnel.core.devices import as_device
 from runnel.core.dtypes import DType, bfloat16, float16
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.tensor.autocast import autocast as casting
 from runnel.tensor.random import get_rng_state, set_rng_state
 from runnel.transforms.checkpoint import checkpoint as rematerialized
 
 
-@offered("torch: compile")
 def compile_(model: Any = None, **options: Any) -> Any:
     """``rn.compile`` of a function, or of a module: then of its call, with the module's attributes. ``mode``,
     ``backend``, ``fullgraph``, ``dynamic`` and ``options`` have no effect."""
@@ -48,7 +46,6 @@ class CompiledModule(Module):
         return getattr(self._orig_mod, name)
 
 
-@offered("torch.utils.checkpoint")
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``, of which backward keeps the arguments only and runs ``function`` again."""
     for option in ("preserve_rng_state", "determinism_check", "debug", "context_fn", "early_stop"):
@@ -56,7 +53,6 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     return rematerialized(function, *args, **kwargs) if args or kwargs else rematerialized(function)()
 
 
-@offered("torch.utils.checkpoint")
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
@@ -78,7 +74,6 @@ def checkpoint_sequential(
 ACCELERATORS = ("cuda", "mps", "xpu")
 
 
-@offered("torch", "torch.amp")
 def autocast(
     device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
 ) -> casting:
@@ -91,7 +86,6 @@ def autocast(
     return casting(enabled=enabled) if dtype is None else casting(dtype, enabled)
 
 
-@offered("torch", "torch.amp", "torch.cuda.amp")
 class GradScaler:
     """Loss scaling that scales by 1: gradients of Parameters are float32 and need no scale. Loops that are written with
     ``scale``, ``unscale_``, ``step`` and ``update`` run."""
@@ -129,127 +123,92 @@ class GradScaler:
         """Nothing has a state."""
 
 
-@offered("torch.amp")
 def is_autocast_available(device_type: str) -> bool:
     """Whether there is such a device."""
     return device_type == "cpu"
 
 
-@offered("torch")
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether products on the device are cast where this is called."""
     return device_type == "cpu" and CASTING.dtype is not None
 
 
-@offered("torch")
 def is_autocast_cpu_enabled() -> bool:
     """``is_autocast_enabled("cpu")``."""
     return CASTING.dtype is not None
 
 
-@offered("torch: get_autocast_dtype get_autocast_cpu_dtype")
 def get_autocast_dtype(device_type: str = "cpu") -> DType:
     """What products on the device are cast to, or would be."""
     return (CASTING.dtype or bfloat16) if device_type == "cpu" else float16
 
 
-@offered("torch: is_anomaly_enabled is_anomaly_check_nan_enabled")
 def is_anomaly_enabled() -> bool:
     """Whether the first NaN is an error."""
     return bool(switches.check_nans.value)
 
 
-@offered("torch.amp: custom_fwd custom_bwd", "torch.cuda.amp: custom_fwd custom_bwd")
 def custom_autocast(function: Any = None, **options: Any) -> Any:
     """A decorator of ``forward`` and ``backward`` of an autograd function, for GPUs: the function as it is."""
     return custom_autocast if function is None else function
 
 
-@offered("torch.cuda.amp: autocast")
 def autocast_on_gpu(enabled: bool = True, dtype: Any = None, cache_enabled: bool | None = None) -> casting:
     """Nothing: there is no GPU whose products could be cast."""
     return casting(enabled=False)
 
 
-@offered(
-    "torch.accelerator",
-    "torch.backends.cuda: is_built",
-    "torch.backends.cudnn",
-    "torch.backends.mkldnn",
-    "torch.backends.mps: is_available is_built",
-    "torch.cuda: is_available is_bf16_supported",
-    "torch.distributed",
-    "torch.mps",
-    "torch.xpu",
-)
 def is_available() -> bool:
     """Never."""
     return False
 
 
-@offered("torch.cuda", "torch.distributed")
 def is_initialized() -> bool:
     """Never."""
     return False
 
 
-@offered("torch.accelerator", "torch.cuda", "torch.mps", "torch.xpu")
 def device_count() -> int:
     """How many GPUs programs can use: none."""
     return 0
 
 
-@offered("torch.accelerator")
 def current_accelerator(check_available: bool = False) -> None:
     """None: there is no accelerator."""
 
 
-@offered("torch.cuda: memory_allocated max_memory_allocated memory_reserved max_memory_reserved")
 def bytes_of_gpu(device: Any = None) -> int:
     """0: there is no GPU. What a program needs stands in its report's ``memory``."""
     return 0
 
 
-@offered("torch.cuda")
 def get_rng_state_all() -> list[Any]:
     """The states of the generators of all GPUs: of none."""
     return []
 
 
-@offered(
-    "torch.accelerator: empty_cache synchronize",
-    "torch.backends.cuda: enable_cudnn_sdp enable_flash_sdp enable_math_sdp enable_mem_efficient_sdp",
-    "torch.cuda: manual_seed_all manual_seed empty_cache synchronize reset_peak_memory_stats set_rng_state_all",
-    "torch.mps: manual_seed empty_cache synchronize",
-    "torch.xpu: manual_seed_all manual_seed empty_cache synchronize",
-)
 def no_effect(*args: Any, **kwargs: Any) -> None:
     """Nothing: there is no GPU."""
 
 
-@offered("torch", "torch.cuda")
 class OutOfMemoryError(RuntimeError):
     """Never raised: there is no GPU whose memory could be full."""
 
 
-@offered("torch")
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Nothing: results are the same from run to run, on any number of threads."""
 
 
-@offered("torch")
 def set_float32_matmul_precision(precision: str) -> None:
     """Nothing: products of float32 are computed in float32."""
 
 
-@offered("torch.autograd.graph")
 @contextmanager
 def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> Iterator[None]:
     """A block in which nothing is different: what the tape keeps is in the CPU's memory."""
     yield
 
 
-@offered("torch.random")
 @contextmanager
 def fork_rng(*args: Any, **options: Any) -> Iterator[None]:
     """Inside the block draws advance the default generator; at its end that is where it was."""

@@ -8,11 +8,8 @@ from types import SimpleNamespace
 from typing import Any, Final as Final
 
 from runnel.compile import wrappers
-from runnel.core.surface import offered, offered_names
 from runnel.nn.module import Module
 from runnel.tensor.active import ACTIVE
-
-offered_names("torch.jit", "Final", "ScriptFunction", "ScriptModule")
 
 ScriptModule = Module  # what ``torch.jit.script`` gives for a module
 
@@ -24,68 +21,53 @@ class ScriptFunction:
 config: Final = SimpleNamespace(
     cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False
 )
-offered_names("torch._dynamo", "config")
 
 
-@offered("torch.jit: script trace freeze optimize_for_inference script_method script_if_tracing")
 def script(obj: Any, *args: Any, **options: Any) -> Any:
     """The function or module itself: Python code runs as it stands, and :func:`runnel.compile` compiles it."""
     return obj
 
 
-@offered("torch.jit: export ignore unused interface")
 def as_it_is(function: Any = None, **options: Any) -> Any:
     """A decorator that leaves a function as it is."""
     return function if callable(function) else as_it_is
 
 
-@offered("torch.jit")
 def annotate(the_type: Any, the_value: Any) -> Any:
     """``the_value``."""
     return the_value
 
 
-@offered("torch.jit")
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether ``obj`` is of the type."""
     return sys.modules["builtins"].isinstance(obj, target_type)
 
 
-@offered("torch.jit")
 def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The result of the function, which ``wait`` gives: it is computed at once."""
     return function(*args, **kwargs)
 
 
-@offered("torch.jit")
 def wait(future: Any) -> Any:
     """What ``fork`` gave."""
     return future
 
 
-@offered("torch.jit: is_scripting is_tracing", "torch.compiler: is_exporting")
 def never_scripting() -> bool:
     """Never: Python code runs as it stands."""
     return False
 
 
-@offered("torch.compiler: is_compiling is_dynamo_compiling", "torch._dynamo: is_compiling")
 def is_compiling() -> bool:
     """Whether a function is being captured for compilation."""
     return ACTIVE.trace is not None
 
 
-@offered("torch.compiler", "torch._dynamo")
 def disable(function: Any = None, recursive: bool = True, **options: Any) -> Any:
     """The function as ``runnel.uncompiled`` has it: it runs as it is, and is no part of a program."""
     return disable if function is None else wrappers.uncompiled(function)
 
 
-@offered(
-    "torch.compiler: reset cudagraph_mark_step_begin set_stance allow_in_graph assume_constant_result "
-    "wrap_numpy list_backends",
-    "torch._dynamo: reset graph_break mark_dynamic mark_static",
-)
 def without_compiler(function: Any = None, *args: Any, **options: Any) -> Any:
     """Nothing; a function is given back as it is."""
     return function

@@ -12,69 +12,55 @@ from runnel.backends.context import default_device
 from runnel.core import dtypes, switches
 from runnel.core.devices import Device
 from runnel.core.errors import DTypeError
-from runnel.core.surface import offered, offered_names
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 
 
-@offered("torch")
 def get_default_device() -> Device:
     """Where new tensors are made."""
     return default_device()
 
 
-@offered("torch")
 def get_float32_matmul_precision() -> str:
     """ "highest": products of float32 are computed in float32."""
     return "highest"
 
 
-@offered("torch")
 def are_deterministic_algorithms_enabled() -> bool:
     """Always: results are the same from run to run, on any number of threads."""
     return True
 
 
-@offered(
-    "torch: is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled is_storage is_distributed "
-    "is_vulkan_available cudnn_is_acceptable is_autocast_cache_enabled is_autocast_xla_enabled is_autocast_ipu_enabled"
-)
 def never(*args: Any) -> bool:
     """Never."""
     return False
 
 
-@offered("torch")
 def get_num_interop_threads() -> int:
     """1: one program runs at a time, on all threads."""
     return 1
 
 
-@offered("torch")
 def get_deterministic_debug_mode() -> int:
     """0: results are the same from run to run without it."""
     return 0
 
 
-@offered("torch")
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Whether backward passes are to be checked for NaN."""
     switches.check_nans.set(bool(mode and check_nan))
 
 
-@offered("torch")
 def get_device(x: Tensor) -> int:
     """-1: tensors are on CPUs."""
     return -1
 
 
-@offered("torch")
 def to_dlpack(tensor: Tensor) -> Any:
     """A capsule of the DLPack protocol over the tensor's memory."""
     return tensor.__dlpack__()
 
 
-@offered("torch")
 def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, **options: Any) -> Any:
     """The first ``size`` numbers of a file of bytes, in the machine's order, as a tensor of their own: what is written
     to it does not reach the file, so ``shared`` is refused."""
@@ -84,27 +70,21 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
     return asarray(np.fromfile(filename, kind.numpy, size))
 
 
-@offered(
-    "torch: set_num_interop_threads set_warn_always set_deterministic_debug_mode init_num_threads clear_autocast_cache"
-)
 def without_effect(*args: Any, **options: Any) -> None:
     """Nothing."""
 
 
-@offered("torch")
 def set_flush_denormal(mode: bool) -> bool:
     """Denormal numbers stay: False, as PyTorch answers where this cannot be set."""
     return False
 
 
-@offered("torch")
 def set_default_tensor_type(t: Any) -> None:
     """DTypeError unless ``t`` is ``FloatTensor``."""
     if getattr(t, "kind", t) not in (dtypes.float32, "torch.FloatTensor"):
         raise DTypeError("[set_default_tensor_type] new tensors are float32; name the dtype where they are made.")
 
 
-@offered("torch")
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
@@ -130,7 +110,6 @@ def set_printoptions(
     np.set_printoptions(**options)
 
 
-@offered("torch")
 def typename(obj: Any) -> str:
     """The name of a tensor's type as PyTorch has it, "torch.FloatTensor", or of another object's class."""
     if isinstance(obj, Tensor):
@@ -142,10 +121,8 @@ def typename(obj: Any) -> str:
 # Sizes are Python numbers, and so is what is computed of them.
 
 sym_int, sym_float, sym_max, sym_min, sym_not, sym_sqrt, sym_sum = int, float, max, min, operator.not_, math.sqrt, sum
-offered_names("torch", "sym_float", "sym_int", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum")
 
 
-@offered("torch")
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """``t`` where ``b`` holds, else ``f``."""
     return t if b else f

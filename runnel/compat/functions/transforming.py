@@ -6,14 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.transforms import gradients
 from runnel.transforms.vmap import vmap as vectorized
 
 Function = Callable[..., Any]
 
 
-@offered("torch", "torch.func")
 def vmap(
     func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Function:
@@ -22,7 +20,6 @@ def vmap(
     return vectorized(func, in_dims, out_dims)
 
 
-@offered("torch.func")
 def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
     """A function that gives the gradient of ``func`` and its value; with ``has_aux`` the gradient and the pair of value
     and anything else."""

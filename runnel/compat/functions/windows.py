@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from runnel.compat.functions.creation import finished
-from runnel.core.surface import offered_names
 from runnel.tensor.library import windows
 from runnel.tensor.library.windows import Formula, cosines, sampled
 from runnel.tensor.tensor import Tensor
@@ -32,8 +31,6 @@ hamming_window = _periodic(windows.hamming_window)
 blackman_window = _periodic(windows.blackman_window)
 bartlett_window = _periodic(windows.bartlett_window)
 kaiser_window = _periodic(windows.kaiser_window)
-
-offered_names("torch", "hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window")
 
 
 def _symmetric(name: str, doc: str, formula: Callable[..., Formula], **defaults: Any) -> Callable[..., Tensor]:
@@ -88,8 +85,3 @@ nuttall = _symmetric(
     "Cosines with the factors 0.3635819, 0.4891775, 0.1365995, 0.0106411.",
     lambda M: cosines((0.3635819, 0.4891775, 0.1365995, 0.0106411)),
 )
-
-offered_names(
-    "torch.signal.windows", "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine",
-    "general_hamming", "hamming", "hann", "kaiser", "nuttall",
-)  # fmt: skip

@@ -17,7 +17,6 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
 from runnel.core.records import record
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered, offered_names
 
 __version__: Final = importlib.metadata.version("runnel")
 __array_api_version__: Final = "2025.12"
@@ -37,9 +36,6 @@ cdouble: Final = dtypes.complex128
 short: Final = dtypes.int16
 int: Final = dtypes.int32
 long: Final = dtypes.int64
-
-offered_names("rn", "__array_api_version__", "__version__", "e", "inf", "nan", "newaxis", "pi")
-offered_names("rn", "bool", "cdouble", "cfloat", "double", "float", "half", "int", "long", "short")
 
 
 @record
@@ -75,7 +71,6 @@ def _dtype_of(name: str, value: Any) -> DType:
         raise DTypeError(f"[{name}] takes dtypes and arrays; received {short_repr(value)}.") from None
 
 
-@offered("rn")
 def finfo(type: Any = dtypes.float32) -> FloatInfo:
     """The limits of a float dtype, of that of an array, or of the parts of complex numbers. DTypeError for another
     one."""
@@ -88,7 +83,6 @@ def finfo(type: Any = dtypes.float32) -> FloatInfo:
     return FloatInfo(bits=builtins.int(info.bits), dtype=dtype, **limits)
 
 
-@offered("rn")
 def iinfo(type: Any = dtypes.int64) -> IntInfo:
     """The limits of an integer dtype, or of that of an array. DTypeError for another one."""
     dtype = _dtype_of("iinfo", type)
@@ -98,7 +92,6 @@ def iinfo(type: Any = dtypes.int64) -> IntInfo:
     return IntInfo(info.bits, builtins.int(info.max), builtins.int(info.min), dtype)
 
 
-@offered("rn: result_type promote_types")
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype in which arrays, dtypes and Python numbers meet; a number takes that of the arrays if its kind fits."""
     numbers = [
@@ -115,7 +108,6 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     return result
 
 
-@offered("rn")
 def can_cast(from_: Any, to: Any) -> builtins.bool:
     """Whether the dtype (or that of the array) ``from_`` goes into ``to`` by promotion."""
     target = _dtype_of("can_cast", to)
@@ -128,7 +120,6 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@offered("rn")
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether ``dtype`` is ``kind``: a dtype, one of the Array API's words ("bool", "integral", "numeric", "real
     floating", "signed integer", "unsigned integer", "complex floating"), or one of several of these."""

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.lib import format as npy
 
 from runnel.core.errors import FileError
-from runnel.core.surface import offered
 from runnel.io import header
 
 Path = str | os.PathLike[str]
 
 
-@offered("data")
 def open_array(path: Path) -> np.ndarray:
     """The array of a ``.npy`` file, mapped and not writeable. FileError for one that is cut short or holds objects."""
     name = os.fspath(path)
@@ -29,7 +27,6 @@ def open_array(path: Path) -> np.ndarray:
         raise FileError(f"[open_array] '{name}' is no .npy file that can be mapped: {error}.") from None
 
 
-@offered("data")
 def open_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a ``.npz`` or ``.safetensors`` file by name, mapped and not writeable. Members of an npz file that
     are compressed (``np.savez_compressed``) are read into memory. FileError for a file that is cut short or damaged."""

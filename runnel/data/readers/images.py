@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import FileError, RunnelError
-from runnel.core.surface import offered
 from runnel.data.datasets import Dataset
 
 Path = str | os.PathLike[str]
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
-@offered("data")
 def read_image(path: Path, mode: str = "RGB") -> np.ndarray:
     """The image in a file, uint8 (channels, height, width), in one of Pillow's modes: "RGB", "L" for gray, "RGBA".
     FileError if it is cut short, or no image."""
@@ -34,7 +32,6 @@ def read_image(path: Path, mode: str = "RGB") -> np.ndarray:
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-@offered("data")
 class ImageFolder(Dataset[tuple[Any, Any]]):
     """The images below ``root/CLASS/``, with the number of their class: classes are in alphabetical order. Sample i is
     (``transform(loader(path))``, ``target_transform(number)``).

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError, FileError
-from runnel.core.surface import offered
 from runnel.data.datasets import Dataset
 
 Path = str | os.PathLike[str]
 
 
-@offered("data")
 class TextLines(Dataset[str]):
     """The lines of UTF-8 files, one file behind the other, without the line's end. Files are mapped, and only where
     lines begin is kept. FileError for a line that is no UTF-8."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import FileError, RunnelError
-from runnel.core.surface import offered
 from runnel.data.datasets import Dataset
 from runnel.tensor.creation import asarray
 
@@ -20,7 +19,6 @@ Path = str | os.PathLike[str]
 FORMATS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 
 
-@offered("data")
 class TableDataset(Dataset[dict[str, Any]]):
     """The rows of a table: sample i is a dict of the columns' values, NumPy numbers, strings, or arrays for columns of
     lists. Columns are NumPy arrays, ``table["price"]`` is one. Batches are made of whole columns.

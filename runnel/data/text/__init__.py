@@ -1,14 +1,15 @@
 """Texts as numbers: words, vocabularies, sequences of one length."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from runnel.core import public
-from runnel.data.text.byte_pairs import BytePairEncoding
-from runnel.data.text.lengths import pad, pad_collate, truncate
-from runnel.data.text.splitting import ngrams, tokenize
-from runnel.data.text.vocabulary import Vocab
+NAMES = {
+    "BytePairEncoding": "runnel.data.text.byte_pairs:BytePairEncoding",
+    "Vocab": "runnel.data.text.vocabulary:Vocab",
+    "ngrams": "runnel.data.text.splitting:ngrams",
+    "pad": "runnel.data.text.lengths:pad",
+    "pad_collate": "runnel.data.text.lengths:pad_collate",
+    "tokenize": "runnel.data.text.splitting:tokenize",
+    "truncate": "runnel.data.text.lengths:truncate",
+}
 
-__all__ = ["BytePairEncoding", "Vocab", "ngrams", "pad", "pad_collate", "tokenize", "truncate"]
-
-public.offer(globals(), __all__)
-del public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

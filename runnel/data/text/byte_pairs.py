@@ -15,7 +15,6 @@ from typing import Any, Final, Self
 
 from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import ArgumentError, FileError
-from runnel.core.surface import offered
 
 Pair = tuple[int, int]
 
@@ -26,7 +25,6 @@ _MOST_KNOWN: Final = 1 << 16  # words whose numbers are remembered
 _WORDS: Final = re.compile(r" ?[^\W\d_]+| ?\d+| ?[^\w\s]+| ?_+|\s+(?!\S)|\s+")
 
 
-@offered("text")
 class BytePairEncoding:
     """Texts as numbers, and numbers as texts. Numbers below 256 are bytes of UTF-8; number 256 + i stands for the two
     numbers ``merges[i]``; those of ``specials`` come behind, are never made of a text, and are put in by the caller:

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.data.allocating import new_array
 from runnel.tensor.creation import asarray
 
 
-@offered("text")
 def truncate(tokens: Sequence[Any], length: int, side: str = "right") -> Sequence[Any]:
     """At most ``length`` tokens: what is cut off is at the "right" or at the "left"."""
     if length < 0 or side not in ("left", "right"):
@@ -21,7 +19,6 @@ def truncate(tokens: Sequence[Any], length: int, side: str = "right") -> Sequenc
     return tokens[:length] if side == "right" else tokens[max(len(tokens) - length, 0) :]
 
 
-@offered("text")
 def pad(tokens: Sequence[int], length: int, value: int = 0, side: str = "right") -> list[int]:
     """``length`` tokens at least: as many of ``value`` as are missing at the "right" or "left"."""
     if side not in ("left", "right"):
@@ -30,7 +27,6 @@ def pad(tokens: Sequence[int], length: int, value: int = 0, side: str = "right")
     return [*tokens, *missing] if side == "right" else [*missing, *tokens]
 
 
-@offered("text")
 def pad_collate(batch: Sequence[tuple[Sequence[int], int]]) -> list[Any]:
     """A ``collate_fn`` for pairs (numbers of words, label): int64 tensors (N, longest) with zeros behind the
     shorter ones, lengths (N,) and labels (N,)."""

@@ -6,19 +6,16 @@ import re
 from collections.abc import Sequence
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 
 _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[^\w\s]|_")
 
 
-@offered("text")
 def tokenize(text: str, lower: bool = True) -> list[str]:
     """The words of a text, and its signs one by one, in lower case unless ``lower`` is False:
     ``tokenize("It's fine.")`` gives ``["it's", "fine", "."]``."""
     return _WORDS.findall(text.lower() if lower else text)
 
 
-@offered("text")
 def ngrams(tokens: Sequence[str], n: int) -> list[str]:
     """The tokens, and behind them each run of 2 to ``n`` of them, joined by spaces."""
     if n < 1:

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 
 
-@offered("text")
 class Vocab:
     """Numbers of words: ``vocab(words)`` gives those of a list, ``vocab[word]`` that of one, ``vocab.words[number]``
     the word. A word that is not in it has the number of ``unknown``; ArgumentError if there is none.

@@ -1,40 +1,24 @@
 """Transforms of images, under torchvision's names."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from runnel.core import public
-from runnel.data.transforms.base import Compose, Transform
-from runnel.data.transforms.geometry import (
-    CenterCrop,
-    Pad,
-    RandomCrop,
-    RandomErasing,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomVerticalFlip,
-    Resize,
-)
-from runnel.data.transforms.mixing import CutMix, MixUp
-from runnel.data.transforms.values import ColorJitter, Grayscale, Normalize, ToTensor
+NAMES = {
+    "CenterCrop": "runnel.data.transforms.geometry:CenterCrop",
+    "ColorJitter": "runnel.data.transforms.values:ColorJitter",
+    "Compose": "runnel.data.transforms.base:Compose",
+    "CutMix": "runnel.data.transforms.mixing:CutMix",
+    "Grayscale": "runnel.data.transforms.values:Grayscale",
+    "MixUp": "runnel.data.transforms.mixing:MixUp",
+    "Normalize": "runnel.data.transforms.values:Normalize",
+    "Pad": "runnel.data.transforms.geometry:Pad",
+    "RandomCrop": "runnel.data.transforms.geometry:RandomCrop",
+    "RandomErasing": "runnel.data.transforms.geometry:RandomErasing",
+    "RandomHorizontalFlip": "runnel.data.transforms.geometry:RandomHorizontalFlip",
+    "RandomResizedCrop": "runnel.data.transforms.geometry:RandomResizedCrop",
+    "RandomVerticalFlip": "runnel.data.transforms.geometry:RandomVerticalFlip",
+    "Resize": "runnel.data.transforms.geometry:Resize",
+    "ToTensor": "runnel.data.transforms.values:ToTensor",
+    "Transform": "runnel.data.transforms.base:Transform",
+}
 
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "CutMix",
-    "Grayscale",
-    "MixUp",
-    "Normalize",
-    "Pad",
-    "RandomCrop",
-    "RandomErasing",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomVerticalFlip",
-    "Resize",
-    "ToTensor",
-    "Transform",
-]
-
-public.offer(globals(), __all__)
-del public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -12,13 +12,11 @@ import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.data.randomness import Draws, sample_draws
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 
 
-@offered("image_transforms")
 class Transform:
     """A function of images. A subclass defines ``many(images, draws)``: the same for an array (N, C, H, W), with
     random numbers of ``draws`` (``draws.uniform(low, high)`` gives one for each image). A transform of one image is
@@ -43,7 +41,6 @@ class Transform:
         return False
 
 
-@offered("image_transforms")
 class Compose(Transform):
     """Transforms one after the other. Those that are no :class:`Transform` are called with single images."""
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.data.randomness import Draws
 from runnel.data.transforms.base import Transform, is_probability, pair
 from runnel.data.transforms.resizing import resized
@@ -16,7 +15,6 @@ from runnel.data.transforms.resizing import resized
 _ATTEMPTS = 10  # as many as torchvision makes to fit a rectangle into an image
 
 
-@offered("image_transforms")
 class CenterCrop(Transform):
     """The middle of the image, of ``size`` (height, width) or (size, size). What lies outside of it is 0."""
 
@@ -32,7 +30,6 @@ class CenterCrop(Transform):
         return images[:, :, top : top + height, left : left + width]
 
 
-@offered("image_transforms")
 class Pad(Transform):
     """``padding`` pixels of value ``fill`` at each side: a number, or (left and right, top and bottom), or (left, top,
     right, bottom)."""
@@ -45,7 +42,6 @@ class Pad(Transform):
         return _padded(images, self.widths, self.fill)
 
 
-@offered("image_transforms")
 class RandomCrop(Transform):
     """A part of ``size`` at a random place, after ``padding`` pixels of value ``fill`` have been added at each side
     (see :class:`Pad`)."""
@@ -88,7 +84,6 @@ class _RandomFlip(Transform):
         return flipped
 
 
-@offered("image_transforms")
 class RandomHorizontalFlip(_RandomFlip):
     """The image with probability ``p`` mirrored: left and right are exchanged."""
 
@@ -96,7 +91,6 @@ class RandomHorizontalFlip(_RandomFlip):
         super().__init__(p, 3)
 
 
-@offered("image_transforms")
 class RandomVerticalFlip(_RandomFlip):
     """The image with probability ``p`` mirrored: top and bottom are exchanged."""
 
@@ -104,7 +98,6 @@ class RandomVerticalFlip(_RandomFlip):
         super().__init__(p, 2)
 
 
-@offered("image_transforms")
 class Resize(Transform):
     """The image in another size, (height, width), or with its shorter side of ``size`` pixels. Bilinear, and when it
     gets smaller averaged over the pixels that become one (as Pillow and torchvision do with ``antialias=True``)."""
@@ -121,7 +114,6 @@ class Resize(Transform):
         return resized(images, int(self.size * height / short), int(self.size * width / short))
 
 
-@offered("image_transforms")
 class RandomResizedCrop(Transform):
     """A part of random area and shape, resized to ``size``: of the image's area a share uniform in ``scale``, with
     width / height log-uniform in ``ratio``. Where no such part fits in ten attempts, the middle."""
@@ -147,7 +139,6 @@ class RandomResizedCrop(Transform):
         return np.concatenate(parts)
 
 
-@offered("image_transforms")
 class RandomErasing(Transform):
     """With probability ``p`` a rectangle of the image becomes ``value`` (Z. Zhong et al., "Random erasing data
     augmentation", 2020): of the image's area a share uniform in ``scale``, with height / width log-uniform in

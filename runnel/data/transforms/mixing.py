@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.data.collating import default_collate
 from runnel.data.randomness import collate_rng
 from runnel.tensor.creation import asarray
@@ -41,7 +40,6 @@ class _Mixing:
         raise NotImplementedError
 
 
-@offered("image_transforms")
 class MixUp(_Mixing):
     """A ``collate_fn``: each image and its label become λ times themselves and 1 - λ times those before them in the
     batch, with one λ of Beta(alpha, alpha) for each batch (H. Zhang et al., "mixup: beyond empirical risk
@@ -52,7 +50,6 @@ class MixUp(_Mixing):
         return weight * images + (1 - weight) * np.roll(images, 1, axis=0), share
 
 
-@offered("image_transforms")
 class CutMix(_Mixing):
     """A ``collate_fn``: a rectangle of each image, of 1 - λ of its area before it is cut at the borders, is taken from
     the image before it in the batch, and its label is mixed by areas (S. Yun et al., "CutMix", 2019). Labels become

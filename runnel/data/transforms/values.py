@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.data.randomness import Draws
 from runnel.data.transforms.base import Transform
 
 _CHANNELS = (1, 3, 4)  # of images
 
 
-@offered("image_transforms")
 class ToTensor(Transform):
     """The image as a float32 tensor (C, H, W); of uint8 pixels, in [0, 1]. An array (H, W, C) of uint8, as image
     libraries have it, is one whose last axis, and not its first one, has 1, 3 or 4 elements."""
@@ -34,7 +32,6 @@ class ToTensor(Transform):
         return scaled
 
 
-@offered("image_transforms")
 class Normalize(Transform):
     """``(image - mean) / std`` of float images, with a mean and a standard deviation for each channel, or one for
     all."""
@@ -56,7 +53,6 @@ class Normalize(Transform):
         return result
 
 
-@offered("image_transforms")
 class ColorJitter(Transform):
     """Brightness, contrast, saturation and hue changed at random, in random order.
 
@@ -88,7 +84,6 @@ class ColorJitter(Transform):
         return np.rint(pixels * 255).astype(np.uint8) if is_whole else pixels.astype(images.dtype)
 
 
-@offered("image_transforms")
 class Grayscale(Transform):
     """The luma of colour images (ITU-R BT.601), on ``num_output_channels`` equal channels."""
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from runnel.core.records import record
-from runnel.core.surface import offered
 
 
-@offered("data")
 @record
 class WorkerInfo:
     """A worker process: its number ``id`` of ``num_workers``, the ``seed`` of its generators, and its copy of the
@@ -27,7 +25,6 @@ class _Here:
 HERE: Final = _Here()
 
 
-@offered("data")
 def get_worker_info() -> WorkerInfo | None:
     """The worker process that this code runs in; None outside of one. An ``IterableDataset`` asks in ``__iter__`` which
     share of the samples it should give: each worker has a copy of it, and all of them give batches by turns."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functional, init
 from runnel.nn.activations import Plain, Softmax, Updating
 from runnel.nn.module import Module
@@ -15,7 +14,6 @@ from runnel.nn.rare import activations
 from runnel.tensor.creation import zeros
 
 
-@offered("nn", function="celu")
 class CELU(Updating):
     """x where positive, else alpha · (exp(x/alpha) - 1). ``inplace`` is accepted and changes nothing."""
 
@@ -30,7 +28,6 @@ class CELU(Updating):
         return f"alpha={self.alpha}"
 
 
-@offered("nn", function="glu")
 class GLU(Module):
     """The first half of x along ``dim`` times the sigmoid of the second."""
 
@@ -44,7 +41,6 @@ class GLU(Module):
         return f"dim={self.dim}"
 
 
-@offered("nn", function="hardshrink")
 class Hardshrink(Module):
     """0 within [-lambd, lambd], else x."""
 
@@ -58,7 +54,6 @@ class Hardshrink(Module):
         return f"{self.lambd}"
 
 
-@offered("nn", function="softshrink")
 class Softshrink(Module):
     """x brought nearer to 0 by ``lambd``; 0 where |x| is less than that."""
 
@@ -72,7 +67,6 @@ class Softshrink(Module):
         return f"{self.lambd}"
 
 
-@offered("nn", function="hardsigmoid")
 class Hardsigmoid(Updating):
     """(x + 3) / 6 kept within [0, 1]. ``inplace`` is accepted and changes nothing."""
 
@@ -80,7 +74,6 @@ class Hardsigmoid(Updating):
         return ops.hardsigmoid(x)
 
 
-@offered("nn", function="hardswish")
 class Hardswish(Updating):
     """x · hardsigmoid(x). ``inplace`` is accepted and changes nothing."""
 
@@ -88,7 +81,6 @@ class Hardswish(Updating):
         return ops.hardswish(x)
 
 
-@offered("nn", function="hardtanh")
 class Hardtanh(Updating):
     """x kept within [min_val, max_val]; no gradient passes at the bounds."""
 
@@ -106,7 +98,6 @@ class Hardtanh(Updating):
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
 
-@offered("nn", function="relu6")
 class ReLU6(Hardtanh):
     """x kept within [0, 6]. ``inplace`` is accepted and changes nothing."""
 
@@ -114,7 +105,6 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
 
-@offered("nn", function="logsigmoid")
 class LogSigmoid(Plain):
     """log(sigmoid(x))."""
 
@@ -122,7 +112,6 @@ class LogSigmoid(Plain):
         return ops.log_sigmoid(x)
 
 
-@offered("nn", function="mish")
 class Mish(Updating):
     """x · tanh(softplus(x)). ``inplace`` is accepted and changes nothing."""
 
@@ -130,7 +119,6 @@ class Mish(Updating):
         return ops.mish(x)
 
 
-@offered("nn", function="prelu")
 class PReLU(Module):
     """x where positive, else weight · x: one weight, or one for each channel (K. He et al., 2015)."""
 
@@ -150,7 +138,6 @@ class PReLU(Module):
         return f"num_parameters={self.weight.size}"
 
 
-@offered("nn", function="rrelu")
 class RReLU(Updating):
     """x where positive, else x times a slope, drawn from [lower, upper) for each element in training mode."""
 
@@ -166,7 +153,6 @@ class RReLU(Updating):
         return f"lower={self.lower}, upper={self.upper}"
 
 
-@offered("nn", function="selu")
 class SELU(Updating):
     """elu scaled so that activations keep mean 0 and variance 1. ``inplace`` is accepted and changes nothing."""
 
@@ -174,7 +160,6 @@ class SELU(Updating):
         return ops.selu(x)
 
 
-@offered("nn", function="softmax")
 class Softmax2d(Plain):
     """softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
@@ -184,7 +169,6 @@ class Softmax2d(Plain):
         return ops.softmax(x, -3)
 
 
-@offered("nn", function="softmin")
 class Softmin(Softmax):
     """softmax(-x) along ``dim``."""
 
@@ -192,7 +176,6 @@ class Softmin(Softmax):
         return activations.softmin(x, self.dim)
 
 
-@offered("nn", function="softsign")
 class Softsign(Plain):
     """x / (1 + |x|)."""
 
@@ -200,7 +183,6 @@ class Softsign(Plain):
         return activations.softsign(x)
 
 
-@offered("nn", function="tanhshrink")
 class Tanhshrink(Plain):
     """x - tanh(x)."""
 
@@ -208,7 +190,6 @@ class Tanhshrink(Plain):
         return activations.tanhshrink(x)
 
 
-@offered("nn", function="threshold")
 class Threshold(Updating):
     """x where it is greater than ``threshold``, else ``value``. ``inplace`` is accepted and changes nothing."""
 

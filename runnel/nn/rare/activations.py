@@ -7,13 +7,11 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
 
 
-@offered("functional")
 def celu(x: Array, alpha: float = 1.0) -> Tensor:
     """x where positive, else alpha · (exp(x/alpha) - 1) (J. Barron, 2017)."""
     if alpha == 0:
@@ -23,7 +21,6 @@ def celu(x: Array, alpha: float = 1.0) -> Tensor:
     return result
 
 
-@offered("functional", "Tensor")
 def hardshrink(x: Array, lambd: float = 0.5) -> Array:
     """0 within [-lambd, lambd], else x; NaN stays, and passes no gradient."""
     is_large = ops.logical_or(ops.less(x, -lambd), ops.greater(x, lambd))
@@ -31,7 +28,6 @@ def hardshrink(x: Array, lambd: float = 0.5) -> Array:
     return result
 
 
-@offered("functional")
 def softshrink(x: Array, lambd: float = 0.5) -> Tensor:
     """x brought nearer to 0 by ``lambd``, which is not negative; 0 where |x| is less than that."""
     if lambd < 0:
@@ -41,28 +37,24 @@ def softshrink(x: Array, lambd: float = 0.5) -> Tensor:
     return result
 
 
-@offered("functional")
 def tanhshrink(x: Array) -> Tensor:
     """x - tanh(x)."""
     result: Tensor = x - ops.tanh(x)
     return result
 
 
-@offered("functional")
 def softsign(x: Array) -> Tensor:
     """x / (1 + |x|)."""
     result: Tensor = x / (ops.abs(x) + 1)
     return result
 
 
-@offered("functional")
 def threshold(x: Array, threshold: float, value: float) -> Tensor:
     """x where it is greater than ``threshold``, else ``value``."""
     result: Tensor = ops.where(ops.less_equal(x, threshold), value, x)
     return result
 
 
-@offered("functional", "Tensor")
 def prelu(x: Array, weight: Array) -> Array:
     """x where positive, else weight · x. ``weight`` has one element, or one for each channel of ``x`` (N, C, …)
     (K. He et al., 2015)."""
@@ -78,7 +70,6 @@ def prelu(x: Array, weight: Array) -> Array:
     return result
 
 
-@offered("functional")
 def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """x where positive, else x times a slope: drawn from [lower, upper) for each element in ``training``, else the
     middle of these (B. Xu et al., 2015)."""
@@ -92,14 +83,12 @@ def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bo
     return result
 
 
-@offered("functional")
 def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """softmax(-x) along ``dim``; computed in ``dtype`` if there is one."""
     result: Tensor = ops.softmax(-x, dim, dtype)
     return result
 
 
-@offered("functional")
 def gumbel_softmax(logits: Array, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """softmax((logits + g)/tau) along ``dim``, for numbers g of the Gumbel distribution (E. Jang et al., 2017).
 
@@ -119,49 +108,41 @@ def gumbel_softmax(logits: Array, tau: float = 1.0, hard: bool = False, eps: flo
 # --- the updating forms -------------------------------------------------------------------------------------------
 
 
-@offered("functional")
 def celu_(x: Array, alpha: float = 1.0) -> Tensor:
     """``x`` with the value of ``celu``."""
     return x.update("celu_", lambda value: celu(value, alpha))
 
 
-@offered("functional")
 def elu_(x: Array, alpha: float = 1.0) -> Tensor:
     """``x`` with the value of ``elu``."""
     return x.update("elu_", lambda value: ops.elu(value, alpha))
 
 
-@offered("functional")
 def hardtanh_(x: Array, low: float = -1.0, high: float = 1.0) -> Tensor:
     """``x`` with the value of ``hardtanh``."""
     return x.update("hardtanh_", lambda value: ops.hardtanh(value, low, high))
 
 
-@offered("functional")
 def leaky_relu_(x: Array, negative_slope: float = 0.01) -> Tensor:
     """``x`` with the value of ``leaky_relu``."""
     return x.update("leaky_relu_", lambda value: ops.leaky_relu(value, negative_slope))
 
 
-@offered("functional")
 def relu_(x: Array) -> Tensor:
     """``x`` with the value of ``relu``."""
     return x.update("relu_", ops.relu)
 
 
-@offered("functional")
 def rrelu_(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """``x`` with the value of ``rrelu``."""
     return x.update("rrelu_", lambda value: rrelu(value, lower, upper, training))
 
 
-@offered("functional")
 def selu_(x: Array) -> Tensor:
     """``x`` with the value of ``selu``."""
     return x.update("selu_", ops.selu)
 
 
-@offered("functional")
 def threshold_(x: Array, threshold: float, value: float) -> Tensor:
     """``x`` with the value of ``threshold``: ``value`` where it is not greater."""
     return x.update("threshold_", lambda x: ops.where(ops.less_equal(x, threshold), value, x))

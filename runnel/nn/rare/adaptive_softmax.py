@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.containers import ModuleList, Sequential
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
@@ -23,7 +22,6 @@ class ASMoutput(NamedTuple):
     loss: Tensor
 
 
-@offered("nn", alone="it is made of other layers")
 class AdaptiveLogSoftmaxWithLoss(Module):
     """log-probabilities of classes that are sorted by frequency, cut into clusters before the classes ``cutoffs``.
 

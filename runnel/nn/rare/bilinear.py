@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
@@ -16,7 +15,6 @@ from runnel.tensor.creation import zeros
 from runnel.tensor.tensor import Tensor
 
 
-@offered("functional")
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Tensor:
     """x1ᵀ · weight[k] · x2 + bias[k] for each k: inputs (…, in1) and (…, in2) and a weight (out, in1, in2) give
     (…, out)."""
@@ -37,7 +35,6 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
     return result
 
 
-@offered("functional")
 def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
     """The convolution of (T, N, in) with a weight (kernel, in, out) along the first axis: (T', N, out)."""
     if x.ndim != 3 or weight.ndim != 3:
@@ -49,7 +46,6 @@ def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
     return result
 
 
-@offered("nn", function="bilinear")
 class Bilinear(Module):
     """x1ᵀ · weight[k] · x2 + bias[k], with a weight (out_features, in1_features, in2_features). Weight and bias start
     uniform in ±1/√in1_features, as in PyTorch."""

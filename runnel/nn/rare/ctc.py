@@ -11,7 +11,6 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array
 from runnel.ops.indexing import labels_below
@@ -23,7 +22,6 @@ from runnel.transforms.scan import scan
 _IMPOSSIBLE: Final = -1e30  # the logarithm of 0, with derivatives
 
 
-@offered("functional")
 def ctc_loss(
     log_probs: Array,
     targets: Array,
@@ -133,7 +131,6 @@ def _log_likelihood(x: Array, labels: Array, input_counts: Array, label_counts: 
     return ops.logsumexp(ops.where(ends, last, impossible), 1)
 
 
-@offered("nn", function="ctc_loss")
 class CTCLoss(Module):
     """-log of the probability of sequences of labels; called with log-probabilities (T, N, C), targets and the lengths
     of both."""

@@ -10,13 +10,11 @@ from runnel import ops
 from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array
 from runnel.tensor.tensor import Tensor
 
 
-@offered("functional")
 @composed
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1·x2 / (|x1|·|x2|) along ``dim``, for arrays that broadcast; each norm is at least ``eps``."""
@@ -26,7 +24,6 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
     return result
 
 
-@offered("functional")
 @composed
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps over the last axis, for arrays that broadcast."""
@@ -34,7 +31,6 @@ def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, k
     return result
 
 
-@offered("functional")
 def pdist(x: Array, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of each two rows of a matrix (n, m), as a vector of n·(n - 1)/2 elements: row 0
     with the others, then row 1 with those after it, …"""
@@ -45,7 +41,6 @@ def pdist(x: Array, p: float = 2.0) -> Tensor:
     return result
 
 
-@offered("nn", function="cosine_similarity")
 class CosineSimilarity(Module):
     """x1·x2 / (|x1|·|x2|) along ``dim``; each norm is at least ``eps``."""
 
@@ -57,7 +52,6 @@ class CosineSimilarity(Module):
         return cosine_similarity(x1, x2, self.dim, self.eps)
 
 
-@offered("nn", function="pairwise_distance")
 class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps over the last axis."""
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array
 from runnel.tensor import random
@@ -45,21 +44,18 @@ def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int
     return result
 
 
-@offered("functional")
 def dropout1d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Channels of (N, C, L) or (C, L) zeroed with probability ``p`` and the others divided by 1 - p (J. Tompson et al.,
     2015); ``inplace`` changes nothing."""
     return _of_channels("dropout1d", x, p, training, (2, 3), 2)
 
 
-@offered("functional")
 def dropout2d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Channels of (N, C, H, W) zeroed with probability ``p`` and the others divided by 1 - p; three axes are (N, C, L),
     as in PyTorch. ``inplace`` changes nothing."""
     return _of_channels("dropout2d", x, p, training, (3, 4), -1)
 
 
-@offered("functional")
 def dropout3d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability ``p`` and the others divided by 1 - p;
     ``inplace`` changes nothing."""
@@ -77,7 +73,6 @@ def _to_lowest(x: Array, p: float, shape: tuple[int, ...]) -> Tensor:
     return result
 
 
-@offered("functional")
 def alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Elements set to SELU's lowest value with probability ``p``, then all scaled and shifted so that mean and variance
     stay (G. Klambauer et al., 2017). ``inplace`` changes nothing."""
@@ -85,7 +80,6 @@ def alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: boo
     return _to_lowest(x, p, x.shape) if training and p else x.read()
 
 
-@offered("functional")
 def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """``alpha_dropout`` of whole channels of (N, C, …); ``inplace`` changes nothing."""
     _require_probability("feature_alpha_dropout", p)
@@ -113,35 +107,30 @@ class _Dropout(Module):
         return f"p={self.p}"
 
 
-@offered("nn", function="dropout1d")
 class Dropout1d(_Dropout):
     """In training mode, channels of (N, C, L) or (C, L) zeroed with probability ``p``, the others divided by 1 - p."""
 
     function = staticmethod(dropout1d)
 
 
-@offered("nn", function="dropout2d")
 class Dropout2d(_Dropout):
     """In training mode, channels of (N, C, H, W) zeroed with probability ``p``, the others divided by 1 - p."""
 
     function = staticmethod(dropout2d)
 
 
-@offered("nn", function="dropout3d")
 class Dropout3d(_Dropout):
     """In training mode, channels of (N, C, D, H, W) zeroed with probability ``p``, the others divided by 1 - p."""
 
     function = staticmethod(dropout3d)
 
 
-@offered("nn", function="alpha_dropout")
 class AlphaDropout(_Dropout):
     """In training mode, dropout that keeps mean and variance of what SELU gives."""
 
     function = staticmethod(alpha_dropout)
 
 
-@offered("nn", function="feature_alpha_dropout")
 class FeatureAlphaDropout(_Dropout):
     """In training mode, ``AlphaDropout`` of whole channels."""
 

@@ -6,14 +6,12 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functions
 from runnel.nn.embedding import Table
 from runnel.ops.arguments import Array
 from runnel.tensor.tensor import Tensor
 
 
-@offered("functional")
 def embedding_bag(
     x: Array,
     weight: Array,
@@ -88,7 +86,6 @@ def _averaged(total: Array, count: Array, mode: str) -> Tensor:
     return result
 
 
-@offered("nn", function="embedding_bag")
 class EmbeddingBag(Table):
     """For each bag of labels the sum, mean or maximum of their rows, without those of padding; 0 for an empty bag.
 

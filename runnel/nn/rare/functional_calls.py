@@ -8,12 +8,10 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.tensor.methods import ArrayMethods
 
 
-@offered("rn", "torch.func", "torch.nn.utils.stateless")
 def functional_call(
     module: Module,
     parameter_and_buffer_dicts: Mapping[str, Any] | Sequence[Mapping[str, Any]],
@@ -47,7 +45,6 @@ def functional_call(
         return module(*arguments, **(kwargs or {}))
 
 
-@offered("rn", "torch.func")
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The Parameters of modules of one kind, stacked along a new first axis, by name; and so their buffers. Stacked
     Parameters are leaves that require gradients."""

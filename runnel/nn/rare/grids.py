@@ -13,7 +13,6 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_shape
 from runnel.ops.im2col import channels_last
 from runnel.tensor.tensor import Tensor
@@ -22,7 +21,6 @@ _MODES: Final = ("bilinear", "nearest", "bicubic")
 _PADDING: Final = ("zeros", "border", "reflection")
 
 
-@offered("functional")
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The positions (N, H, W, 2), or (N, D, H, W, 3), to which affine maps ``theta`` (N, 2, 3), or (N, 3, 4), take
     those of an image of ``size`` (N, C, H, W), or (N, C, D, H, W). Positions are (x, y) or (x, y, z), from -1 to 1:
@@ -44,7 +42,6 @@ def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = 
     return result
 
 
-@offered("functional")
 def grid_sample(
     x: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.nn.linear import Linear
 from runnel.nn.losses import Loss, NLLLoss, WeightedLoss
 from runnel.nn.rare import losses
 
 
-@offered("nn", function="kl_div")
 class KLDivLoss(Loss):
     """target·(log target - x) for log-probabilities x; reduction "batchmean" divides the sum by the first axis."""
 
@@ -27,7 +25,6 @@ class KLDivLoss(Loss):
         return ops.kl_div(x, target, self.reduction, self.log_target)
 
 
-@offered("nn", function="nll_loss")
 class NLLLoss2d(NLLLoss):
     """``NLLLoss`` under the name that it had for images."""
 
@@ -38,7 +35,6 @@ class _MarginLoss(Loss):
         self.margin = margin
 
 
-@offered("nn", function="margin_ranking_loss")
 class MarginRankingLoss(_MarginLoss):
     """max(0, margin - target·(input1 - input2)) for targets 1 and -1."""
 
@@ -46,7 +42,6 @@ class MarginRankingLoss(_MarginLoss):
         return losses.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
-@offered("nn", function="hinge_embedding_loss")
 class HingeEmbeddingLoss(_MarginLoss):
     """x where the target is 1, max(0, margin - x) where it is -1."""
 
@@ -57,7 +52,6 @@ class HingeEmbeddingLoss(_MarginLoss):
         return losses.hinge_embedding_loss(x, target, self.margin, self.reduction)
 
 
-@offered("nn", function="cosine_embedding_loss")
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1, for the cosine between vectors."""
 
@@ -65,7 +59,6 @@ class CosineEmbeddingLoss(_MarginLoss):
         return losses.cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)
 
 
-@offered("nn", function="soft_margin_loss")
 class SoftMarginLoss(Loss):
     """log(1 + exp(-target·x)) for targets 1 and -1."""
 
@@ -73,7 +66,6 @@ class SoftMarginLoss(Loss):
         return losses.soft_margin_loss(x, target, self.reduction)
 
 
-@offered("nn", function="triplet_margin_loss")
 class TripletMarginLoss(Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) for the p-norm d."""
 
@@ -93,7 +85,6 @@ class TripletMarginLoss(Loss):
         return losses.triplet_margin_loss(anchor, positive, negative, *options)
 
 
-@offered("nn", function="triplet_margin_with_distance_loss")
 class TripletMarginWithDistanceLoss(Loss):
     """``TripletMarginLoss`` with another distance: a function of two arrays."""
 
@@ -119,7 +110,6 @@ class TripletMarginWithDistanceLoss(Loss):
         )  # fmt: skip
 
 
-@offered("nn", function="multi_margin_loss")
 class MultiMarginLoss(WeightedLoss):
     """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i other than the label y."""
 
@@ -134,7 +124,6 @@ class MultiMarginLoss(WeightedLoss):
         return losses.multi_margin_loss(x, target, self.p, self.margin, self.weight, self.reduction)
 
 
-@offered("nn", function="multilabel_margin_loss")
 class MultiLabelMarginLoss(Loss):
     """Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i."""
 
@@ -142,7 +131,6 @@ class MultiLabelMarginLoss(Loss):
         return losses.multilabel_margin_loss(x, target, self.reduction)
 
 
-@offered("nn", function="multilabel_soft_margin_loss")
 class MultiLabelSoftMarginLoss(WeightedLoss):
     """The mean over classes of the binary cross-entropy of sigmoid(x) with targets of 0 and 1."""
 
@@ -150,7 +138,6 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
         return losses.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
 
 
-@offered("nn", function="gaussian_nll_loss")
 class GaussianNLLLoss(Loss):
     """(log var + (x - target)²/var) / 2; called with x, target and var."""
 
@@ -163,7 +150,6 @@ class GaussianNLLLoss(Loss):
         return losses.gaussian_nll_loss(x, target, var, self.full, self.eps, self.reduction)
 
 
-@offered("nn", function="poisson_nll_loss")
 class PoissonNLLLoss(Loss):
     """exp(x) - target·x, or x - target·log(x + eps) without ``log_input``."""
 
@@ -177,7 +163,6 @@ class PoissonNLLLoss(Loss):
         return losses.poisson_nll_loss(x, target, self.log_input, self.full, self.eps, self.reduction)
 
 
-@offered("nn", function="linear_cross_entropy")
 class LinearCrossEntropyLoss(WeightedLoss):
     """The cross-entropy of a linear layer's result, with that layer: ``linear`` has num_classes·(product of
     ``out_features``) rows. ``options``, which divide the work in PyTorch, change nothing."""

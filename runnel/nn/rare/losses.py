@@ -10,7 +10,6 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.nn.rare import distances
 from runnel.ops.arguments import Array
 from runnel.ops.indexing import labels_below
@@ -21,7 +20,6 @@ from runnel.tensor.tensor import Tensor
 # --- margins and distances --------------------------------------------------------------------------------------------
 
 
-@offered("functional")
 def margin_ranking_loss(
     input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -34,7 +32,6 @@ def margin_ranking_loss(
     return result
 
 
-@offered("functional")
 def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1; for distances x of similar and dissimilar pairs."""
     far = ops.where(ops.not_equal(target, 1), ops.clip(margin - x, 0), 0)  # with a gradient at 0
@@ -43,7 +40,6 @@ def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction
     return result
 
 
-@offered("functional")
 def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target·x)) for targets 1 and -1, of x's shape."""
     require_same_shape("soft_margin_loss", x, target)
@@ -51,7 +47,6 @@ def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor
     return result
 
 
-@offered("functional")
 def cosine_embedding_loss(
     input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -70,7 +65,6 @@ def cosine_embedding_loss(
     return result
 
 
-@offered("functional")
 def triplet_margin_loss(
     anchor: Array,
     positive: Array,
@@ -92,7 +86,6 @@ def triplet_margin_loss(
     )
 
 
-@offered("functional")
 def triplet_margin_with_distance_loss(
     anchor: Array,
     positive: Array,
@@ -117,7 +110,6 @@ def triplet_margin_with_distance_loss(
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-@offered("functional")
 def multi_margin_loss(
     x: Array,
     target: Array,
@@ -146,7 +138,6 @@ def multi_margin_loss(
     return result
 
 
-@offered("functional")
 def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
     """Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i, for x (N, C) or (C,). ``target``, of the
     same shape, has the labels in front, and -1 behind the last one."""
@@ -170,7 +161,6 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> 
     return result
 
 
-@offered("functional")
 def multilabel_soft_margin_loss(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -191,7 +181,6 @@ def _require_labels(name: str, x: Array, target: Array, shape: tuple[int, ...]) 
         raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
 
 
-@offered("functional")
 def linear_cross_entropy(
     x: Array,
     linear_weight: Array,
@@ -218,7 +207,6 @@ def linear_cross_entropy(
 # --- distributions ----------------------------------------------------------------------------------------------------
 
 
-@offered("functional")
 def gaussian_nll_loss(
     x: Array, target: Array, var: float | Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -240,7 +228,6 @@ def gaussian_nll_loss(
     return result
 
 
-@offered("functional")
 def poisson_nll_loss(
     x: Array, target: Array, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
 ) -> Tensor:

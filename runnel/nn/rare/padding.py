@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn import functional
 from runnel.nn.module import Module
 from runnel.ops.arguments import as_shape, is_single
@@ -50,49 +49,42 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-@offered("nn", function="pad")
 class ConstantPad1d(_ConstantPad):
     """``value`` around the last axis."""
 
     spatial = 1
 
 
-@offered("nn", function="pad")
 class ConstantPad2d(_ConstantPad):
     """``value`` around the last 2 axes."""
 
     spatial = 2
 
 
-@offered("nn", function="pad")
 class ConstantPad3d(_ConstantPad):
     """``value`` around the last 3 axes."""
 
     spatial = 3
 
 
-@offered("nn", function="pad")
 class ZeroPad1d(_Pad):
     """Zeros around the last axis."""
 
     spatial = 1
 
 
-@offered("nn", function="pad")
 class ZeroPad2d(_Pad):
     """Zeros around the last 2 axes."""
 
     spatial = 2
 
 
-@offered("nn", function="pad")
 class ZeroPad3d(_Pad):
     """Zeros around the last 3 axes."""
 
     spatial = 3
 
 
-@offered("nn", function="pad")
 class ReflectionPad1d(_Pad):
     """(N, C, L) mirrored at its border, which is not repeated."""
 
@@ -100,7 +92,6 @@ class ReflectionPad1d(_Pad):
     mode = "reflect"
 
 
-@offered("nn", function="pad")
 class ReflectionPad2d(_Pad):
     """(N, C, H, W) mirrored at its border, which is not repeated."""
 
@@ -108,7 +99,6 @@ class ReflectionPad2d(_Pad):
     mode = "reflect"
 
 
-@offered("nn", function="pad")
 class ReflectionPad3d(_Pad):
     """(N, C, D, H, W) mirrored at its border, which is not repeated."""
 
@@ -116,7 +106,6 @@ class ReflectionPad3d(_Pad):
     mode = "reflect"
 
 
-@offered("nn", function="pad")
 class ReplicationPad1d(_Pad):
     """(N, C, L) with its border repeated."""
 
@@ -124,7 +113,6 @@ class ReplicationPad1d(_Pad):
     mode = "replicate"
 
 
-@offered("nn", function="pad")
 class ReplicationPad2d(_Pad):
     """(N, C, H, W) with its border repeated."""
 
@@ -132,7 +120,6 @@ class ReplicationPad2d(_Pad):
     mode = "replicate"
 
 
-@offered("nn", function="pad")
 class ReplicationPad3d(_Pad):
     """(N, C, D, H, W) with its border repeated."""
 
@@ -140,7 +127,6 @@ class ReplicationPad3d(_Pad):
     mode = "replicate"
 
 
-@offered("nn", function="pad")
 class CircularPad1d(_Pad):
     """(N, C, L) with its other end before and after it."""
 
@@ -148,7 +134,6 @@ class CircularPad1d(_Pad):
     mode = "circular"
 
 
-@offered("nn", function="pad")
 class CircularPad2d(_Pad):
     """(N, C, H, W) with its other end before and after it."""
 
@@ -156,7 +141,6 @@ class CircularPad2d(_Pad):
     mode = "circular"
 
 
-@offered("nn", function="pad")
 class CircularPad3d(_Pad):
     """(N, C, D, H, W) with its other end before and after it."""
 

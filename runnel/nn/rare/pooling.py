@@ -9,7 +9,6 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered, offered_names
 from runnel.nn import window_indices
 from runnel.nn.spatial import over_axes
 from runnel.ops.arguments import Array
@@ -154,10 +153,6 @@ adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max
     _adaptive_max_pool_with_indices, "adaptive_max_pool{}_with_indices"
 )
 _, fractional_max_pool2d, fractional_max_pool3d = over_axes(_fractional_max_pool, "fractional_max_pool{}")
-offered_names("functional", "lp_pool1d", "lp_pool2d", "lp_pool3d")
-offered_names("functional", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices")
-offered_names("functional", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices")
-offered_names("functional", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d", "fractional_max_pool3d")
 
 
 def _unpool(spatial: int, x: Array, indices: Array, args: tuple[Any, ...]) -> Tensor:
@@ -172,7 +167,6 @@ def _unpool(spatial: int, x: Array, indices: Array, args: tuple[Any, ...]) -> Te
     return _max_unpool(x, indices, *args)
 
 
-@offered("functional")
 def max_unpool1d(
     x: Array,
     indices: Array,
@@ -186,7 +180,6 @@ def max_unpool1d(
     return _unpool(1, x, indices, (kernel_size, stride, padding, output_size))
 
 
-@offered("functional")
 def max_unpool2d(
     x: Array,
     indices: Array,
@@ -200,7 +193,6 @@ def max_unpool2d(
     return _unpool(2, x, indices, (kernel_size, stride, padding, output_size))
 
 
-@offered("functional")
 def max_unpool3d(
     x: Array,
     indices: Array,
@@ -214,7 +206,6 @@ def max_unpool3d(
     return _unpool(3, x, indices, (kernel_size, stride, padding, output_size))
 
 
-@offered("functional")
 def fractional_max_pool2d_with_indices(
     x: Array,
     kernel_size: Size,
@@ -228,7 +219,6 @@ def fractional_max_pool2d_with_indices(
     return values, places
 
 
-@offered("functional")
 def fractional_max_pool3d_with_indices(
     x: Array,
     kernel_size: Size,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.nn.rare import pooling
 from runnel.tensor.variable import Variable
@@ -84,28 +83,24 @@ class _FractionalMaxPool(Module):
         return type(self).function(x, *arguments, self._random_samples)
 
 
-@offered("nn", function="lp_pool1d")
 class LPPool1d(_LPPool):
     """(Σ xᵖ)^(1/p) of each window of (N, C, L)."""
 
     function = staticmethod(pooling.lp_pool1d)
 
 
-@offered("nn", function="lp_pool2d")
 class LPPool2d(_LPPool):
     """(Σ xᵖ)^(1/p) of each window of (N, C, H, W)."""
 
     function = staticmethod(pooling.lp_pool2d)
 
 
-@offered("nn", function="lp_pool3d")
 class LPPool3d(_LPPool):
     """(Σ xᵖ)^(1/p) of each window of (N, C, D, H, W)."""
 
     function = staticmethod(pooling.lp_pool3d)
 
 
-@offered("nn", function="max_unpool1d")
 class MaxUnpool1d(_MaxUnpool):
     """Elements of (N, C, L) back at the places that ``MaxPool1d`` with ``return_indices`` took them from, and
     zeros elsewhere."""
@@ -113,7 +108,6 @@ class MaxUnpool1d(_MaxUnpool):
     function = staticmethod(pooling.max_unpool1d)
 
 
-@offered("nn", function="max_unpool2d")
 class MaxUnpool2d(_MaxUnpool):
     """Elements of (N, C, H, W) back at the places that ``MaxPool2d`` with ``return_indices`` took them from, and
     zeros elsewhere."""
@@ -121,7 +115,6 @@ class MaxUnpool2d(_MaxUnpool):
     function = staticmethod(pooling.max_unpool2d)
 
 
-@offered("nn", function="max_unpool3d")
 class MaxUnpool3d(_MaxUnpool):
     """Elements of (N, C, D, H, W) back at the places that ``MaxPool3d`` with ``return_indices`` took them from, and
     zeros elsewhere."""
@@ -129,14 +122,12 @@ class MaxUnpool3d(_MaxUnpool):
     function = staticmethod(pooling.max_unpool3d)
 
 
-@offered("nn", function="fractional_max_pool2d")
 class FractionalMaxPool2d(_FractionalMaxPool):
     """The greatest elements of windows of (N, C, H, W) at random distances (B. Graham, 2014)."""
 
     function = staticmethod(pooling.fractional_max_pool2d)
 
 
-@offered("nn", function="fractional_max_pool3d")
 class FractionalMaxPool3d(_FractionalMaxPool):
     """The greatest elements of windows of (N, C, D, H, W) at random distances (B. Graham, 2014)."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.im2col import channels_last, im2col, positions_along
@@ -20,7 +19,6 @@ from runnel.tensor.tensor import Tensor
 Size = int | Sequence[int]
 
 
-@offered("functional")
 def pixel_shuffle(x: Array, upscale_factor: int) -> Tensor:
     """(…, C·r², H, W) as (…, C, H·r, W·r): each r² channels become squares of r·r elements (W. Shi et al., 2016)."""
     r = upscale_factor
@@ -36,7 +34,6 @@ def pixel_shuffle(x: Array, upscale_factor: int) -> Tensor:
     return result
 
 
-@offered("functional")
 def pixel_unshuffle(x: Array, downscale_factor: int) -> Tensor:
     """(…, C, H·r, W·r) as (…, C·r², H, W): what ``pixel_shuffle`` undoes."""
     r = downscale_factor
@@ -52,7 +49,6 @@ def pixel_unshuffle(x: Array, downscale_factor: int) -> Tensor:
     return result
 
 
-@offered("functional: channel_shuffle native_channel_shuffle")
 def channel_shuffle(x: Array, groups: int) -> Tensor:
     """Channels of (N, C, …) in ``groups``, dealt out in turn: the first of each group, then the second ones, …
     (X. Zhang et al., 2018)."""
@@ -65,7 +61,6 @@ def channel_shuffle(x: Array, groups: int) -> Tensor:
     return result
 
 
-@offered("functional")
 def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> Tensor:
     """The windows of (N, C, H, W) as columns: (N, C·kernel elements, windows). Zeros stand in the padding; without a
     batch, (C, H, W) gives (C·kernel elements, windows)."""
@@ -83,7 +78,6 @@ def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, s
     return result
 
 
-@offered("functional")
 def fold(
     x: Array, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
 ) -> Tensor:
@@ -131,7 +125,6 @@ def _geometry(name: str, *values: Size) -> tuple[tuple[int, int], ...]:
     return first, second, third, fourth  # type: ignore[return-value]
 
 
-@offered("nn", function="pixel_shuffle")
 class PixelShuffle(Module):
     """(…, C·r², H, W) as (…, C, H·r, W·r)."""
 
@@ -145,7 +138,6 @@ class PixelShuffle(Module):
         return f"upscale_factor={self.upscale_factor}"
 
 
-@offered("nn", function="pixel_unshuffle")
 class PixelUnshuffle(Module):
     """(…, C, H·r, W·r) as (…, C·r², H, W)."""
 
@@ -159,7 +151,6 @@ class PixelUnshuffle(Module):
         return f"downscale_factor={self.downscale_factor}"
 
 
-@offered("nn", function="channel_shuffle")
 class ChannelShuffle(Module):
     """Channels in ``groups``, dealt out in turn."""
 
@@ -173,7 +164,6 @@ class ChannelShuffle(Module):
         return f"groups={self.groups}"
 
 
-@offered("nn", function="unfold")
 class Unfold(Module):
     """The windows of (N, C, H, W) as columns (N, C·kernel elements, windows)."""
 
@@ -190,7 +180,6 @@ class Unfold(Module):
         return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
 
-@offered("nn", function="fold")
 class Fold(Module):
     """Columns (N, C·kernel elements, windows) added up where ``Unfold`` takes them from."""
 
@@ -210,7 +199,6 @@ class Fold(Module):
         return f"output_size={self.output_size}, kernel_size={self.kernel_size}, stride={self.stride}"
 
 
-@offered("nn", alone="runnel.reshape is the function")
 class Unflatten(Module):
     """The axis ``dim`` as several, of the sizes ``unflattened_size``, of which one may be -1."""
 

@@ -16,7 +16,6 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array, as_sizes, as_tuple, is_single
 from runnel.tensor.tensor import Tensor
@@ -36,7 +35,6 @@ class Sizes(NamedTuple):
     step: float
 
 
-@offered("functional: interpolate upsample")
 def interpolate(
     x: Array,
     size: Size | None = None,
@@ -198,19 +196,16 @@ _TAPS: Final[dict[tuple[bool, bool], Callable[[Sizes, bool], Taps]]] = {  # by (
 }
 
 
-@offered("functional")
 def upsample_nearest(x: Array, size: Size | None = None, scale_factor: Any = None) -> Tensor:
     """``interpolate`` with mode "nearest"."""
     return interpolate(x, size, scale_factor, "nearest")
 
 
-@offered("functional")
 def upsample_bilinear(x: Array, size: Size | None = None, scale_factor: Any = None) -> Tensor:
     """``interpolate`` with mode "bilinear" and ``align_corners``."""
     return interpolate(x, size, scale_factor, "bilinear", True)
 
 
-@offered("nn", function="interpolate")
 class Upsample(Module):
     """An image with other sizes: ``functional.interpolate`` with these arguments."""
 
@@ -236,7 +231,6 @@ class Upsample(Module):
         return f"{what}, mode={self.mode!r}"
 
 
-@offered("nn", function="upsample_nearest")
 class UpsamplingNearest2d(Upsample):
     """``Upsample`` with mode "nearest"."""
 
@@ -244,7 +238,6 @@ class UpsamplingNearest2d(Upsample):
         super().__init__(size, scale_factor, "nearest")
 
 
-@offered("nn", function="upsample_bilinear")
 class UpsamplingBilinear2d(Upsample):
     """``Upsample`` with mode "bilinear" and aligned corners."""
 

@@ -7,13 +7,11 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.arguments import Array
 from runnel.tensor.tensor import Tensor
 
 
-@offered("functional")
 def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha · mean of the squares of ``size`` neighbouring channels)^beta, for (N, C, …), with zeros
     outside."""
@@ -30,7 +28,6 @@ def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 
     return result
 
 
-@offered("nn", function="local_response_norm")
 class LocalResponseNorm(Module):
     """x / (k + alpha · mean of the squares of ``size`` neighbouring channels)^beta."""
 

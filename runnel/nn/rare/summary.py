@@ -12,7 +12,6 @@ from runnel.core import html
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError, CaptureError, DTypeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, cost
 from runnel.graph.node import Result, Value
 from runnel.inspection import tables
@@ -91,7 +90,6 @@ class Summary:
         return html.table(_HEADS, cells) + html.pre(self._totals())
 
 
-@offered("nn")
 def summary(model: Module, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Summary:
     """A table of ``model``: for each module its class, the shape of its output, how often it is called, and the
     numbers and bytes of its Parameters and its floating-point operations, those below it included. A module that is

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -48,7 +47,6 @@ class _Uninitialized(Variable):
         self.become(zeros(tuple(shape), kind, device=self.aval.device if device is None else device))
 
 
-@offered("nn")
 class UninitializedParameter(_Uninitialized, Parameter):
     """A Parameter whose shape is not known yet; ``materialize(shape)`` gives it one."""
 
@@ -56,7 +54,6 @@ class UninitializedParameter(_Uninitialized, Parameter):
         super().__init__(dtype, requires_grad=requires_grad)
 
 
-@offered("nn")
 class UninitializedBuffer(_Uninitialized):
     """A buffer whose shape is not known yet; ``materialize(shape)`` gives it one."""
 
@@ -118,7 +115,6 @@ def _fitted(module: _Lazy, state: Any, prefix: str, *_: Any) -> None:
                 module.sizes_from(value.shape)
 
 
-@offered("nn", function="linear")
 class LazyLinear(_Lazy, Linear):
     """A dense layer whose ``in_features`` are those of its first input."""
 
@@ -221,84 +217,72 @@ class _LazyInstanceNorm(_LazyNorm):
         return 0 if ndim == layer.axes[0] - 1 else 1
 
 
-@offered("nn", function="conv1d")
 class LazyConv1d(_LazyConvolution, Conv1d):
     """``Conv1d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = Conv1d
 
 
-@offered("nn", function="conv2d")
 class LazyConv2d(_LazyConvolution, Conv2d):
     """``Conv2d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = Conv2d
 
 
-@offered("nn", function="conv3d")
 class LazyConv3d(_LazyConvolution, Conv3d):
     """``Conv3d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = Conv3d
 
 
-@offered("nn", function="conv_transpose1d")
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """``ConvTranspose1d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-@offered("nn", function="conv_transpose2d")
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """``ConvTranspose2d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-@offered("nn", function="conv_transpose3d")
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """``ConvTranspose3d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose3d
 
 
-@offered("nn", function="batch_norm")
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """``BatchNorm1d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = BatchNorm1d
 
 
-@offered("nn", function="batch_norm")
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """``BatchNorm2d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = BatchNorm2d
 
 
-@offered("nn", function="batch_norm")
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """``BatchNorm3d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = BatchNorm3d
 
 
-@offered("nn", function="instance_norm")
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """``InstanceNorm1d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = InstanceNorm1d
 
 
-@offered("nn", function="instance_norm")
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """``InstanceNorm2d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = InstanceNorm2d
 
 
-@offered("nn", function="instance_norm")
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """``InstanceNorm3d`` whose ``num_features`` are the channels of its first input."""
 

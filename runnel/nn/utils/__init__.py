@@ -1,62 +1,8 @@
 """Utilities for modules and their Parameters: gradient clipping, parametrized weights, pruning."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from typing import TYPE_CHECKING
-
-from runnel.core import public
-
-if TYPE_CHECKING:
-    from runnel.nn.utils import parametrizations, parametrize, prune, rnn
-    from runnel.nn.utils.clipping import (
-        clip_grad_norm_,
-        clip_grad_norm_ as clip_grad_norm,
-        clip_grad_value_,
-        clip_grads_with_norm_,
-        get_total_norm,
-    )
-    from runnel.nn.utils.fusion import (
-        fuse_conv_bn,
-        fuse_conv_bn as fuse_conv_bn_eval,
-        fuse_conv_bn_weights,
-        fuse_linear_bn_eval,
-        fuse_linear_bn_weights,
-    )
-    from runnel.nn.utils.reparametrized import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
-    from runnel.nn.utils.vectors import (
-        parameters_to_vector,
-        skip_init,
-        unchanged as convert_conv2d_weight_memory_format,
-        unchanged as convert_conv3d_weight_memory_format,
-        vector_to_parameters,
-    )
-
-__all__ = [
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "convert_conv2d_weight_memory_format",
-    "convert_conv3d_weight_memory_format",
-    "fuse_conv_bn",
-    "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights",
-    "get_total_norm",
-    "parameters_to_vector",
-    "parametrizations",
-    "parametrize",
-    "prune",
-    "remove_spectral_norm",
-    "remove_weight_norm",
-    "rnn",
-    "skip_init",
-    "spectral_norm",
-    "vector_to_parameters",
-    "weight_norm",
-]
-_LATE = {
+NAMES = {
     "clip_grad_norm": "runnel.nn.utils.clipping:clip_grad_norm_",
     "clip_grad_norm_": "runnel.nn.utils.clipping:clip_grad_norm_",
     "clip_grad_value_": "runnel.nn.utils.clipping:clip_grad_value_",
@@ -70,17 +16,16 @@ _LATE = {
     "fuse_linear_bn_weights": "runnel.nn.utils.fusion:fuse_linear_bn_weights",
     "get_total_norm": "runnel.nn.utils.clipping:get_total_norm",
     "parameters_to_vector": "runnel.nn.utils.vectors:parameters_to_vector",
-    "parametrizations": "runnel.nn.utils:parametrizations",
-    "parametrize": "runnel.nn.utils:parametrize",
-    "prune": "runnel.nn.utils:prune",
+    "parametrizations": "runnel.nn.utils.parametrizations",
+    "parametrize": "runnel.nn.utils.parametrize",
+    "prune": "runnel.nn.utils.prune",
     "remove_spectral_norm": "runnel.nn.utils.reparametrized:remove_spectral_norm",
     "remove_weight_norm": "runnel.nn.utils.reparametrized:remove_weight_norm",
-    "rnn": "runnel.nn.utils:rnn",
+    "rnn": "runnel.nn.utils.rnn",
     "skip_init": "runnel.nn.utils.vectors:skip_init",
     "spectral_norm": "runnel.nn.utils.reparametrized:spectral_norm",
     "vector_to_parameters": "runnel.nn.utils.vectors:vector_to_parameters",
     "weight_norm": "runnel.nn.utils.reparametrized:weight_norm",
 }
 
-public.offer(globals(), __all__, _LATE)
-del TYPE_CHECKING, public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -8,7 +8,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -23,7 +22,6 @@ def _with_gradients(parameters: Parameters, name: str) -> list[tuple[Variable, T
     return pairs
 
 
-@offered("utils")
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
@@ -41,7 +39,6 @@ def get_total_norm(
     return result
 
 
-@offered("utils")
 def clip_grads_with_norm_(
     parameters: Parameters, max_norm: float, total_norm: Any, foreach: bool | None = None
 ) -> None:
@@ -51,7 +48,6 @@ def clip_grads_with_norm_(
         parameter.grad = g * ops.cast(scale, g.dtype)
 
 
-@offered("utils: clip_grad_norm_ clip_grad_norm")
 def clip_grad_norm_(
     parameters: Parameters,
     max_norm: float,
@@ -67,7 +63,6 @@ def clip_grad_norm_(
     return total
 
 
-@offered("utils")
 def clip_grad_value_(parameters: Parameters, clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of the gradients into [-clip_value, clip_value]. ``foreach`` changes nothing."""
     for parameter, g in _with_gradients(parameters, "clip_grad_value_"):

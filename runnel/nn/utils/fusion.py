@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.nn.convolution import Convolution, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from runnel.nn.linear import Linear
 from runnel.nn.normalization import BatchNorm
@@ -15,7 +14,6 @@ from runnel.nn.parameter import Parameter
 from runnel.tensor.tensor import Tensor
 
 
-@offered("utils: fuse_conv_bn fuse_conv_bn_eval")
 def fuse_conv_bn(conv: Convolution, bn: BatchNorm, transpose: bool = False) -> Convolution:
     """A convolution layer that does what ``conv`` and then ``bn``, in evaluation mode, do: its weight is scaled and
     its bias shifted by the running statistics. Both layers stay as they are."""
@@ -52,7 +50,6 @@ def _scaled(conv: Convolution, scale: Tensor) -> Tensor:
     return result
 
 
-@offered("utils")
 def fuse_conv_bn_weights(
     conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
 ) -> tuple[Parameter, Parameter]:
@@ -68,7 +65,6 @@ def fuse_conv_bn_weights(
     return Parameter(weight.read().detach(), trains), Parameter(bias.read().detach(), trains)
 
 
-@offered("utils")
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
@@ -76,7 +72,6 @@ def fuse_linear_bn_weights(
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-@offered("utils")
 def fuse_linear_bn_eval(linear: Linear, bn: BatchNorm) -> Linear:
     """A dense layer that does what ``linear`` and then ``bn``, in evaluation mode, do. Both stay as they are."""
     if bn.num_features != linear.out_features:

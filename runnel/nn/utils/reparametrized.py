@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
@@ -43,7 +42,6 @@ def _restored(module: Module, name: str, recipe: type[Recipe], op: str, parts: t
     return module
 
 
-@offered("utils")
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Have ``module.name`` be g · v / |v|, with norms over all axes but ``dim`` (None: over all of them), for
     Parameters ``name_g`` and ``name_v`` (T. Salimans, D. Kingma, 2016)."""
@@ -55,7 +53,6 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return module
 
 
-@offered("utils")
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Make ``module.name`` a Parameter again, with the value it has."""
     return _restored(module, name, _WeightNorm, "remove_weight_norm", ("g", "v"))
@@ -80,7 +77,6 @@ class _SpectralNorm(Recipe):
         return weight / ops.vecdot(now[0], ops.matmul(matrix, now[1]))
 
 
-@offered("utils")
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
@@ -100,7 +96,6 @@ def spectral_norm(
     return module
 
 
-@offered("utils")
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Make ``module.name`` a Parameter again, with the value it has."""
     return _restored(module, name, _SpectralNorm, "remove_spectral_norm", ("orig", "u", "v"))

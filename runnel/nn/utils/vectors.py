@@ -7,19 +7,16 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("utils")
 def parameters_to_vector(parameters: Iterable[Variable]) -> Tensor:
     """The elements of all ``parameters``, one after the other."""
     result: Tensor = ops.concat([ops.reshape(p, (-1,)) for p in parameters])
     return result
 
 
-@offered("utils")
 def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
     """Assign the elements of a vector to ``parameters``, in their order."""
     listed = list(parameters)
@@ -35,13 +32,11 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
         at += parameter.size
 
 
-@offered("utils")
 def skip_init(module_cls: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``module_cls(*args, **kwargs)``. Its values do not matter: they will be loaded, or set."""
     return module_cls(*args, **kwargs)
 
 
-@offered("utils: convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format")
 def unchanged(module: Any, memory_format: Any = None) -> Any:
     """``module`` as it is: in what order weights lie in memory is decided for each program."""
     return module

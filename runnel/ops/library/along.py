@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, broadcast_shapes, normalize_axis
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.indexing import take_along_axis
 from runnel.ops.views import reshape
 
 
-@offered("rn", "Tensor")
 def take_along_dim(x: Array, indices: Array, axis: int | None = None) -> Array:
     """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes broadcast in the other axes. Without
     ``axis``, of all elements in a row."""

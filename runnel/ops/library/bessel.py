@@ -6,7 +6,6 @@ Errors are some 1e-15 times the size of the oscillation. At infinity they are 0.
 from __future__ import annotations
 
 from runnel.core.dispatch import apply
-from runnel.core.surface import offered
 from runnel.loops.formulas.library import airy, cylinder, spherical
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
@@ -27,61 +26,51 @@ airy_p = functions_of_floats("airy", "x, *, order", "Ai(x), or its derivative.",
 spherical_p = functions_of_floats("spherical_bessel", "x, *, n", "jₙ(x)/xⁿ.", spherical.spherical, 150)
 
 
-@offered("special")
 def bessel_j0(x: Operand) -> Array:
     """The Bessel function J₀."""
     return unary_float(j0_p, x)
 
 
-@offered("special")
 def bessel_j1(x: Operand) -> Array:
     """The Bessel function J₁."""
     return unary_float(j1_p, x)
 
 
-@offered("special")
 def bessel_y0(x: Operand) -> Array:
     """The Bessel function of the second kind Y₀: -∞ at 0, NaN below."""
     return unary_float(y0_p, x)
 
 
-@offered("special")
 def bessel_y1(x: Operand) -> Array:
     """The Bessel function of the second kind Y₁: -∞ at 0, NaN below."""
     return unary_float(y1_p, x)
 
 
-@offered("special")
 def modified_bessel_k0(x: Operand) -> Array:
     """The modified Bessel function of the second kind K₀: ∞ at 0, NaN below."""
     return unary_float(k0_p, x)
 
 
-@offered("special")
 def modified_bessel_k1(x: Operand) -> Array:
     """The modified Bessel function of the second kind K₁: ∞ at 0, NaN below."""
     return unary_float(k1_p, x)
 
 
-@offered("special")
 def scaled_modified_bessel_k0(x: Operand) -> Array:
     """eˣ·K₀(x)."""
     return unary_float(k0e_p, x)
 
 
-@offered("special")
 def scaled_modified_bessel_k1(x: Operand) -> Array:
     """eˣ·K₁(x)."""
     return unary_float(k1e_p, x)
 
 
-@offered("special")
 def spherical_bessel_j0(x: Operand) -> Array:
     """The spherical Bessel function j₀(x) = sin x / x, 1 at 0."""
     return unary_float(spherical_p, x, n=0)
 
 
-@offered("special")
 def airy_ai(x: Operand) -> Array:
     """Airy's function Ai, the solution of y″ = x·y that falls off for large x."""
     return unary_float(airy_p, x, order=0)

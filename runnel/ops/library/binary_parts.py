@@ -10,7 +10,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, int32
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
@@ -55,7 +54,6 @@ def _vjp(gs: Any, outs: Any, x: Array, *, needs_grad: Any) -> tuple[Any]:
     return (multiply(gs[0], pow(2.0, power)),)
 
 
-@offered("rn", "Tensor")
 def frexp(x: Array) -> Frexp:
     """The mantissa in ±[0.5, 1) and the int32 exponent with x = mantissa · 2^exponent: a named tuple (mantissa,
     exponent). 0, infinities and NaN are their own mantissas, with the exponent 0."""

@@ -13,7 +13,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.complexes import ByNumPy
 from runnel.core.dtypes import FLOATS, bool_
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, lower, reference
 from runnel.loops.formulas.library import circular, hyperbolic, signs
 from runnel.loops.ir import Apply
@@ -83,85 +82,71 @@ def _side(g: Array, out: Array, x: Array, y: Array) -> Array:
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor", "Tensor_")
 def tan(x: Operand) -> Array:
     """The tangent."""
     return unary_float(tan_p, x)
 
 
-@offered("rn: asin arcsin", "Tensor: asin arcsin", "Tensor_: asin arcsin")
 def asin(x: Operand) -> Array:
     """The arc sine, in [-π/2, π/2]."""
     return unary_float(asin_p, x)
 
 
-@offered("rn: acos arccos", "Tensor: acos arccos", "Tensor_: acos arccos")
 def acos(x: Operand) -> Array:
     """The arc cosine, in [0, π]."""
     return unary_float(acos_p, x)
 
 
-@offered("rn: atan arctan", "Tensor: atan arctan", "Tensor_: atan arctan")
 def atan(x: Operand) -> Array:
     """The arc tangent, in [-π/2, π/2]."""
     return unary_float(atan_p, x)
 
 
-@offered("rn: atan2 arctan2", "Tensor: atan2 arctan2", "Tensor_: arctan2 atan2")
 def atan2(y: Operand, x: Operand) -> Array:
     """The angle of the point (x, y), in [-π, π]."""
     return binary_float(atan2_p, y, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def sinh(x: Operand) -> Array:
     """The hyperbolic sine."""
     return unary_float(sinh_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def cosh(x: Operand) -> Array:
     """The hyperbolic cosine."""
     return unary_float(cosh_p, x)
 
 
-@offered("rn: asinh arcsinh", "Tensor: asinh arcsinh", "Tensor_: asinh arcsinh")
 def asinh(x: Operand) -> Array:
     """The inverse hyperbolic sine."""
     return unary_float(asinh_p, x)
 
 
-@offered("rn: acosh arccosh", "Tensor: acosh arccosh", "Tensor_: acosh arccosh")
 def acosh(x: Operand) -> Array:
     """The inverse hyperbolic cosine; NaN below 1."""
     return unary_float(acosh_p, x)
 
 
-@offered("rn: atanh arctanh", "Tensor: atanh arctanh", "Tensor_: atanh arctanh")
 def atanh(x: Operand) -> Array:
     """The inverse hyperbolic tangent."""
     return unary_float(atanh_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def hypot(x: Operand, y: Operand) -> Array:
     """√(x² + y²), without overflow."""
     return binary_float(hypot_p, x, y)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def copysign(x: Operand, y: Operand) -> Array:
     """|x| with the sign of y, of zeros, too. The derivative by x at 0 is 0."""
     return binary_float(copysign_p, x, y)
 
 
-@offered("rn", "Tensor")
 def signbit(x: Array) -> Array:
     """Whether each element has a minus sign, -0 included; no bool has one."""
     return full_like(x, False) if x.dtype is bool_ else unary(signbit_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def nextafter(x: Operand, y: Operand) -> Array:
     """The number of the dtype next to x on the way to y. Its derivative is that of x, and 0 where they are equal."""
     return binary_float(nextafter_p, x, y)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from runnel.core.dtypes import as_dtype, float32, int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -86,27 +85,23 @@ def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: A
     return cast(partial_results, result)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
     """The sums of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``."""
     return _accumulating("cumsum", x, axis, dtype, add, 0)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
     """The products of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of
     ``sum``. The gradient is right at zeros, too."""
     return _accumulating("cumprod", x, axis, dtype, multiply, 1)
 
 
-@offered("rn")
 def cumulative_sum(x: Array, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """:func:`cumsum` as in the Array API: ``axis`` may be left out for vectors only, and with ``include_initial`` a 0
     stands in front."""
     return _standard("cumulative_sum", cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
-@offered("rn")
 def cumulative_prod(x: Array, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
     """:func:`cumprod` as in the Array API: ``axis`` may be left out for vectors only, and with ``include_initial`` a 1
     stands in front."""
@@ -125,7 +120,6 @@ def _standard(name: str, function: Any, x: Array, axis: int | None, dtype: Any, 
     )
 
 
-@offered("rn", "Tensor")
 def logcumsumexp(x: Array, axis: int = -1) -> Array:
     """log of the running sums of exp(x) along ``axis``, without overflow."""
     wide = cast(x, wide_dtype(x))
@@ -139,14 +133,12 @@ class Extremes(NamedTuple):
     indices: Array
 
 
-@offered("rn", "Tensor")
 def cummax(x: Array, axis: int = -1) -> Extremes:
     """The greatest element up to each one along ``axis``, and its int64 position, of equal ones the last: a named tuple
     (values, indices). A NaN stays the greatest."""
     return _extremes("cummax", x, axis, greater_equal)
 
 
-@offered("rn", "Tensor")
 def cummin(x: Array, axis: int = -1) -> Extremes:
     """The smallest element up to each one along ``axis``, and its int64 position, of equal ones the last: a named tuple
     (values, indices). A NaN stays the smallest."""
@@ -173,7 +165,6 @@ def _extremes(name: str, x: Array, axis: int, beats: Any) -> Extremes:
     return Extremes(take_along_axis(x, positions, place), positions)
 
 
-@offered("rn", "Tensor", views=True)
 def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before and
     behind. Of bools, whether neighbours differ."""
@@ -206,13 +197,11 @@ def _trapezoids(y: Array, x: Array | None, dx: Any, axis: int) -> Array:
     return multiply(divide(pair, 2), width)
 
 
-@offered("rn: trapezoid trapz")
 def trapezoid(y: Array, x: Array | None = None, dx: float | Array = 1.0, axis: int = -1) -> Array:
     """The integral of ``y`` along ``axis`` by the trapezoidal rule, at the points ``x`` or at distances ``dx``."""
     return sum(_trapezoids(y, x, dx, axis), axis)
 
 
-@offered("rn")
 def cumulative_trapezoid(y: Array, x: Array | None = None, dx: float | Array = 1.0, axis: int = -1) -> Array:
     """The running integral of ``y`` along ``axis`` by the trapezoidal rule, one element shorter than ``y``."""
     return cumsum(_trapezoids(y, x, dx, axis), axis)

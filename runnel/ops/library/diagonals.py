@@ -8,7 +8,6 @@ import numpy as np
 
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import add, remainder
 from runnel.ops.comparison import equal, less
@@ -19,7 +18,6 @@ from runnel.ops.logic import logical_and, where
 from runnel.ops.views import expand_dims, moveaxis, reshape
 
 
-@offered("rn", "Tensor")
 def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """``x`` with ``src`` in the place of ``diagonal(x, offset, axis1, axis2)``, whose shape it has."""
     shape = diagonal(x, offset, axis1, axis2).shape
@@ -37,7 +35,6 @@ def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis
     return moveaxis(where(is_on, spread, lines), (-2, -1), axes)
 
 
-@offered("rn: fill_diagonal", "Tensor_")
 def fill_diagonal(x: Array, value: Operand, wrap: bool = False) -> Array:
     """``x`` with ``value`` on the main diagonal: of a matrix, of which ``wrap`` goes on after a row is left out; of
     more axes, which have one size, where all positions are equal."""

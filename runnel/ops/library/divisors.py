@@ -7,7 +7,6 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dtypes import INTEGERS
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, lower, reference
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, Operand, require_dtype
@@ -29,13 +28,11 @@ def _abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     return aval(meeting_shape(gcd_p, x, y), x.dtype)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def gcd(x: Operand, y: Operand) -> Array:
     """The greatest common divisor of |x| and |y|, integers; of zeros, 0."""
     return binary(gcd_p, x, y)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def lcm(x: Operand, y: Operand) -> Array:
     """The least common multiple of |x| and |y|, integers; 0 where one of them is 0."""
     a, b = alike(gcd_p, x, y)

@@ -9,7 +9,6 @@ import numpy as np
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import int64
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
@@ -42,13 +41,11 @@ def _places(name: str, obj: Array | int | Sequence[int], n: int, end: int) -> np
     return np.where(places < 0, places + n, places)
 
 
-@offered("rn")
 def append(x: Array, values: Array, axis: int | None = None) -> Array:
     """``x`` and ``values`` one after the other along ``axis`` (None: both flattened)."""
     return concat([_flat(x), _flat(values)]) if axis is None else concat([x, values], axis)
 
 
-@offered("rn")
 def delete(x: Array, obj: Array | int | Sequence[int], axis: int | None = None) -> Array:
     """``x`` without the slices at the places ``obj`` along ``axis`` (None: of ``x`` flattened). The places are known: a
     compiled function takes those that it does not compute."""
@@ -60,7 +57,6 @@ def delete(x: Array, obj: Array | int | Sequence[int], axis: int | None = None) 
     return take(x, x.lift(kept, int64), place)
 
 
-@offered("rn")
 def insert(x: Array, obj: Array | int | Sequence[int], values: Operand, axis: int | None = None) -> Array:
     """``x`` with ``values`` before the slices at the places ``obj`` along ``axis`` (None: of ``x`` flattened). Values
     broadcast to the slices. The places are known, as in :func:`delete`."""
@@ -81,7 +77,6 @@ def insert(x: Array, obj: Array | int | Sequence[int], values: Operand, axis: in
     return take(both, x.lift(order, int64), place)
 
 
-@offered("rn")
 def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
     """The slices of ``x`` along ``axis`` (None: of ``x`` flattened) where the vector ``condition`` holds, which must be
     known."""
@@ -93,7 +88,6 @@ def compress(condition: Array, x: Array, axis: int | None = None) -> Array:
     return take(x, x.lift(np.flatnonzero(known("compress", condition)), int64), place)
 
 
-@offered("rn")
 def extract(condition: Array, x: Array) -> Array:
     """The elements of ``x`` where ``condition`` is not 0, as a vector."""
     return masked_select(x, cast(condition, "bool"))
@@ -102,34 +96,29 @@ def extract(condition: Array, x: Array) -> Array:
 # --- sets ---------------------------------------------------------------------------------------------------------
 
 
-@offered("rn")
 def union1d(x: Array, y: Array) -> Array:
     """The unique elements of both, in ascending order."""
     values: Array = unique(concat([_flat(x), _flat(y)]))
     return values
 
 
-@offered("rn")
 def intersect1d(x: Array, y: Array) -> Array:
     """The unique elements that stand in both, in ascending order."""
     own = unique(x)
     return masked_select(own, isin(own, y))
 
 
-@offered("rn")
 def setdiff1d(x: Array, y: Array) -> Array:
     """The unique elements of ``x`` that do not stand in ``y``, in ascending order."""
     own = unique(x)
     return masked_select(own, isin(own, y, invert=True))
 
 
-@offered("rn")
 def setxor1d(x: Array, y: Array) -> Array:
     """The unique elements that stand in one of both, in ascending order."""
     return union1d(setdiff1d(x, y), setdiff1d(y, x))
 
 
-@offered("rn")
 def rollaxis(x: Array, axis: int, start: int = 0) -> Array:
     """``x`` with ``axis`` moved before the axis ``start``."""
     place = normalize_axis("rollaxis", axis, x.ndim)

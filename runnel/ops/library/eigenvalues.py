@@ -14,7 +14,6 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import complex_of
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, vjp
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, divide, multiply, subtract
@@ -69,7 +68,6 @@ def _eig_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Array]:
     return (into_a if a.dtype.is_complex else cast(real(into_a), a.dtype),)
 
 
-@offered("linalg")
 def eig(x: Array) -> Eig:
     """The eigenvalues (..., n) and, as columns, the eigenvectors (..., n, n) of square matrices (..., n, n): complex
     numbers, in no order, a named tuple (eigenvalues, eigenvectors). The gradient is infinite where eigenvalues are
@@ -77,7 +75,6 @@ def eig(x: Array) -> Eig:
     return Eig(*apply(eig_p, x))
 
 
-@offered("linalg")
 def eigvals(x: Array) -> Array:
     """The eigenvalues (..., n) of square matrices (..., n, n): complex numbers, in no order."""
     return eig(x).eigenvalues

@@ -16,7 +16,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
@@ -181,7 +180,6 @@ def _require_pivots(name: str, pivot: bool) -> None:
         raise ValueError(f"[{name}] rows are always exchanged for the greatest pivots; pivot=False is not there.")
 
 
-@offered("linalg")
 def lu(x: Array, pivot: bool = True) -> LU:
     """P (m, m), L (m, k) with 1 on the diagonal and U (k, n) with P·L·U = ``x``, for matrices (m, n) and k = min(m, n).
     The gradient needs the first k pivots not to be 0."""
@@ -190,7 +188,6 @@ def lu(x: Array, pivot: bool = True) -> LU:
     return LU(_permutation(order, x), _lower(packed), _upper(packed))
 
 
-@offered("linalg")
 def lu_factor(x: Array, pivot: bool = True) -> FactorLU:
     """The factors of :func:`lu` in one matrix, and the pivots as int32: for :func:`lu_solve` and ``rn.lu_unpack``."""
     _require_pivots("lu_factor", pivot)
@@ -198,7 +195,6 @@ def lu_factor(x: Array, pivot: bool = True) -> FactorLU:
     return FactorLU(packed, pivots)
 
 
-@offered("rn")
 def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Array | None, Array | None, Array | None]:
@@ -211,7 +207,6 @@ def lu_unpack(
     )
 
 
-@offered("linalg")
 def lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
     """x with a·x = ``B``, or x·a = ``B`` unless ``left``, for the matrix a, or with ``adjoint`` its adjoint, of which
     ``LU`` and ``pivots`` are the :func:`lu_factor`. Leading axes broadcast."""
@@ -231,7 +226,6 @@ def lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: 
     return solve_triangular(factors, first, upper=True)
 
 
-@offered("torch: lu_solve", "Tensor: lu_solve")
 def lu_solution(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
     """x with a·x = ``b``, for the matrix a of which the others are the :func:`lu_factor`."""
     return lu_solve(LU_data, LU_pivots, b)

@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes
 from runnel.ops.arithmetic import floor_divide, remainder
 from runnel.ops.assignment import add_at, put as put_at
@@ -15,7 +14,6 @@ from runnel.ops.conversion import cast
 from runnel.ops.views import reshape
 
 
-@offered("torch: put", "Tensor: put", "Tensor_: put")
 def put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """``x`` with the elements of ``source`` at the numbers ``index`` in row-major order, or with ``accumulate`` added
     there. Where a number is named several times, the last element counts, or all are added."""
@@ -26,7 +24,6 @@ def put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) ->
     return reshape(written, x.shape)
 
 
-@offered("rn")
 def unravel_index(indices: Array, shape: Any) -> tuple[Array, ...]:
     """For numbers of elements in row-major order of ``shape``, their index along each axis."""
     sizes = as_sizes("unravel_index", shape)

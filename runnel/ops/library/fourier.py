@@ -19,7 +19,6 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, DType, complex_of, float32, float64, real_of
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, complex_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import HostCall
@@ -189,75 +188,63 @@ def _to_real(name: str, x: Array, n: int | None, axis: int, norm: str | None) ->
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-@offered("fft")
 def fft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The transform along ``axis``, of its first ``n`` elements, or with zeros after them up to ``n``. ``norm`` is
     "backward" (the default), "ortho" or "forward"."""
     return _one("fft", x, n, axis, norm, False)
 
 
-@offered("fft")
 def ifft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`fft`, with its arguments."""
     return _one("ifft", x, n, axis, norm, True)
 
 
-@offered("fft")
 def fftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
     """The transform along each of ``axes`` (None: all, or the last len(s)), whose lengths become ``s``."""
     return _several("fftn", x, _sizes("fftn", x, s, axes), norm, False)
 
 
-@offered("fft")
 def ifftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
     """The inverse of :func:`fftn`, with its arguments."""
     return _several("ifftn", x, _sizes("ifftn", x, s, axes), norm, True)
 
 
-@offered("fft")
 def fft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
     """:func:`fftn` along two axes."""
     return _several("fft2", x, _sizes("fft2", x, s, axes), norm, False)
 
 
-@offered("fft")
 def ifft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
     """:func:`ifftn` along two axes."""
     return _several("ifft2", x, _sizes("ifft2", x, s, axes), norm, True)
 
 
-@offered("fft")
 def rfft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The first n//2 + 1 elements of the transform of real numbers; the others are conjugates of these."""
     return _real("rfft", x, n, axis, norm)
 
 
-@offered("fft")
 def irfft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The ``n`` real numbers whose transform begins with ``x``: the inverse of :func:`rfft`. ``n`` is 2·(m - 1) by
     default, where m is the length of ``x``."""
     return _to_real("irfft", x, n, axis, norm)
 
 
-@offered("fft")
 def rfftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
     """:func:`rfft` along the last of ``axes``, then :func:`fft` along the others."""
     return _rfftn("rfftn", x, s, axes, norm)
 
 
-@offered("fft")
 def irfftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
     """The inverse of :func:`rfftn`; the length along the last axis is 2·(m - 1) by default."""
     return _irfftn("irfftn", x, s, axes, norm)
 
 
-@offered("fft")
 def rfft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
     """:func:`rfftn` along two axes."""
     return _rfftn("rfft2", x, s, axes, norm)
 
 
-@offered("fft")
 def irfft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
     """:func:`irfftn` along two axes."""
     return _irfftn("irfft2", x, s, axes, norm)
@@ -279,38 +266,32 @@ def _some(name: str, sizes: list[tuple[int, int | None]]) -> list[tuple[int, int
     return sizes
 
 
-@offered("fft")
 def hfft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The ``n`` real numbers that are the transform of the Hermitian numbers that begin with ``x``."""
     return _to_real("hfft", conj(x), n, axis, _ADJOINT[_norm("hfft", norm)])
 
 
-@offered("fft")
 def ihfft(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of :func:`hfft`: n//2 + 1 of the numbers whose transform is the real ``x``."""
     return conj(_real("ihfft", x, n, axis, _ADJOINT[_norm("ihfft", norm)]))
 
 
-@offered("fft")
 def hfftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
     """:func:`fft` along ``axes`` but the last, and :func:`hfft` along that: real numbers, 2·(m - 1) by default along
     the last axis."""
     return _hfftn("hfftn", x, s, axes, norm)
 
 
-@offered("fft")
 def ihfftn(x: Array, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None) -> Array:
     """The inverse of :func:`hfftn`."""
     return _ihfftn("ihfftn", x, s, axes, norm)
 
 
-@offered("fft")
 def hfft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
     """:func:`hfftn` along two axes."""
     return _hfftn("hfft2", x, s, axes, norm)
 
 
-@offered("fft")
 def ihfft2(x: Array, s: Sequence[int] | None = None, axes: Axis = (-2, -1), norm: str | None = None) -> Array:
     """:func:`ihfftn` along two axes."""
     return _ihfftn("ihfft2", x, s, axes, norm)
@@ -329,13 +310,11 @@ def _shifted(name: str, x: Array, axes: Axis, sign: int) -> Array:
     return roll(x, tuple(sign * (x.shape[a] // 2) for a in places), places)
 
 
-@offered("fft")
 def fftshift(x: Array, axes: Axis = None) -> Array:
     """``x`` with the frequency 0 of a transform moved from the front of ``axes`` (None: all) to their middle."""
     return _shifted("fftshift", x, axes, 1)
 
 
-@offered("fft")
 def ifftshift(x: Array, axes: Axis = None) -> Array:
     """The inverse of :func:`fftshift`."""
     return _shifted("ifftshift", x, axes, -1)

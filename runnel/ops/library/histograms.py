@@ -13,7 +13,6 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes
 from runnel.ops.arithmetic import add, divide, floor, minimum, multiply, subtract
 from runnel.ops.comparison import equal, greater_equal, less_equal
@@ -36,7 +35,6 @@ class Histogram(NamedTuple):
     bin_edges: Array
 
 
-@offered("rn", "Tensor")
 def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """How many elements lie in each of ``bins`` equal parts of [min, max], by default from the smallest element to the
     greatest; others count nowhere. In the dtype of ``x``."""
@@ -108,7 +106,6 @@ class HistogramDD(NamedTuple):
     bin_edges: tuple[Array, ...]
 
 
-@offered("rn")
 def histogramdd(
     x: Array,
     bins: Any = 10,
@@ -155,7 +152,6 @@ def histogramdd(
     return HistogramDD(hist, tuple(edges))
 
 
-@offered("rn")
 def histogram2d(
     x: Array,
     y: Array,
@@ -171,7 +167,6 @@ def histogram2d(
     return hist, *edges
 
 
-@offered("rn", "Tensor")
 def histogram(
     x: Array,
     bins: Array | int = 10,

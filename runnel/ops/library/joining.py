@@ -13,7 +13,6 @@ import numpy as np
 from runnel.core.dispatch import TensorLike, required
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import (
     Array,
     as_shape,
@@ -32,19 +31,16 @@ from runnel.ops.promotion import meet
 from runnel.ops.views import expand_dims, permute, reshape, squeeze
 
 
-@offered("rn")
 def atleast_1d(*arrays: Array) -> Any:
     """Each array with one axis at least; several arrays give a tuple."""
     return _each(arrays, lambda x: reshape(x, (1,)) if x.ndim == 0 else x)
 
 
-@offered("rn")
 def atleast_2d(*arrays: Array) -> Any:
     """Each array with two axes at least, new ones in front; several arrays give a tuple."""
     return _each(arrays, lambda x: reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
-@offered("rn")
 def atleast_3d(*arrays: Array) -> Any:
     """Each array with three axes at least: (n,) becomes (1, n, 1), and (m, n) becomes (m, n, 1), as in NumPy."""
     return _each(
@@ -59,38 +55,32 @@ def _each(arrays: tuple[Any, ...], function: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-@offered("rn")
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape in which arrays of ``shapes`` meet. ShapeError where they do not."""
     return meeting_shape("broadcast_shapes", *(as_sizes("broadcast_shapes", shape) for shape in shapes))
 
 
-@offered("rn")
 def hstack(arrays: Sequence[Array]) -> Array:
     """The arrays side by side: along axis 1, vectors along axis 0."""
     rows = [atleast_1d(x) for x in arrays]
     return concat(rows, 0 if all(x.ndim == 1 for x in rows) else 1)
 
 
-@offered("rn: vstack row_stack")
 def vstack(arrays: Sequence[Array]) -> Array:
     """The arrays one below the other, along axis 0; vectors are rows."""
     return concat([atleast_2d(x) for x in arrays], 0)
 
 
-@offered("rn")
 def dstack(arrays: Sequence[Array]) -> Array:
     """The arrays one behind the other, along axis 2, with three axes at least."""
     return concat([atleast_3d(x) for x in arrays], 2)
 
 
-@offered("rn")
 def column_stack(arrays: Sequence[Array]) -> Array:
     """The arrays side by side; vectors are columns."""
     return concat([reshape(x, (x.size, 1)) if x.ndim < 2 else x for x in arrays], 1)
 
 
-@offered("rn")
 def block_diag(*arrays: Array) -> Array:
     """The matrices along the diagonal of one, zeros elsewhere; vectors count as rows, numbers as matrices of one."""
     if not arrays:
@@ -105,7 +95,6 @@ def block_diag(*arrays: Array) -> Array:
     return concat(rows, 0)
 
 
-@offered("rn", "Tensor", views=True)
 def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into at most ``chunks`` pieces of one size, but perhaps the last (as PyTorch cuts)."""
     as_sizes("chunk", (max(operator.index(chunks), 0), 1 << 20))  # so many pieces that no list holds them are refused
@@ -115,7 +104,6 @@ def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     return split(x, max(-(-n // chunks), 1), axis) if n else (x,) * chunks
 
 
-@offered("rn: tensor_split array_split", "Tensor", views=True)
 def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` before the given positions, or into so many pieces whose sizes differ by one at most,
     the larger ones first."""
@@ -133,19 +121,16 @@ def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int =
     return tuple(narrow(x, place, min(a, b), max(b - a, 0)) for a, b in edges)
 
 
-@offered("rn", "Tensor", views=True)
 def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
     """:func:`tensor_split` along axis 1, of vectors along axis 0, into pieces of one size."""
     return _even_pieces("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
-@offered("rn", "Tensor", views=True)
 def vsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
     """:func:`tensor_split` along axis 0, into pieces of one size."""
     return _even_pieces("vsplit", x, indices_or_sections, 0, 2)
 
 
-@offered("rn", "Tensor", views=True)
 def dsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
     """:func:`tensor_split` along axis 2, into pieces of one size."""
     return _even_pieces("dsplit", x, indices_or_sections, 2, 3)
@@ -159,27 +144,23 @@ def _even_pieces(name: str, x: Array, cuts: Any, axis: int, ndim: int) -> tuple[
     return tensor_split(x, cuts, axis)
 
 
-@offered("rn: unstack unbind", "Tensor: unbind unstack")
 def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
     """The arrays that ``stack`` would put together to ``x``: one for each position along ``axis``."""
     place = normalize_axis("unstack", axis, x.ndim)
     return tuple(squeeze(narrow(x, place, i, 1), place) for i in range(x.shape[place]))
 
 
-@offered("rn", "Tensor", views=True)
 def fliplr(x: Array) -> Array:
     """The elements in reverse order along axis 1."""
     return flip(x, 1)
 
 
-@offered("rn", "Tensor", views=True)
 def flipud(x: Array) -> Array:
     """The elements in reverse order along axis 0."""
     normalize_axis("flipud", 0, x.ndim)
     return flip(x, 0)
 
 
-@offered("rn", "Tensor: tile repeat", spread=True, views=True)
 def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than axes."""
     times = as_sizes("tile", repetitions)
@@ -190,7 +171,6 @@ def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     return reshape(wide, tuple(t * n for t, n in zip(times, shape, strict=True)))
 
 
-@offered("rn: repeat repeat_interleave", "Tensor: repeat_interleave", views=True)
 def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = None) -> Array:
     """Each element of ``x`` along ``axis`` (None: of ``x`` flattened) ``repeats`` times in a row: one number, or one
     for each element, which must be known: a compiled function takes those that it does not compute."""
@@ -209,7 +189,6 @@ def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = No
     return take(x, x.lift(np.repeat(np.arange(n), counts), int64), place)
 
 
-@offered("rn", "Tensor")
 def kron(x: Array, y: Array) -> Array:
     """The Kronecker product: blocks of ``y``, one for each element of ``x``, which is its factor."""
     ndim = max(x.ndim, y.ndim)
@@ -219,7 +198,6 @@ def kron(x: Array, y: Array) -> Array:
     return reshape(product, tuple(a * b for a, b in zip(left, right, strict=True)))
 
 
-@offered("rn")
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """Each vector along an axis of its own, repeated along those of the others: the axes are in the order of the
     arguments ("ij"), or, as in the Array API and NumPy, the first two exchanged ("xy")."""
@@ -238,7 +216,6 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     )
 
 
-@offered("rn")
 def cartesian_prod(*arrays: Array) -> Array:
     """The rows of all choices of one element from each vector, the last varying fastest; of one vector, itself."""
     if len(arrays) == 1:
@@ -247,7 +224,6 @@ def cartesian_prod(*arrays: Array) -> Array:
     return stack([reshape(x, (x.size,)) for x in grids], 1)
 
 
-@offered("rn")
 def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
     """The rows of all choices of ``r`` elements of the vector ``x``, in order."""
     if x.ndim != 1 or not 0 <= operator.index(r) <= max(x.size, 64):
@@ -258,7 +234,6 @@ def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
     return take(x, x.lift(rows.reshape(len(rows), r), int64), 0)
 
 
-@offered("rn", "Tensor")
 def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
     """``x`` with the axis ``axis`` split into axes of ``sizes``, one of which may be -1."""
     place = normalize_axis("unflatten", axis, x.ndim)
@@ -271,7 +246,6 @@ def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
     return reshape(x, (*x.shape[:place], *target, *x.shape[place + 1 :]))
 
 
-@offered("rn", "Tensor", views=True)
 def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """``x`` turned ``k`` times by 90° in the plane of two axes, from the first towards the second."""
     plane = normalize_axes("rot90", axes, x.ndim)

@@ -20,7 +20,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import int64, real_of
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, vjp
 from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axes, normalize_axis
 from runnel.ops.arithmetic import abs as abs_of, add, divide, multiply, negative, subtract
@@ -58,7 +57,6 @@ def _identity(x: Array, n: int) -> Array:
     return broadcast_to(one, (*x.shape[:-2], n, n))
 
 
-@offered("linalg", "rn: inverse", "Tensor: inverse")
 def inv(x: Array) -> Array:
     """The inverse of square matrices. LinAlgError where one is singular."""
     n, _ = require_matrices("inv", x, square=True)
@@ -152,19 +150,16 @@ def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Arra
     return (multiply(expand_dims(g, (-2, -1)), adjoint(inv(a))),)
 
 
-@offered("linalg", "rn", "Tensor")
 def det(x: Array) -> Array:
     """The determinants. Derivatives of second order need matrices that are not singular (else LinAlgError)."""
     return apply(det_p, x)
 
 
-@offered("linalg", "rn", "Tensor")
 def slogdet(x: Array) -> Slogdet:
     """The signs of determinants, and the logarithms of their absolute values: a named tuple (sign, logabsdet)."""
     return Slogdet(*apply(slogdet_p, x))
 
 
-@offered("rn", "Tensor")
 def logdet(x: Array) -> Array:
     """The logarithms of determinants: -∞ at 0, NaN below, complex ones for complex matrices."""
     result = slogdet(x)
@@ -191,7 +186,6 @@ def _cholesky_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
     return (adjoint(apply(solve_p, adjoint(out), adjoint(left))),)
 
 
-@offered("linalg", "rn", "Tensor")
 def cholesky(x: Array, upper: bool = False) -> Array:
     """Lower triangular L with ``x`` = L·Lᴴ, of Hermitian positive definite matrices, whose lower triangle is read;
     with ``upper`` Lᴴ. LinAlgError where ``x`` is not positive definite."""
@@ -199,7 +193,6 @@ def cholesky(x: Array, upper: bool = False) -> Array:
     return adjoint(lower) if upper else lower
 
 
-@offered("rn", "Tensor")
 def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
     """x with a·x = ``b`` for the matrices a = l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
     lower = adjoint(factor) if upper else factor
@@ -207,14 +200,12 @@ def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
     return solve_triangular(adjoint(lower), inside, upper=True)
 
 
-@offered("rn", "Tensor")
 def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
     """The inverses of the matrices l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
     n, _ = require_matrices("cholesky_inverse", factor, square=True)
     return cholesky_solve(_identity(factor, n), factor, upper)
 
 
-@offered("linalg")
 def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
     """x with a·x = b (or x·a = b, unless ``left``), of triangular matrices: what stands in the other triangle is not
     read, nor with ``unitriangular`` the diagonal, which is 1."""
@@ -258,7 +249,6 @@ def _cutoff(x: Array, rtol: float | None) -> float:
     return int(np.max(x.shape[-2:], initial=1)) * float(np.finfo(x.dtype.numpy).eps)
 
 
-@offered("linalg", "rn: pinverse", "Tensor: pinverse")
 def pinv(x: Array, rtol: float | Array | None = None) -> Array:
     """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0, by
     default max(m, n) times the dtype's eps. An array ``rtol`` has a number for each matrix; gradients are those of the
@@ -283,7 +273,6 @@ class Lstsq(NamedTuple):
     singular_values: Array
 
 
-@offered("linalg")
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> Lstsq:
     """The x of least norm among those for which |a·x - b| is least, for matrices ``a`` (..., m, n) and ``b``
     (..., m, k) or (m,): a named tuple (solution, residuals, rank, singular_values).
@@ -297,19 +286,16 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> Lstsq:
     return Lstsq(solution, residuals, matrix_rank(a, rcond), svdvals(a))
 
 
-@offered("linalg")
 def svdvals(x: Array) -> Array:
     """The singular values in descending order."""
     return svd(x, full_matrices=False).S
 
 
-@offered("linalg")
 def eigvalsh(x: Array, UPLO: str = "L") -> Array:
     """The eigenvalues, ascending, of symmetric matrices, of which the lower (or upper) triangle is read."""
     return eigh(x, UPLO).eigenvalues
 
 
-@offered("linalg")
 def matrix_rank(x: Array, rtol: float | Array | None = None) -> Array:
     """How many singular values are greater than ``rtol`` times the greatest: int64. By default as in :func:`pinv`."""
     values = svdvals(x)
@@ -324,7 +310,6 @@ def matrix_rank(x: Array, rtol: float | Array | None = None) -> Array:
 # --- powers and exponential ---------------------------------------------------------------------------------------
 
 
-@offered("linalg", "rn", "Tensor", views=True)
 def matrix_power(x: Array, n: int) -> Array:
     """The product of ``n`` times the matrix; of the inverse for negative ``n``."""
     times = operator.index(n)
@@ -382,7 +367,6 @@ def _expm_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
     return (narrow(narrow(apply(expm_p, whole), -2, 0, n), -1, n, n),)
 
 
-@offered("linalg: matrix_exp expm", "rn", "Tensor")
 def matrix_exp(x: Array) -> Array:
     """The exponentials Σ xᵏ/k! of square matrices; of half precision computed in float32."""
     return rounded_as(apply(expm_p, cast(x, wide_dtype(x))), x)
@@ -391,7 +375,6 @@ def matrix_exp(x: Array) -> Array:
 # --- norms --------------------------------------------------------------------------------------------------------
 
 
-@offered("linalg")
 def vector_norm(x: Array, ord: float = 2, axis: Axis = None, keepdims: bool = False) -> Array:
     """The vector norm over ``axis``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are extremes."""
     return norm_along(x, axis=axis, ord=ord, keepdims=keepdims)
@@ -403,7 +386,6 @@ _SINGULAR: Final[dict[Any, Callable[[Array], Array]]] = {
 _ORDERS: Final = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
-@offered("linalg")
 def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1), keepdims: bool = False) -> Array:
     """A norm of the matrices in two axes: "fro", the root of the sum of squares; "nuc", the sum of singular values; 2
     and -2, the greatest and the smallest; 1 and -1, the greatest and smallest sum of a column's absolute values; ±∞, of
@@ -428,7 +410,6 @@ def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1)
     return expand_dims(norms, axes) if keepdims else norms
 
 
-@offered("linalg")
 def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     """The vector norm of all elements (no ``ord`` and no ``axis``) or along one axis; the matrix norm for a matrix or
     along two axes."""
@@ -442,13 +423,11 @@ def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: 
     return norm_along(x, axis=axis, ord=2 if ord is None else ord, keepdims=keepdims)
 
 
-@offered("linalg")
 def diagonal(x: Array, offset: int = 0, *, axis1: int = -2, axis2: int = -1) -> Array:
     """The diagonal ``offset`` of each matrix in two axes, as the last axis."""
     return diagonal_of(x, offset, axis1, axis2)
 
 
-@offered("linalg")
 def vander(x: Array, N: int | None = None) -> Array:
     """The powers of each element along a new last axis, from 0 up: ``N`` of them (None: as many as elements)."""
     x = with_axis(x)

@@ -7,7 +7,6 @@ from typing import Any
 
 from runnel.core.dtypes import DType, bool_, complex128, float32, float64
 from runnel.core.library.dtype_info import finfo
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import (
     abs,
@@ -57,13 +56,11 @@ def in_float64(x: Array) -> tuple[Array, DType]:
 # --- remainders and signs -----------------------------------------------------------------------------------------
 
 
-@offered("rn")
 def rsub(x: Array, y: Operand, alpha: float = 1) -> Array:
     """y - alpha·x."""
     return subtract(y, multiply(x, alpha))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def fmod(x: Operand, y: Operand) -> Array:
     """What division rounded towards 0 leaves; it has the sign of x (C's fmod). An integer by 0 gives 0."""
     a, b = meet(remainder_p, x, y)
@@ -75,25 +72,21 @@ def fmod(x: Operand, y: Operand) -> Array:
     return where(less(a, 0), negative(size), size)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def frac(x: Array) -> Array:
     """x - trunc(x): the fraction, with the sign of x."""
     return subtract(x, trunc(x))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def sgn(x: Array) -> Array:
     """-1, 0 or 1 by the sign of x."""
     return sign(x)
 
 
-@offered("rn", "Tensor")
 def positive(x: Array) -> Array:
     """x itself."""
     return x.handle()
 
 
-@offered("rn", "Tensor", "Tensor_")
 def heaviside(x: Operand, values: Operand) -> Array:
     """0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays."""
     a, b = meet(add_p, x, values)
@@ -101,14 +94,12 @@ def heaviside(x: Operand, values: Operand) -> Array:
     return cast(step, a.dtype)
 
 
-@offered("rn", "Tensor")
 def fmax(x: Operand, y: Operand) -> Array:
     """The greater of x and y, or the one that is a number. Of equal ones x has the gradient."""
     a, b = meet(add_p, x, y)
     return where(logical_or(greater_equal(a, b), isnan(b)), a, b)
 
 
-@offered("rn", "Tensor")
 def fmin(x: Operand, y: Operand) -> Array:
     """The smaller of x and y, or the one that is a number. Of equal ones x has the gradient."""
     a, b = meet(add_p, x, y)
@@ -118,28 +109,24 @@ def fmin(x: Operand, y: Operand) -> Array:
 # --- angles and powers --------------------------------------------------------------------------------------------
 
 
-@offered("rn: deg2rad radians", "Tensor", "Tensor_")
 def deg2rad(x: Array) -> Array:
     """Degrees in radians."""
     wide, dtype = in_float64(x)
     return cast(multiply(wide, math.pi / 180), dtype)
 
 
-@offered("rn: rad2deg degrees", "Tensor", "Tensor_")
 def rad2deg(x: Array) -> Array:
     """Radians in degrees."""
     wide, dtype = in_float64(x)
     return cast(multiply(wide, 180 / math.pi), dtype)
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
 def exp2(x: Array) -> Array:
     """2 to the power x."""
     (own,) = _inexact(x)
     return pow(2.0, own)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def float_power(x: Operand, y: Operand) -> Array:
     """x to the power y, in float64 or complex128."""
     a, _ = meet(add_p, x, y)
@@ -147,7 +134,6 @@ def float_power(x: Operand, y: Operand) -> Array:
     return pow(*meet(add_p, x, y, dtype=wide))
 
 
-@offered("rn", "Tensor", "Tensor_")
 def ldexp(x: Array, exponent: Operand) -> Array:
     """x · 2^exponent."""
     a, b = _inexact(x, exponent)
@@ -157,13 +143,11 @@ def ldexp(x: Array, exponent: Operand) -> Array:
 # --- logarithms ---------------------------------------------------------------------------------------------------
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
 def xlogy(x: Operand, y: Operand) -> Array:
     """x · log y, and 0 where x is 0, whatever y is but NaN."""
     return _times_log(x, y, log, 0, math.inf)
 
 
-@offered("rn", "special")
 def xlog1py(x: Operand, y: Operand) -> Array:
     """x · log(1 + y), and 0 where x is 0, whatever y is but NaN."""
     return _times_log(x, y, log1p, -1, math.inf)
@@ -175,7 +159,6 @@ def _times_log(x: Operand, y: Operand, logarithm: Any, pole: float, top: float) 
     return where(vanishes, 0, multiply(a, logarithm(where(vanishes, 1, b))))
 
 
-@offered("rn", "Tensor")
 def logaddexp(x: Operand, y: Operand) -> Array:
     """log(eˣ + eʸ), computed beside the greater of them (of complex numbers, that with the greater real part) so that
     nothing overflows."""
@@ -189,7 +172,6 @@ def logaddexp(x: Operand, y: Operand) -> Array:
     return add(maximum(a, b), log1p(exp(negative(gap))))
 
 
-@offered("rn", "Tensor")
 def logaddexp2(x: Operand, y: Operand) -> Array:
     """log₂(2ˣ + 2ʸ), computed beside the greater of them so that nothing overflows."""
     a, b = _floats(x, y)
@@ -197,7 +179,6 @@ def logaddexp2(x: Operand, y: Operand) -> Array:
     return add(maximum(a, b), divide(log1p(pow(2.0, negative(gap))), math.log(2)))
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
 def logit(x: Array, eps: float | None = None) -> Array:
     """log(x / (1 - x)), of x kept within [eps, 1 - eps]; without ``eps``, NaN outside of [0, 1], and the derivative
     too."""
@@ -209,7 +190,6 @@ def logit(x: Array, eps: float | None = None) -> Array:
     return rounded_as(multiply(subtract(log(p), log1p(negative(p))), cast(where(inside, 1.0, math.nan), p.dtype)), x)
 
 
-@offered("rn", "special")
 def entr(x: Array) -> Array:
     """-x · log x: 0 at 0, where the derivative is ∞; -∞ below, where it is NaN."""
     (p,) = _floats(x)
@@ -220,7 +200,6 @@ def entr(x: Array) -> Array:
     return where(inside, above, where(is_zero, sqrt(where(is_zero, p, 1)), minus))
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
 def sinc(x: Array) -> Array:
     """sin(πx) / (πx), 1 at 0."""
     (own,) = _inexact(x)
@@ -234,7 +213,6 @@ def sinc(x: Array) -> Array:
 # --- what is not finite, and what is near -------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor", "Tensor_")
 def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
     """``x`` with ``nan`` (0) for NaN, and ``posinf`` and ``neginf`` for the infinities: by default the greatest and the
     smallest number of the dtype. No gradient passes where something is replaced."""
@@ -246,19 +224,16 @@ def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, 
     return where(equal(x, -math.inf), -top if neginf is None else neginf, x)
 
 
-@offered("rn", "Tensor")
 def isposinf(x: Array) -> Array:
     """Whether each element is +∞."""
     return logical_and(isinf(x), greater(x, 0))
 
 
-@offered("rn", "Tensor")
 def isneginf(x: Array) -> Array:
     """Whether each element is -∞."""
     return logical_and(isinf(x), less(x, 0))
 
 
-@offered("rn", "Tensor")
 def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     """Whether |x - y| ≤ atol + rtol·|y|, elementwise; infinities are near themselves, NaN only with ``equal_nan``.
     Tolerances are not negative."""
@@ -274,14 +249,12 @@ def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
     return logical_or(near, logical_and(isnan(a), isnan(b))) if equal_nan else near
 
 
-@offered("rn", "Tensor")
 def allclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether :func:`isclose` holds everywhere, as a Python bool; in a compiled function, where that is not known,
     ``rn.all(rn.isclose(x, y))`` is."""
     return bool(all(isclose(x, y, rtol, atol, equal_nan)))
 
 
-@offered("rn")
 def array_equal(x: Array, y: Array) -> bool:
     """Whether shapes and all elements are equal, as a Python bool."""
     return x.shape == y.shape and bool(all(equal(x, y)))
@@ -290,19 +263,16 @@ def array_equal(x: Array, y: Array) -> bool:
 # --- complex numbers of real arrays -------------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor")
 def isreal(x: Array) -> Array:
     """Whether each element has the imaginary part 0; NaN has, too."""
     return equal(imag(x), 0) if x.dtype.is_complex else full_like(x, True, dtype=bool_)
 
 
-@offered("rn", "Tensor", "Tensor_", views=True)
 def conj_physical(x: Array) -> Array:
     """The complex conjugate."""
     return conj(x)
 
 
-@offered("rn: resolve_conj resolve_neg", "Tensor: resolve_conj resolve_neg", views=True)
 def resolved(x: Array) -> Array:
     """``x`` itself: conjugates and negatives are computed when they are asked for."""
     return x

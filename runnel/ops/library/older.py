@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.creation_like import zeros_like
 from runnel.ops.library.matrices import solve_triangular
 from runnel.ops.linalg import QR, adjoint, qr as orthogonal, svd as singular, transposed
 
 
-@offered("torch", "Tensor")
 def svd(x: Array, some: bool = True, compute_uv: bool = True) -> tuple[Array, Array, Array]:
     """u, s and v with ``x`` = u·diag(s)·vᴴ; u and v are square unless ``some``, and zeros unless ``compute_uv``."""
     u, s, vh = singular(x, full_matrices=not some or not compute_uv)
@@ -20,7 +18,6 @@ def svd(x: Array, some: bool = True, compute_uv: bool = True) -> tuple[Array, Ar
     return zeros_like(u), s, zeros_like(vh)
 
 
-@offered("torch", "Tensor")
 def qr(x: Array, some: bool = True) -> QR:
     """Q with orthonormal columns and an upper triangle R; Q is square unless ``some``."""
     return orthogonal(x, "reduced" if some else "complete")
@@ -33,7 +30,6 @@ class TriangularSolve(NamedTuple):
     cloned_coefficient: Array
 
 
-@offered("torch", "Tensor")
 def triangular_solve(
     b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolve:

@@ -15,7 +15,6 @@ import numpy as np
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import (
     add,
@@ -74,7 +73,6 @@ def _ranked(x: Array, rows: tuple[Array, Array, int], rank: Array, keepdims: boo
     return Ranked(*(moveaxis(y, -1, place) if keepdims else squeeze(y, -1) for y in ranked))
 
 
-@offered("rn", "Tensor")
 def kthvalue(x: Array, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
     """The ``k``-th smallest element along ``axis``, counted from 1, and its int64 position: a named tuple (values,
     indices). Of equal elements the first come first."""
@@ -86,7 +84,6 @@ def kthvalue(x: Array, k: int, axis: int = -1, keepdims: bool = False) -> Ranked
     return _ranked(x, rows, rank, keepdims)
 
 
-@offered("rn", "Tensor")
 def median(x: Array, axis: int | None = None, keepdims: bool = False) -> Any:
     """The middle element in order, of an even number the lower of the two, as in PyTorch: a number for all of ``x``;
     along ``axis`` a named tuple (values, indices) with int64 positions."""
@@ -95,7 +92,6 @@ def median(x: Array, axis: int | None = None, keepdims: bool = False) -> Any:
     )
 
 
-@offered("rn", "Tensor")
 def nanmedian(x: Array, axis: int | None = None, keepdims: bool = False) -> Any:
     """:func:`median` of the elements that are numbers; NaN where there are none."""
 
@@ -118,7 +114,6 @@ def _median(name: str, x: Array, axis: int | None, keepdims: bool, rank: Callabl
     return _ranked(x, rows, rank(rows[0].shape[-1], count), keepdims)
 
 
-@offered("rn", "Tensor")
 def mode(x: Array, axis: int = -1, keepdims: bool = False) -> Ranked:
     """The most frequent element along ``axis``, of several the smallest, and its last int64 position: a named tuple
     (values, indices)."""
@@ -136,7 +131,6 @@ def mode(x: Array, axis: int = -1, keepdims: bool = False) -> Ranked:
 _INTERPOLATIONS: Final = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
-@offered("rn", "Tensor")
 def quantile(
     x: Array,
     q: float | Array | Sequence[float],
@@ -150,7 +144,6 @@ def quantile(
     return _quantile("quantile", x, q, axis, keepdims, interpolation, skips=False)
 
 
-@offered("rn", "Tensor")
 def nanquantile(
     x: Array,
     q: float | Array | Sequence[float],
@@ -225,13 +218,11 @@ class Bounds(NamedTuple):
     max: Array
 
 
-@offered("rn", "Tensor")
 def aminmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Bounds:
     """The smallest and the greatest element over ``axis``: a named tuple (min, max)."""
     return Bounds(min(x, axis, keepdims), max(x, axis, keepdims))
 
 
-@offered("rn", "Tensor")
 def msort(x: Array) -> Array:
     """:func:`sort` along axis 0."""
     return sort(x, 0)
@@ -240,7 +231,6 @@ def msort(x: Array) -> Array:
 # --- places among sorted values -----------------------------------------------------------------------------------
 
 
-@offered("rn")
 def searchsorted(
     sorted_sequence: Array,
     values: Operand,
@@ -295,7 +285,6 @@ def _binary_search(rows: Array, queries: Array, is_right: bool) -> Array:
     return low
 
 
-@offered("rn")
 def bucketize(x: Operand, boundaries: Array, right: bool = False, out_int32: bool = False) -> Array:
     """For each element the number of the interval between ascending ``boundaries`` in which it lies: how many of them
     are smaller, or with ``right`` not greater."""
@@ -304,7 +293,6 @@ def bucketize(x: Operand, boundaries: Array, right: bool = False, out_int32: boo
     return searchsorted(boundaries, x, right=right, out_int32=out_int32)
 
 
-@offered("rn")
 def isin(x: Operand, test_elements: Operand, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is one of ``test_elements`` (or, with ``invert``, is none). NaN is equal to nothing."""
     own, others = (cast(y, int32) if y.dtype is bool_ else y for y in alike(add_p, x, test_elements))

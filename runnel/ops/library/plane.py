@@ -6,7 +6,6 @@ import math
 
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply
 from runnel.ops.comparison import isnan, less
@@ -20,7 +19,6 @@ from runnel.ops.transcendental import cos, sin
 from runnel.ops.views import squeeze
 
 
-@offered("rn", "Tensor")
 def angle(x: Array) -> Array:
     """The angle of complex numbers in the plane, in [-π, π]; of a real number, 0 or π as its sign is."""
     if x.dtype.is_complex:
@@ -29,19 +27,16 @@ def angle(x: Array) -> Array:
     return where(isnan(own), math.nan, where(less(own, 0), math.pi, zeros_like(own)))
 
 
-@offered("rn")
 def polar(abs: Array, angle: Array) -> Array:
     """The complex numbers of the lengths ``abs`` and the angles ``angle``."""
     return complex(multiply(abs, cos(angle)), multiply(abs, sin(angle)))
 
 
-@offered("rn")
 def view_as_real(x: Array) -> Array:
     """The real and imaginary parts of complex numbers along a new last axis of size 2."""
     return stack([real(x), imag(x)], -1)
 
 
-@offered("rn")
 def view_as_complex(x: Array) -> Array:
     """The complex numbers whose parts stand along the last axis, which has size 2."""
     if not x.ndim or x.shape[-1] != 2:

@@ -11,7 +11,6 @@ from typing import Any
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import bool_, float32
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -31,7 +30,6 @@ from runnel.ops.views import expand_dims, permute, reshape, transpose
 # --- einsum -------------------------------------------------------------------------------------------------------
 
 
-@offered("rn")
 def einsum(equation: str | Array, *operands: Any) -> Array:
     """The sum of products that ``equation`` says (A. Einstein): ``"bij,bjk->bik"``, one letter for each axis, ``...``
     for any axes in front that broadcast. A letter that stands twice in an operand takes its diagonal; letters that
@@ -186,7 +184,6 @@ def _pair(x: Array, left: str, y: Array, right: str, remaining: set[str], sizes:
 # --- inner products and sums with products ------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor")
 def dot(x: Array, y: Array) -> Array:
     """The product of two vectors; of other arrays the sum over the last axis of ``x`` and the last but one of ``y``."""
     if x.ndim == 0 or y.ndim == 0:
@@ -196,13 +193,11 @@ def dot(x: Array, y: Array) -> Array:
     return tensordot(x, y, ([x.ndim - 1], [y.ndim - 2]))
 
 
-@offered("rn", "Tensor")
 def inner(x: Array, y: Array) -> Array:
     """The sum over the last axes of both."""
     return multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, ([x.ndim - 1], [y.ndim - 1]))
 
 
-@offered("rn", "Tensor")
 def vdot(x: Array, y: Array) -> Array:
     """The product of two vectors, of complex numbers with the conjugates of ``x``."""
     if x.ndim != 1 or y.ndim != 1:
@@ -210,7 +205,6 @@ def vdot(x: Array, y: Array) -> Array:
     return matmul(conj(x), y)
 
 
-@offered("linalg")
 def multi_dot(arrays: Sequence[Array]) -> Array:
     """The product of several matrices, of which the first and the last may be vectors, in the order that :func:`einsum`
     chooses."""
@@ -227,31 +221,26 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
     return einsum(f"{','.join(terms)}->{''.join(ends)}", *arrays)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def addmm(x: Operand, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · mat1 · mat2, of matrices."""
     return _plus(x, matmul(mat1, mat2), beta, alpha)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def addmv(x: Operand, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · mat · vec, of a matrix and a vector."""
     return _plus(x, matmul(mat, vec), beta, alpha)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def addr(x: Operand, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · the outer product of two vectors."""
     return _plus(x, outer(vec1, vec2), beta, alpha)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def baddbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · batch1 · batch2, of stacks of matrices."""
     return _plus(x, matmul(batch1, batch2), beta, alpha)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def addbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta · x + alpha · the sum of the products of stacks of matrices."""
     return _plus(x, sum(matmul(batch1, batch2), 0), beta, alpha)
@@ -268,7 +257,6 @@ def _plus(x: Operand, product: Array, beta: float, alpha: float) -> Array:
     return add(x if beta == 1 else multiply(x, beta), scaled)
 
 
-@offered("rn", "linalg", "Tensor")
 def cross(x: Array, y: Array, axis: int = -1) -> Array:
     """The vector product along ``axis``, of size 3; other axes broadcast."""
     shape = broadcast_shapes("cross", x.shape, y.shape)
@@ -283,13 +271,11 @@ def cross(x: Array, y: Array, axis: int = -1) -> Array:
 # --- statistics of several ----------------------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor")
 def nansum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The sum of the elements over ``axis`` that are numbers."""
     return sum(where(isnan(x), 0, x), axis, keepdims, dtype)
 
 
-@offered("rn", "Tensor")
 def nanmean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The mean of the elements over ``axis`` that are numbers; NaN where there are none."""
     count = sum(logical_not(isnan(x)), axis, keepdims)
@@ -298,19 +284,16 @@ def nanmean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return cast(quotient, x.dtype) if x.dtype.is_float else quotient
 
 
-@offered("rn")
 def var_mean(x: Array, axis: Axis = None, correction: float = 1, keepdims: bool = False) -> tuple[Array, Array]:
     """Variance, over n - ``correction``, and mean."""
     return var(x, axis, correction, keepdims), mean(x, axis, keepdims)
 
 
-@offered("rn")
 def std_mean(x: Array, axis: Axis = None, correction: float = 1, keepdims: bool = False) -> tuple[Array, Array]:
     """Standard deviation, over n - ``correction``, and mean."""
     return std(x, axis, correction, keepdims), mean(x, axis, keepdims)
 
 
-@offered("rn", "Tensor")
 def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Array:
     """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how much; a
     number for one row."""
@@ -337,7 +320,6 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
     return reshape(result, ()) if result.size == 1 else result
 
 
-@offered("rn", "Tensor")
 def corrcoef(x: Array) -> Array:
     """The correlations of the rows of ``x``, within [-1, 1]; a number for one row."""
     c = cov(x)
@@ -350,13 +332,11 @@ def corrcoef(x: Array) -> Array:
     return clip(ratios, -1, 1)
 
 
-@offered("rn", "Tensor")
 def dist(x: Array, y: Array, p: float = 2) -> Array:
     """The p-norm of x - y."""
     return norm(subtract(x, y), ord=p)
 
 
-@offered("rn")
 def cdist(x: Array, y: Array, p: float = 2) -> Array:
     """The p-norms of the differences of each row of ``x`` (…, m, n) and each row of ``y`` (…, k, n): (…, m, k). The
     derivative at distance 0 is 0."""

@@ -10,7 +10,6 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply, subtract
@@ -52,7 +51,6 @@ class FactorQR(NamedTuple):
     tau: Array
 
 
-@offered("rn", "Tensor")
 def geqrf(x: Array) -> FactorQR:
     """R on and above the diagonal, below it the vectors of reflections, and their factors ``tau``, as LAPACK has them:
     for :func:`rn.linalg.householder_product` and :func:`ormqr`. It has no gradient, as in PyTorch; that of
@@ -84,7 +82,6 @@ def _require(name: str, x: Array, tau: Array) -> tuple[int, int]:
     return m, n
 
 
-@offered("linalg", "torch: orgqr", "Tensor: orgqr")
 def householder_product(x: Array, tau: Array) -> Array:
     """The first n columns of H₁·H₂·…·H_k for matrices ``x`` (…, m, n), where Hᵢ = 1 - τᵢ·v·vᴴ: v is column i of ``x``
     below the diagonal, 1 on it and 0 above, and τᵢ is ``tau[..., i]``."""
@@ -95,7 +92,6 @@ def householder_product(x: Array, tau: Array) -> Array:
     return _reflected(x, tau, broadcast_to(identity, x.shape), last_first=True)
 
 
-@offered("rn", "Tensor")
 def ormqr(x: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
     """Q·``other``, or ``other``·Q unless ``left``, with all m columns of the Q of
     :func:`rn.linalg.householder_product`; with ``transpose``, of its adjoint."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply
 from runnel.ops.broadcasting import unbroadcast
@@ -18,7 +17,6 @@ from runnel.ops.statistics import norm, wide_dtype
 _EPSILON = 1e-7  # of PyTorch's: so the norm stays just below the greatest
 
 
-@offered("rn", "Tensor", "Tensor_")
 def renorm(x: Array, p: float, axis: int, maxnorm: float) -> Array:
     """``x``, each slice along ``axis`` whose norm of order ``p`` is greater than ``maxnorm`` scaled to that."""
     place = normalize_axis("renorm", axis, x.ndim)
@@ -30,7 +28,6 @@ def renorm(x: Array, p: float, axis: int, maxnorm: float) -> Array:
     return cast(multiply(wide, scale), x.dtype)
 
 
-@offered("Tensor", views=True)
 def sum_to_size(x: Array, *size: Any) -> Array:
     """The sum of ``x`` over the axes along which ``size`` has 1 or no axis: what broadcasting from ``size`` repeats."""
     shape = as_sizes("sum_to_size", size[0] if len(size) == 1 else size)

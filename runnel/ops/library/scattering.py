@@ -13,7 +13,6 @@ import numpy as np
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.arithmetic import add, divide, floor_divide, maximum, minimum, multiply, subtract
 from runnel.ops.assignment import add_at, put
@@ -35,7 +34,6 @@ from runnel.ops.views import moveaxis, reshape, with_axis
 Scatter = TypeVar("Scatter", bound=Callable[..., Any])
 
 
-@offered("rn", "Tensor")
 @of_axisless
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """The rows at ``index``, a vector of integers, along the axis ``dim``."""
@@ -44,7 +42,6 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
     return take(x, reshape(index, (index.size,)), dim)
 
 
-@offered("rn", "Tensor")
 def gather(x: Array, dim: int, index: Array) -> Array:
     """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of ``index``, which
     has as many axes as ``x`` and is no larger along the others. An array without axes has one of size 1 here, and an
@@ -105,7 +102,6 @@ def _thin(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return tuple(n if a == axis else 1 for a, n in enumerate(shape))
 
 
-@offered("rn", "Tensor", "Tensor_")
 @_if_indexed
 @of_axisless
 def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None = None) -> Array:
@@ -120,7 +116,6 @@ def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None =
     return put(x, _key(x, axis, index), _source("scatter", x, index, src))
 
 
-@offered("rn", "Tensor", "Tensor_")
 @_if_indexed
 @of_axisless
 def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:
@@ -133,7 +128,6 @@ def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:
 _REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
 
 
-@offered("rn", "Tensor", "Tensor_")
 @_if_indexed
 @of_axisless
 def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, include_self: bool = True) -> Array:
@@ -166,7 +160,6 @@ def _flat_places(x: Array, axis: int, index: Array) -> Array:
     return reshape(broadcast_to(total, index.shape), (index.size,))
 
 
-@offered("rn", "Tensor", "Tensor_")
 @of_axisless
 def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
     """``x`` with the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all rows i of ``source`` with index[i] = k
@@ -181,7 +174,6 @@ def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, i
     return scatter_reduce(x, axis, broadcast_to(column, source.shape), source, reduce, include_self)
 
 
-@offered("rn")
 def put_along_axis(x: Array, indices: Array, values: Operand, axis: int) -> Array:
     """``x`` with ``values`` at the places that ``take_along_axis(x, indices, axis)`` reads."""
     place = normalize_axis("put_along_axis", axis, x.ndim)
@@ -196,7 +188,6 @@ def put_along_axis(x: Array, indices: Array, values: Operand, axis: int) -> Arra
     return scatter(x, place, wide, filled)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """``x`` with the elements of ``source``, in order, where ``mask`` holds; both broadcast to one shape. An index
     outside of ``source`` if it has fewer than are needed."""
@@ -212,21 +203,18 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     return where(chosen, cast(reshape(values, x.shape), x.dtype), x)
 
 
-@offered("rn", "Tensor")
 def select(x: Array, dim: int, index: int) -> Array:
     """The part at ``index`` along the axis ``dim``, which it has no longer."""
     axis = normalize_axis("select", dim, x.ndim)
     return getitem(x, (*[slice(None)] * axis, operator.index(index)))
 
 
-@offered("rn", "Tensor")
 def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
     """``x`` with ``src`` as its part at ``index`` along the axis ``dim``."""
     axis = normalize_axis("select_scatter", dim, x.ndim)
     return put(x, (*[slice(None)] * axis, operator.index(index)), src)
 
 
-@offered("rn", "Tensor", views=True)
 def slice_scatter(
     x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
@@ -298,38 +286,32 @@ def _segments(name: str, reduce: str, data: Array, segment_ids: Array, num_segme
     return combined(reduce, data, segment_ids, rows)
 
 
-@offered("rn")
 def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """For each number below ``num_segments`` (by default the greatest id and 1), the sum of the rows of ``data`` with
     that segment id; 0 for none. Ids need not be in order."""
     return _segments("segment_sum", "sum", data, segment_ids, num_segments)
 
 
-@offered("rn")
 def segment_mean(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """As :func:`segment_sum`, the mean of the rows; 0 for none."""
     return _segments("segment_mean", "mean", data, segment_ids, num_segments)
 
 
-@offered("rn")
 def segment_prod(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """As :func:`segment_sum`, the product of the rows; 1 for none."""
     return _segments("segment_prod", "prod", data, segment_ids, num_segments)
 
 
-@offered("rn")
 def segment_max(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """As :func:`segment_sum`, the greatest elements; 0 for none. Equal greatest elements share the gradient."""
     return _segments("segment_max", "amax", data, segment_ids, num_segments)
 
 
-@offered("rn")
 def segment_min(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """As :func:`segment_sum`, the smallest elements; 0 for none. Equal smallest elements share the gradient."""
     return _segments("segment_min", "amin", data, segment_ids, num_segments)
 
 
-@offered("torch")
 def segment_reduce(
     data: Array,
     reduce: str,

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import abs, add, divide, multiply, remainder, subtract
 from runnel.ops.broadcasting import broadcast_arrays
@@ -43,7 +42,6 @@ def _middle(name: str, whole: Array, longer: int, shorter: int, mode: str) -> Ar
     raise ValueError(f"[{name}] mode is 'full', 'same' or 'valid'; received {mode!r}.")
 
 
-@offered("rn")
 def convolve(x: Array, y: Array, mode: str = "full") -> Array:
     """Σ x[k]·y[n - k] of two vectors: for all n where they overlap ("full"), for as many in the middle as the longer
     one has elements ("same"), or where they overlap wholly ("valid")."""
@@ -54,7 +52,6 @@ def convolve(x: Array, y: Array, mode: str = "full") -> Array:
     return _middle("convolve", reshape(whole, (whole.size,)), x.size, y.size, mode)
 
 
-@offered("rn")
 def correlate(x: Array, y: Array, mode: str = "valid") -> Array:
     """Σ x[n + k]·conj(y[k]) of two vectors, with the modes of :func:`convolve`."""
     _require_vectors("correlate", x, y)
@@ -63,7 +60,6 @@ def correlate(x: Array, y: Array, mode: str = "valid") -> Array:
     return convolve(x, flip(conj(y)), mode)
 
 
-@offered("rn")
 def interp(x: Array, xp: Array, fp: Array, left: float | None = None, right: float | None = None) -> Array:
     """The line through the points (``xp``, ``fp``), of which xp ascends, at each ``x``; before the first point ``left``
     (by default its value), behind the last one ``right``."""
@@ -82,7 +78,6 @@ def interp(x: Array, xp: Array, fp: Array, left: float | None = None, right: flo
     return where(greater(x, end), getitem(fp, -1) if right is None else right, line)
 
 
-@offered("rn")
 def unwrap(x: Array, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi) -> Array:
     """Angles ``x`` along ``axis`` without jumps: multiples of ``period`` are added where neighbours differ by more than
     half of it (or by more than ``discont``, if that is more)."""
@@ -101,7 +96,6 @@ def unwrap(x: Array, discont: float | None = None, axis: int = -1, period: float
 _MOST = 1 << 10  # each power, and each integration, is an operation of its own
 
 
-@offered("rn")
 def polyval(p: Array, x: Operand) -> Array:
     """Σ p[k]·x^(n - 1 - k), by Horner's rule."""
     _require_vectors("polyval", p)
@@ -118,25 +112,21 @@ def _aligned(name: str, x: Array, y: Array, function: Callable[[Array, Array], A
     return function(x, y)
 
 
-@offered("rn")
 def polyadd(x: Array, y: Array) -> Array:
     """The coefficients of the sum of two polynomials."""
     return _aligned("polyadd", x, y, add)
 
 
-@offered("rn")
 def polysub(x: Array, y: Array) -> Array:
     """The coefficients of the difference of two polynomials."""
     return _aligned("polysub", x, y, subtract)
 
 
-@offered("rn")
 def polymul(x: Array, y: Array) -> Array:
     """The coefficients of the product of two polynomials."""
     return convolve(x, y)
 
 
-@offered("rn")
 def polyder(p: Array, m: int = 1) -> Array:
     """The coefficients of the derivative ``m`` of a polynomial."""
     _require_vectors("polyder", p)
@@ -148,7 +138,6 @@ def polyder(p: Array, m: int = 1) -> Array:
     return p
 
 
-@offered("rn")
 def polyint(p: Array, m: int = 1) -> Array:
     """The coefficients of the integral of order ``m`` of a polynomial, which is 0 at 0."""
     _require_vectors("polyint", p)
@@ -159,7 +148,6 @@ def polyint(p: Array, m: int = 1) -> Array:
     return p
 
 
-@offered("rn")
 def roots(p: Array) -> Array:
     """The complex roots of a polynomial whose first coefficient is not 0: the eigenvalues of its companion matrix."""
     _require_vectors("roots", p)
@@ -169,7 +157,6 @@ def roots(p: Array) -> Array:
     return eigvals(where(equal(i, 0), reshape(top, (1, n)), where(equal(i, add(j, 1)), 1, 0)))
 
 
-@offered("rn")
 def polyfit(x: Array, y: Array, deg: int) -> Array:
     """The coefficients of the polynomial of degree ``deg`` with the least squares of distances from the points (x, y);
     columns of a matrix ``y`` are fitted each for itself."""

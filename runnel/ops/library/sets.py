@@ -14,7 +14,6 @@ import numpy as np
 from runnel.core.dispatch import required
 from runnel.core.dtypes import bool_, float64, from_numpy, int32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
 from runnel.ops.arithmetic import floor_divide, remainder
 from runnel.ops.broadcasting import broadcast_arrays
@@ -42,13 +41,11 @@ def known(name: str, x: Array) -> np.ndarray[Any, Any]:
     return array
 
 
-@offered("rn", "Tensor")
 def count_nonzero(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements over ``axis`` are not 0: int64."""
     return sum(not_equal(x, 0), axis, keepdims)
 
 
-@offered("rn")
 def nonzero(x: Array, as_tuple: bool = True) -> Any:
     """The int64 positions of the elements that are not 0, in order: a vector for each axis, as in the Array API; as
     the rows of one matrix unless ``as_tuple``."""
@@ -60,7 +57,6 @@ def nonzero(x: Array, as_tuple: bool = True) -> Any:
     return x.lift(np.stack(positions, 1)[:, : x.ndim], int64)
 
 
-@offered("rn", "Tensor")
 def nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Array:
     """The first ``size`` of the positions that :func:`argwhere` gives, and rows of ``fill_value`` if there are fewer: a
     result whose shape does not depend on values, for compiled functions, too."""
@@ -77,19 +73,16 @@ def nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Array:
     return stack(columns[::-1], 1) if columns else full_like(x, 0, (count, 0), int64)
 
 
-@offered("rn", "Tensor")
 def argwhere(x: Array) -> Array:
     """The int64 positions of the elements that are not 0, as rows."""
     return nonzero(x, as_tuple=False)
 
 
-@offered("rn")
 def flatnonzero(x: Array) -> Array:
     """The int64 positions of the elements that are not 0 in ``x`` flattened."""
     return nonzero(reshape(x, (x.size,)))[0]
 
 
-@offered("rn", "Tensor")
 def masked_select(x: Array, mask: Array) -> Array:
     """The elements of ``x`` where ``mask`` holds, as a vector; the two broadcast."""
     if mask.dtype is not bool_:
@@ -123,7 +116,6 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
-@offered("rn")
 def unique_all(x: Array) -> UniqueAll:
     """The unique elements in ascending order, the first position of each in ``x`` flattened, for each element of ``x``
     the number of its value, and how often each occurs. NaNs are all different."""
@@ -137,27 +129,23 @@ def _like(x: Array, values: Any) -> Array:
     return cast(x.lift(values, from_numpy(values.dtype)), x.dtype)
 
 
-@offered("rn")
 def unique_counts(x: Array) -> UniqueCounts:
     """The unique elements in ascending order, and how often each occurs. NaNs are all different."""
     parts = unique_all(x)
     return UniqueCounts(parts.values, parts.counts)
 
 
-@offered("rn")
 def unique_inverse(x: Array) -> UniqueInverse:
     """The unique elements in ascending order, and for each element of ``x`` the number of its value."""
     parts = unique_all(x)
     return UniqueInverse(parts.values, parts.inverse_indices)
 
 
-@offered("rn")
 def unique_values(x: Array) -> Array:
     """The unique elements in ascending order. NaNs are all different."""
     return unique_all(x).values
 
 
-@offered("rn", "Tensor")
 def unique(
     x: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
@@ -169,7 +157,6 @@ def unique(
     return _chosen(x, elements, (inverse, return_inverse), (counts, return_counts))
 
 
-@offered("rn", "Tensor")
 def unique_consecutive(
     x: Array, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
@@ -197,7 +184,6 @@ def _chosen(x: Array, elements: Any, *others: tuple[Any, bool]) -> Any:
 # --- counts -------------------------------------------------------------------------------------------------------
 
 
-@offered("rn", "Tensor")
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
     """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``, in float64
     unless these are floats; at least ``minlength`` of them. AxisError for a negative label."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from runnel.core.dtypes import complex_of, int64, real_of
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, divide, multiply
 from runnel.ops.comparison import greater_equal
@@ -30,7 +29,6 @@ from runnel.ops.pieces import narrow
 from runnel.ops.views import moveaxis, reshape, transpose
 
 
-@offered("rn", "Tensor")
 def stft(
     x: Array,
     n_fft: int,
@@ -90,7 +88,6 @@ def stft(
     return result if return_complex else view_as_real(result)
 
 
-@offered("rn", "Tensor")
 def istft(
     x: Array,
     n_fft: int,

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis
 from runnel.ops.arithmetic import divide, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -22,7 +21,6 @@ from runnel.ops.transcendental import sqrt, square
 from runnel.ops.views import reshape
 
 
-@offered("rn")
 def nanmax(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The greatest of the elements over ``axis`` that are numbers; NaN where there are none."""
     if not x.dtype.is_float:
@@ -32,7 +30,6 @@ def nanmax(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return where(all(missing, axis, keepdims), math.nan, found)
 
 
-@offered("rn")
 def nanmin(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The smallest of the elements over ``axis`` that are numbers; NaN where there are none."""
     if not x.dtype.is_float:
@@ -42,39 +39,33 @@ def nanmin(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return where(all(missing, axis, keepdims), math.nan, found)
 
 
-@offered("rn")
 def nanargmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the first of the greatest of the numbers stands along ``axis`` (None: in ``x`` flattened); 0 where there
     are none."""
     return argmax(equal(x, nanmax(x, axis, True)), axis, keepdims)
 
 
-@offered("rn")
 def nanargmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the first of the smallest of the numbers stands along ``axis`` (None: in ``x`` flattened); 0 where there
     are none."""
     return argmax(equal(x, nanmin(x, axis, True)), axis, keepdims)
 
 
-@offered("rn")
 def nanprod(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The product of the elements over ``axis`` that are numbers."""
     return prod(where(isnan(x), 1, x), axis, keepdims)
 
 
-@offered("rn")
 def nancumsum(x: Array, axis: int | None = None) -> Array:
     """:func:`cumsum` with 0 for NaN."""
     return cumsum(where(isnan(x), 0, x), axis)
 
 
-@offered("rn")
 def nancumprod(x: Array, axis: int | None = None) -> Array:
     """:func:`cumprod` with 1 for NaN."""
     return cumprod(where(isnan(x), 1, x), axis)
 
 
-@offered("rn")
 def nanvar(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The mean square distance from the mean of the n numbers over ``axis``, over n - ``correction``; NaN where there
     are none."""
@@ -85,13 +76,11 @@ def nanvar(x: Array, axis: Axis = None, keepdims: bool = False, correction: floa
     return where(equal(count, 0), math.nan, divide(squares, subtract(cast(count, squares.dtype), correction)))
 
 
-@offered("rn")
 def nanstd(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Array:
     """The square root of :func:`nanvar`."""
     return sqrt(nanvar(x, axis, keepdims, correction))
 
 
-@offered("rn")
 def percentile(
     x: Array, q: float | Array | Sequence[float], axis: int | None = None, keepdims: bool = False,
     interpolation: str = "linear",
@@ -100,7 +89,6 @@ def percentile(
     return quantile(x, _hundredth(q), axis, keepdims, interpolation)
 
 
-@offered("rn")
 def nanpercentile(
     x: Array, q: float | Array | Sequence[float], axis: int | None = None, keepdims: bool = False,
     interpolation: str = "linear",
@@ -113,13 +101,11 @@ def _hundredth(q: float | Array | Sequence[float]) -> float | Array | list[float
     return [each / 100 for each in q] if isinstance(q, (list, tuple)) else q / 100  # type: ignore[operator]
 
 
-@offered("rn")
 def ptp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The greatest element over ``axis`` less the smallest."""
     return subtract(greatest(x, axis, keepdims), least(x, axis, keepdims))
 
 
-@offered("rn")
 def average(x: Array, axis: int | None = None, weights: Array | None = None, keepdims: bool = False) -> Array:
     """The mean over ``axis``; with ``weights``, of the shape of ``x`` or along ``axis``, Σ w·x / Σ w."""
     if weights is None:

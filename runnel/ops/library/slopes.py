@@ -8,7 +8,6 @@ from typing import Any
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.conversion import cast
@@ -16,7 +15,6 @@ from runnel.ops.pieces import concat, narrow
 from runnel.ops.views import reshape
 
 
-@offered("rn")
 def gradient(
     x: Array,
     *,

@@ -9,7 +9,6 @@ import math
 import operator
 
 from runnel.core.dtypes import float32, float64
-from runnel.core.surface import offered
 from runnel.loops.formulas.library import bessel, error, gamma
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
@@ -66,55 +65,46 @@ polygamma_p = functions_of_floats("polygamma", "x, *, n", "The derivative n ≥ 
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
 def erfc(x: Operand) -> Array:
     """1 - erf x, with all digits where it is small."""
     return unary_float(erfc_p, x)
 
 
-@offered("special")
 def erfcx(x: Operand) -> Array:
     """e^(x²) · erfc x."""
     return unary_float(erfcx_p, x)
 
 
-@offered("rn", "special", "Tensor", "Tensor_")
 def erfinv(x: Operand) -> Array:
     """The y with erf y = x: ±∞ at ±1, NaN beyond."""
     return unary_float(erfinv_p, x)
 
 
-@offered("special")
 def ndtr(x: Operand) -> Array:
     """The probability that a normal number of mean 0 and deviation 1 is below x."""
     return unary_float(ndtr_p, x)
 
 
-@offered("special")
 def ndtri(p: Operand) -> Array:
     """The x below which a normal number of mean 0 and deviation 1 lies with probability p."""
     return unary_float(ndtri_p, p)
 
 
-@offered("special")
 def log_ndtr(x: Operand) -> Array:
     """The logarithm of :func:`ndtr`, far below, too."""
     return unary_float(log_ndtr_p, x)
 
 
-@offered("rn", "special: gammaln lgamma", "Tensor", "Tensor_")
 def lgamma(x: Operand) -> Array:
     """log |Γ(x)|; infinite at 0, -1, -2, …"""
     return unary_float(lgamma_p, x)
 
 
-@offered("rn", "special: digamma psi", "Tensor", "Tensor_")
 def digamma(x: Operand) -> Array:
     """The derivative of log Γ: -∞ at 0, NaN at -1, -2, …"""
     return unary_float(digamma_p, x)
 
 
-@offered("rn", "special")
 def polygamma(n: int, x: Array) -> Array:
     """The derivative ``n`` of digamma, from 0 to 170 (else ValueError): (-1)ⁿ⁺¹·n!·ζ(n + 1, x)."""
     order = operator.index(n)
@@ -129,13 +119,11 @@ def polygamma(n: int, x: Array) -> Array:
     return cast(multiply(zeta(order + 1.0, cast(own, float64)), factor), own.dtype)
 
 
-@offered("Tensor: polygamma", "Tensor_: polygamma")
 def polygamma_of(x: Array, n: int) -> Array:
     """The derivative ``n`` of digamma."""
     return polygamma(n, x)
 
 
-@offered("rn: mvlgamma", "special: multigammaln", "Tensor: mvlgamma", "Tensor_: mvlgamma")
 def mvlgamma(x: Array, p: int) -> Array:
     """The logarithm of the multivariate Γ of dimension ``p``: p·(p - 1)/4·log π + Σ log Γ(x - j/2) over j < p."""
     count = operator.index(p)
@@ -147,25 +135,21 @@ def mvlgamma(x: Array, p: int) -> Array:
     return rounded_as(add(total, count * (count - 1) / 4 * math.log(math.pi)), x)
 
 
-@offered("rn", "special: i0 modified_bessel_i0", "Tensor", "Tensor_")
 def i0(x: Operand) -> Array:
     """The modified Bessel function I₀."""
     return unary_float(i0_p, x)
 
 
-@offered("special")
 def i0e(x: Operand) -> Array:
     """e^-|x| · I₀(x)."""
     return unary_float(i0e_p, x)
 
 
-@offered("special: i1 modified_bessel_i1")
 def i1(x: Operand) -> Array:
     """The modified Bessel function I₁."""
     return unary_float(i1_p, x)
 
 
-@offered("special")
 def i1e(x: Operand) -> Array:
     """e^-|x| · I₁(x)."""
     return unary_float(i1e_p, x)

@@ -10,14 +10,12 @@ import numpy as np
 from runnel.core.avals import Shape
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_shape, as_sizes
 from runnel.ops.assignment import put
 from runnel.ops.indexing import take
 from runnel.ops.views import reshape
 
 
-@offered("rn: as_strided", "Tensor: as_strided", "torch: as_strided as_strided_copy")
 def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
     """result[i, j, …] = the element number storage_offset + i·stride[0] + j·stride[1] + … of ``x`` in row-major order,
     in the shape ``size``. An element may be named more than once; its gradient is the sum then.
@@ -29,7 +27,6 @@ def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_off
     return take(reshape(x, (x.size,)), x.lift(numbers, int64), 0)
 
 
-@offered("rn", "Tensor")
 def as_strided_scatter(
     x: Array, src: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Array:

@@ -17,7 +17,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
@@ -214,7 +213,6 @@ class FactorLDLEx(NamedTuple):
     info: Array
 
 
-@offered("linalg")
 def ldl_factor_ex(x: Array, *, hermitian: bool = False, check_errors: bool = False) -> FactorLDLEx:
     """:func:`ldl_factor`, and ``info``: 0, or the number of the first 1 × 1 block of D that is 0, with which there is
     no solution. LinAlgError for such a matrix with ``check_errors``."""
@@ -223,7 +221,6 @@ def ldl_factor_ex(x: Array, *, hermitian: bool = False, check_errors: bool = Fal
     return FactorLDLEx(packed, pivots, info)
 
 
-@offered("linalg")
 def ldl_factor(x: Array, *, hermitian: bool = False) -> FactorLDL:
     """The factors of symmetric matrices, or of Hermitian ones, with P·L·D·Lᵀ·Pᵀ = ``x`` (Lᴴ of ``hermitian`` ones), for
     :func:`ldl_solve`: in one matrix L, with 1 on its diagonal, below the blocks of D, as LAPACK packs them, and the
@@ -233,7 +230,6 @@ def ldl_factor(x: Array, *, hermitian: bool = False) -> FactorLDL:
     return FactorLDL(packed, apply(optimization_barrier_p, pivots, checked("ldl_factor", info, True)))
 
 
-@offered("linalg")
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:
     """x with a·x = ``B`` for right sides (…, n, k) and the matrices a of which ``LD`` and ``pivots`` are the
     :func:`ldl_factor`. Leading axes broadcast. Gradients flow to ``LD`` and ``B``."""

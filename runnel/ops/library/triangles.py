@@ -10,7 +10,6 @@ import numpy as np
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes, normalize_axis
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.comparison import equal, greater_equal, less_equal
@@ -32,7 +31,6 @@ def _rows_and_columns(x: Array) -> tuple[Array, Array]:
     return iota(x, (m, 1), 0), iota(x, (1, n), 1)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def tril(x: Array, k: int = 0) -> Array:
     """The elements on and below diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
     _require_matrices("tril", x)
@@ -40,7 +38,6 @@ def tril(x: Array, k: int = 0) -> Array:
     return where(less_equal(j, add(i, operator.index(k))), x, False)
 
 
-@offered("rn", "Tensor", "Tensor_")
 def triu(x: Array, k: int = 0) -> Array:
     """The elements on and above diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
     _require_matrices("triu", x)
@@ -48,7 +45,6 @@ def triu(x: Array, k: int = 0) -> Array:
     return where(greater_equal(j, add(i, operator.index(k))), x, False)
 
 
-@offered("rn", "Tensor")
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2``, as the last axis. A view."""
     first, second = normalize_axis("diagonal", axis1, x.ndim), normalize_axis("diagonal", axis2, x.ndim)
@@ -67,7 +63,6 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     return apply(slice_p, flat, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
 
-@offered("rn", "Tensor")
 def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Array:
     """Matrices, in the axes ``axis1`` and ``axis2`` of the result, with the last axis of ``x`` on diagonal ``offset``
     and zeros elsewhere."""
@@ -82,7 +77,6 @@ def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> A
     return moveaxis(where(on_diagonal, spread, False), (-2, -1), (axis1, axis2))
 
 
-@offered("rn", "Tensor")
 def diag(x: Array, k: int = 0) -> Array:
     """The diagonal ``k`` of a matrix; of a vector, the matrix with it there and zeros elsewhere."""
     if x.ndim not in (1, 2):
@@ -90,20 +84,17 @@ def diag(x: Array, k: int = 0) -> Array:
     return diag_embed(x, k) if x.ndim == 1 else diagonal(x, k)
 
 
-@offered("rn", "Tensor")
 def diagflat(x: Array, k: int = 0) -> Array:
     """The matrix with all elements of ``x`` on diagonal ``k`` and zeros elsewhere."""
     return diag_embed(reshape(x, (x.size,)), k)
 
 
-@offered("rn", "linalg", "Tensor")
 def trace(x: Array, offset: int = 0, dtype: Any = None) -> Array:
     """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
     _require_matrices("trace", x)
     return sum(diagonal(x, offset, -2, -1), -1, dtype=dtype)
 
 
-@offered("rn", "Tensor")
 def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
     """The windows of ``size`` elements along ``axis``, ``step`` apart: their number stands in the place of the axis,
     their elements in a new last axis."""
@@ -121,7 +112,6 @@ def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
     return moveaxis(windows, place + 1, -1)
 
 
-@offered("rn")
 def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
     """The powers of each element of the vector ``x`` as a row: ``n`` of them (None: as many as elements), from the
     highest down, or ``increasing`` from 0 up."""

@@ -12,7 +12,6 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int32
 from runnel.core.errors import ShapeError
-from runnel.core.surface import offered
 from runnel.core.tables import Op, abstract_eval
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import divide, multiply
@@ -119,7 +118,6 @@ class FactorLUInfo(NamedTuple):
     info: Array
 
 
-@offered("linalg")
 def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
     """``cholesky``, NaN for matrices that are not positive definite, and for each an int32 ``info``: 0, or the number
     of the first leading minor that is not positive. LinAlgError with ``check_errors``."""
@@ -128,7 +126,6 @@ def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) ->
     return CholeskyInfo(_or_nan(cholesky(_regular(x, info), upper=upper), info), info)
 
 
-@offered("linalg")
 def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     """``inv``, NaN for singular matrices, and for each an int32 ``info``: 0, or the number of the first pivot of its
     elimination that is 0. LinAlgError with ``check_errors``."""
@@ -137,7 +134,6 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     return InverseInfo(_or_nan(inv(_regular(x, info)), info), info)
 
 
-@offered("linalg")
 def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolutionInfo:
     """``solve`` (or x·a = b, unless ``left``), NaN for singular matrices, with the ``info`` of :func:`inv_ex`."""
     info = _first_zero(a)
@@ -151,7 +147,6 @@ def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = Fals
     return SolutionInfo(_or_nan(solve(_regular(a, info), b), info), info)
 
 
-@offered("linalg")
 def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> FactorLUInfo:
     """``lu_factor``, with the ``info`` of :func:`inv_ex`."""
     info = _first_zero(x)
@@ -160,13 +155,11 @@ def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) ->
     return FactorLUInfo(apply(optimization_barrier_p, packed, info) if check_errors else packed, pivots, info)
 
 
-@offered("torch: lu", "Tensor: lu")
 def packed_lu(A: Array, pivot: bool = True, get_infos: bool = False) -> FactorLU | FactorLUInfo:
     """The factors of ``lu_factor``; with ``get_infos``, those of :func:`lu_factor_ex`."""
     return lu_factor_ex(A, pivot=pivot) if get_infos else lu_factor(A, pivot)
 
 
-@offered("linalg")
 def cond(x: Array, p: float | str | None = None) -> Array:
     """The condition number in a norm of :func:`matrix_norm` (None: 2): |x|·|x⁻¹|, ∞ for singular
     matrices."""
@@ -182,7 +175,6 @@ def cond(x: Array, p: float | str | None = None) -> Array:
 # --- more axes ----------------------------------------------------------------------------------------------------
 
 
-@offered("linalg")
 def tensorinv(x: Array, ind: int = 2) -> Array:
     """The inverse of ``x`` as a map from its last axes to its first ``ind``: ``tensordot(tensorinv(x), x, ind)`` is the
     identity."""
@@ -192,7 +184,6 @@ def tensorinv(x: Array, ind: int = 2) -> Array:
     return reshape(inv(reshape(x, (size, size))), (*x.shape[ind:], *x.shape[:ind]))
 
 
-@offered("linalg")
 def tensorsolve(a: Array, b: Array, dims: Sequence[int] | None = None) -> Array:
     """x with ``tensordot(a, x, x.ndim)`` = ``b``, after the axes ``dims`` of ``a`` were moved to its end."""
     if dims is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from runnel.core.dispatch import apply
-from runnel.core.surface import offered
 from runnel.loops.formulas.library.zeta import zeta as formula
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, multiply, negative
@@ -14,7 +13,6 @@ from runnel.ops.promotion import meet_as_floats
 zeta_p = functions_of_floats("zeta", "x, q, *, order", "The derivative ``order`` by x of Σ (q + k)⁻ˣ.", formula, 600)
 
 
-@offered("special")
 def zeta(x: Operand, q: Operand) -> Array:
     """Hurwitz' zeta function Σ (q + k)⁻ˣ over k ≥ 0, for x > 1: ∞ at x = 1 and at q = 0, -1, …, NaN below x = 1, and
     for q < 0 where x is no integer. ζ(x, 1) is Riemann's. Gradients flow to both (by x for q > 0)."""

@@ -1,35 +1,24 @@
 """Learning-rate schedules, with PyTorch's names, arguments and saved states."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from runnel.core import public
-from runnel.optim.lr_scheduler.annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts
-from runnel.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
-from runnel.optim.lr_scheduler.cyclic import CyclicLR
-from runnel.optim.lr_scheduler.decay import ConstantLR, ExponentialLR, LinearLR, MultiStepLR, PolynomialLR, StepLR
-from runnel.optim.lr_scheduler.functions import LambdaLR, MultiplicativeLR
-from runnel.optim.lr_scheduler.one_cycle import OneCycleLR
-from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
-from runnel.optim.lr_scheduler.scheduler import LRScheduler
+NAMES = {
+    "ChainedScheduler": "runnel.optim.lr_scheduler.combined:ChainedScheduler",
+    "ConstantLR": "runnel.optim.lr_scheduler.decay:ConstantLR",
+    "CosineAnnealingLR": "runnel.optim.lr_scheduler.annealing:CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts": "runnel.optim.lr_scheduler.annealing:CosineAnnealingWarmRestarts",
+    "CyclicLR": "runnel.optim.lr_scheduler.cyclic:CyclicLR",
+    "ExponentialLR": "runnel.optim.lr_scheduler.decay:ExponentialLR",
+    "LRScheduler": "runnel.optim.lr_scheduler.scheduler:LRScheduler",
+    "LambdaLR": "runnel.optim.lr_scheduler.functions:LambdaLR",
+    "LinearLR": "runnel.optim.lr_scheduler.decay:LinearLR",
+    "MultiStepLR": "runnel.optim.lr_scheduler.decay:MultiStepLR",
+    "MultiplicativeLR": "runnel.optim.lr_scheduler.functions:MultiplicativeLR",
+    "OneCycleLR": "runnel.optim.lr_scheduler.one_cycle:OneCycleLR",
+    "PolynomialLR": "runnel.optim.lr_scheduler.decay:PolynomialLR",
+    "ReduceLROnPlateau": "runnel.optim.lr_scheduler.plateau:ReduceLROnPlateau",
+    "SequentialLR": "runnel.optim.lr_scheduler.combined:SequentialLR",
+    "StepLR": "runnel.optim.lr_scheduler.decay:StepLR",
+}
 
-__all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
-]
-
-public.offer(globals(), __all__)
-del public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

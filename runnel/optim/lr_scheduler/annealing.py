@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import real, whole
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
 
-@offered("lr_scheduler", "optim")
 class CosineAnnealingLR(LRScheduler):
     """lr = eta_min + (first lr - eta_min)·(1 + cos(π·t/T_max))/2: down in ``T_max`` epochs, and then up again."""
 
@@ -31,7 +29,6 @@ class CosineAnnealingLR(LRScheduler):
         return (1 + math.cos(math.pi * epoch / self.T_max)) / 2
 
 
-@offered("lr_scheduler")
 class CosineAnnealingWarmRestarts(LRScheduler):
     """lr = eta_min + (first lr - eta_min)·(1 + cos(π·T_cur/T_i))/2, begun anew after T_i = T_0, T_0·T_mult,
     T_0·T_mult², … epochs. ``step(epoch)`` takes fractions of epochs, too.

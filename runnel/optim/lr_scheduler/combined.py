@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import rate, whole
 from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
@@ -62,7 +61,6 @@ class _Combined(LRScheduler):
         """Take over what is this schedule's own."""
 
 
-@offered("lr_scheduler")
 class SequentialLR(_Combined):
     """One schedule after the other: ``schedulers[i]`` begins at the epoch ``milestones[i - 1]``."""
 
@@ -100,7 +98,6 @@ class SequentialLR(_Combined):
         self.last_epoch, self._milestones = epoch, milestones
 
 
-@offered("lr_scheduler")
 class ChainedScheduler(_Combined):
     """Several schedules at once: each goes from the rate that the one before it in the list set."""
 

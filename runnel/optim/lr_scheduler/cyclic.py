@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import choice, per_group, real, whole
 from runnel.optim.lr_scheduler.momentum import set_momentum, uses_betas
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
@@ -15,7 +14,6 @@ from runnel.optim.optimizer import Optimizer
 _MODES = ("triangular", "triangular2", "exp_range")
 
 
-@offered("lr_scheduler")
 class CyclicLR(LRScheduler):
     """Between ``base_lr`` and ``max_lr``: up in ``step_size_up`` steps, down in ``step_size_down``. ``step()`` once a
     batch.

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import real, whole
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
 
-@offered("lr_scheduler", "optim")
 class StepLR(LRScheduler):
     """Multiplied by ``gamma`` every ``step_size`` epochs: f(t) = gamma^⌊t/step_size⌋."""
 
@@ -29,7 +27,6 @@ class StepLR(LRScheduler):
         return float(self.gamma ** (epoch // self.step_size))
 
 
-@offered("lr_scheduler")
 class MultiStepLR(LRScheduler):
     """Multiplied by ``gamma`` at each of the epochs ``milestones``; at one that is named twice, twice.
 
@@ -62,7 +59,6 @@ class MultiStepLR(LRScheduler):
         return float(self.gamma ** sum(times for m, times in self.milestones.items() if m <= epoch))
 
 
-@offered("lr_scheduler")
 class ConstantLR(LRScheduler):
     """Multiplied by ``factor``, at most 1, for the first ``total_iters`` epochs."""
 
@@ -81,7 +77,6 @@ class ConstantLR(LRScheduler):
         return self.factor if epoch < self.total_iters else 1.0
 
 
-@offered("lr_scheduler", "optim")
 class LinearLR(LRScheduler):
     """A factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs: the usual warm-up."""
 
@@ -112,7 +107,6 @@ class LinearLR(LRScheduler):
         return self.start_factor + (self.end_factor - self.start_factor) * done
 
 
-@offered("lr_scheduler")
 class ExponentialLR(LRScheduler):
     """Multiplied by ``gamma`` in each epoch: f(t) = gammaᵗ."""
 
@@ -127,7 +121,6 @@ class ExponentialLR(LRScheduler):
         return float(self.gamma**epoch)
 
 
-@offered("lr_scheduler")
 class PolynomialLR(LRScheduler):
     """Down to 0 in ``total_iters`` epochs: f(t) = (1 - min(t, total_iters)/total_iters)^power."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
@@ -31,7 +30,6 @@ class _ByFunctions(LRScheduler):
         return [*super().functions(), *((f, (self.last_epoch + 1,)) for f in self.lr_lambdas)]
 
 
-@offered("lr_scheduler")
 class LambdaLR(_ByFunctions):
     """lr = first lr · lr_lambda(epoch)."""
 
@@ -39,7 +37,6 @@ class LambdaLR(_ByFunctions):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-@offered("lr_scheduler")
 class MultiplicativeLR(_ByFunctions):
     """lr = lr of the epoch before · lr_lambda(epoch); the first is that of the group."""
 

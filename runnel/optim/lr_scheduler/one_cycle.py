@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import choice, per_group, real, whole
 from runnel.optim.lr_scheduler.momentum import set_momentum, uses_betas
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
 
-@offered("lr_scheduler")
 class OneCycleLR(LRScheduler):
     """From max_lr/div_factor up to ``max_lr`` in the first ``pct_start`` of the steps, then down to
     max_lr/div_factor/final_div_factor. ``step()`` once a batch, ``total_steps`` = epochs·steps_per_epoch times at most.

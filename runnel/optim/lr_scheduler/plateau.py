@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import choice, per_group, real, whole
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
 
-@offered("lr_scheduler")
 class ReduceLROnPlateau(LRScheduler):
     """``step(metrics)`` once an epoch: after more than ``patience`` epochs without a better value, lr ← max(lr·factor,
     min_lr), and then ``cooldown`` epochs are not counted. A change by ``eps`` or less is left out.

@@ -7,7 +7,6 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from runnel.core import kinds
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import per_group, rate, whole
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
@@ -22,7 +21,6 @@ _PYTORCHS: Final = frozenset(
 )  # fmt: skip
 
 
-@offered("lr_scheduler", "optim")
 @kinds.declare
 class LRScheduler(Schedule):
     """The base class. Call ``step()`` once an epoch, after the optimizer's steps; a compiled function may do so, too.

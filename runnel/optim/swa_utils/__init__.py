@@ -1,27 +1,15 @@
 """Averages of a model's Parameters over training, and the rate that goes with them, with PyTorch's names."""
 
-# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+from runnel.core.namespaces import namespace
 
-from runnel.core import public
-from runnel.optim.swa_utils.averages import (
-    AveragedModel,
-    get_ema_avg_fn,
-    get_ema_multi_avg_fn,
-    get_swa_avg_fn,
-    get_swa_multi_avg_fn,
-)
-from runnel.optim.swa_utils.rate import SWALR
-from runnel.optim.swa_utils.statistics import update_bn
+NAMES = {
+    "SWALR": "runnel.optim.swa_utils.rate:SWALR",
+    "AveragedModel": "runnel.optim.swa_utils.averages:AveragedModel",
+    "get_ema_avg_fn": "runnel.optim.swa_utils.averages:get_ema_avg_fn",
+    "get_ema_multi_avg_fn": "runnel.optim.swa_utils.averages:get_ema_multi_avg_fn",
+    "get_swa_avg_fn": "runnel.optim.swa_utils.averages:get_swa_avg_fn",
+    "get_swa_multi_avg_fn": "runnel.optim.swa_utils.averages:get_swa_multi_avg_fn",
+    "update_bn": "runnel.optim.swa_utils.statistics:update_bn",
+}
 
-__all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
-    "update_bn",
-]
-
-public.offer(globals(), __all__)
-del public
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.tensor import Tensor
@@ -22,7 +21,6 @@ from runnel.tensor.variable import Variable, assign_together
 Average = Callable[[Any, Any, Any], Any]
 
 
-@offered("swa_utils")
 class AveragedModel(Module):
     """A copy of ``model`` whose Parameters are averages of the model's: each ``update_parameters(model)`` adds one.
 
@@ -92,7 +90,6 @@ def _next(formula: Average, average: Tensor, new: Tensor, count: Tensor) -> Tens
     return result
 
 
-@offered("swa_utils")
 def get_swa_avg_fn() -> Average:
     """(average, new, n) → average + (new - average)/(n + 1): all count alike."""
 
@@ -102,7 +99,6 @@ def get_swa_avg_fn() -> Average:
     return average_of_all
 
 
-@offered("swa_utils")
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """(average, new, n) → decay·average + (1 - decay)·new."""
     _require_share(decay)
@@ -113,13 +109,11 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     return moving_average
 
 
-@offered("swa_utils")
 def get_swa_multi_avg_fn() -> Callable[[Sequence[Variable], Sequence[Tensor], Any], None]:
     """The formula of :func:`get_swa_avg_fn`, for a list of Variables."""
     return _for_all(get_swa_avg_fn())
 
 
-@offered("swa_utils")
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Sequence[Variable], Sequence[Tensor], Any], None]:
     """The formula of :func:`get_ema_avg_fn`, for a list of Variables."""
     return _for_all(get_ema_avg_fn(decay))

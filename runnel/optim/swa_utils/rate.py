@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import choice, per_group, whole
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
 
-@offered("swa_utils")
 class SWALR(LRScheduler):
     """From each group's rate to ``swa_lr`` in ``anneal_epochs`` epochs, along half a cosine or a line; then constant.
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.nn.normalization import BatchNorm
 from runnel.tensor.grad_mode import no_grad
 
 
-@offered("swa_utils")
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Run ``model`` over ``loader``, so that the statistics of its batch normalisations are averages of all batches. Of
     a batch that is a list or tuple the first item is the input."""

@@ -12,7 +12,6 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import ShapeError
 from runnel.core.library.dtype_info import isdtype
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
@@ -21,25 +20,21 @@ from runnel.ops.views import permute, reshape, transpose
 from runnel.tensor.active import ACTIVE
 
 
-@offered("rn", "Tensor: numel nelement")
 def numel(x: Array) -> int:
     """The number of elements."""
     return int(x.size)
 
 
-@offered("Tensor: dim ndimension")
 def dim(x: Array) -> int:
     """The number of axes."""
     return int(x.ndim)
 
 
-@offered("Tensor")
 def element_size(x: Array) -> int:
     """The size of an element in bytes."""
     return int(x.dtype.itemsize)
 
 
-@offered("Tensor")
 def stride(x: Array, axis: int | None = None) -> Any:
     """The steps in elements along each axis, or along one. A compiled function checks those of tensors from outside;
     one that asks for those of what it computes runs eagerly, since its program decides them."""
@@ -47,7 +42,6 @@ def stride(x: Array, axis: int | None = None) -> Any:
     return steps if axis is None else steps[axis]
 
 
-@offered("Tensor")
 def is_contiguous(x: Array) -> bool:
     """Whether the elements stand in row-major order without gaps. A compiled function checks it of tensors from
     outside; one that asks it of what it computes runs eagerly, since its program decides it."""
@@ -62,61 +56,51 @@ def _layout_of(x: Array) -> Any:
     return value
 
 
-@offered("rn")
 def is_tensor(obj: Any) -> bool:
     """Whether ``obj`` is an array of this library."""
     return isinstance(obj, TensorLike)
 
 
-@offered("rn", "Tensor")
 def is_floating_point(x: Array) -> bool:
     """Whether the elements are floats."""
     return bool(x.dtype.is_float)
 
 
-@offered("rn", "Tensor")
 def is_complex(x: Array) -> bool:
     """Whether the elements are complex numbers."""
     return bool(x.dtype.is_complex)
 
 
-@offered("torch", "Tensor")
 def is_signed(x: Array) -> bool:
     """Whether the dtype has negative numbers."""
     return x.dtype.kind not in ("bool", "uint")
 
 
-@offered("torch", "Tensor")
 def is_same_size(x: Array, other: Array) -> bool:
     """Whether two arrays have one shape."""
     return bool(x.shape == other.shape)
 
 
-@offered("torch: is_conj is_neg is_inference", "Tensor: is_conj is_neg is_inference is_pinned")
 def is_marked(x: Array) -> bool:
     """Whether the memory of ``x`` is marked as something else than its values: never."""
     return False
 
 
-@offered("Tensor")
 def get_device(x: Array) -> int:
     """The number of the GPU, or -1: arrays are in the memory of the CPU."""
     return -1
 
 
-@offered("Tensor")
 def storage_offset(x: Array) -> int:
     """How many elements stand in the array's memory before its own: 0, since views of a value are values."""
     return 0
 
 
-@offered("rn", "Tensor")
 def is_nonzero(x: Array) -> bool:
     """Whether the one element of ``x`` is not 0."""
     return bool(x)
 
 
-@offered("rn")
 def astype(x: Array, dtype: Any, copy: bool = True, device: Any = None) -> Array:
     """``x`` in another dtype, and on another device if one is named."""
     result = cast(x, dtypes.as_dtype(dtype))
@@ -124,25 +108,21 @@ def astype(x: Array, dtype: Any, copy: bool = True, device: Any = None) -> Array
     return result.handle() if result is x and copy else result
 
 
-@offered("Tensor", views=True)
 def expand_as(x: Array, other: Array) -> Array:
     """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
     return broadcast_to(x, other.shape)
 
 
-@offered("Tensor: view_as reshape_as", views=True)
 def reshape_as(x: Array, other: Array) -> Array:
     """``x`` under the shape of ``other``."""
     return reshape(x, other.shape)
 
 
-@offered("Tensor")
 def type_as(x: Array, other: Array) -> Array:
     """``x`` in the dtype of ``other``."""
     return cast(x, other.dtype)
 
 
-@offered("rn", "Tensor", views=True)
 def t(x: Array) -> Array:
     """The transpose of a matrix; a vector or number itself."""
     if x.ndim > 2:
@@ -150,13 +130,11 @@ def t(x: Array) -> Array:
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
 
 
-@offered("rn", "linalg", "Tensor")
 def matrix_transpose(x: Array) -> Array:
     """The last two axes exchanged."""
     return transpose(x, -2, -1)
 
 
-@offered("rn", "Tensor")
 def adjoint(x: Array) -> Array:
     """The last two axes exchanged, of the complex conjugate."""
     return transpose(conj(x), -2, -1)
@@ -165,14 +143,12 @@ def adjoint(x: Array) -> Array:
 # --- threads ------------------------------------------------------------------------------------------------------
 
 
-@offered("rn")
 def set_num_threads(count: int) -> None:
     """Run programs on ``count`` threads from now on; 0: on as many as the process may use. Results do not depend on
     it. SettingError for another value."""
     switches.num_threads.set(operator.index(count))
 
 
-@offered("rn")
 def get_num_threads() -> int:
     """How many threads a program runs on."""
     return context.current().threads
@@ -225,7 +201,6 @@ _STANDARD: Final = frozenset(
 )
 
 
-@offered("rn")
 def __array_namespace_info__() -> ArrayNamespaceInfo:
     """What this library can do (Array API, "Inspection")."""
     return ArrayNamespaceInfo()

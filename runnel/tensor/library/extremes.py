@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.surface import offered
 from runnel.ops import arithmetic, reductions, sorting
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.indexing import take_along_axis
@@ -19,7 +18,6 @@ from runnel.ops.views import expand_dims, reshape, squeeze
 _LEFT_OUT: Final = object()
 
 
-@offered("Tensor", "torch")
 def max(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT) -> Any:
     """The greatest element; along ``dim`` a named tuple (values, indices), of equal elements the first one, which the
     gradient goes to; of ``x`` and an array in the place of ``dim``, the greater ones. With ``axis=`` or
@@ -27,7 +25,6 @@ def max(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_O
     return _extremes("max", (reductions.max, reductions.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
 
 
-@offered("Tensor", "torch")
 def min(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT) -> Any:
     """The smallest element, or elements; arguments and results are those of :func:`max`."""
     return _extremes("min", (reductions.min, reductions.argmin, arithmetic.minimum), x, dim, keepdim, axis, keepdims)
@@ -57,7 +54,6 @@ def _extremes(
     return Ranked(values, indices) if keepdim else Ranked(squeeze(values, dim), squeeze(indices, dim))
 
 
-@offered("Tensor", "torch")
 def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Any = _LEFT_OUT) -> Any:
     """The elements along ``dim`` in ascending (or ``descending``) order, and their int64 positions: a named tuple
     (values, indices); equal elements keep their order. With ``axis=``, the values alone, as of ``rn.sort``."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, GradientHook, require_no_trace
 from runnel.tensor.handle import version
 from runnel.tensor.variable import Variable
@@ -20,7 +19,6 @@ def _node(name: str, x: Any) -> Any:
     return x if isinstance(x, Variable) else version(x)
 
 
-@offered("Tensor")
 def register_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
     """Call ``hook(gradient)`` whenever the gradient of ``x`` is computed; what it returns, if not None, takes the
     gradient's place. The answer's ``remove()`` ends that. Compiled functions in which a hook is attached or called run
@@ -29,7 +27,6 @@ def register_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
     return GradientHook(ON_GRADIENT, _node("register_hook", x), hook)
 
 
-@offered("Tensor: register_post_accumulate_grad_hook")
 def register_post_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
     """Call ``hook(x)`` whenever ``backward()`` has added to ``x.grad``, of a leaf. Compiled functions in which one is
     attached or called run eagerly."""
@@ -39,7 +36,6 @@ def register_post_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
     return GradientHook(AFTER_ACCUMULATION, x, hook)
 
 
-@offered("Tensor")
 def retain_grad(x: Any) -> None:
     """Let ``backward()`` put the gradient of ``x`` into ``x.grad``, though ``x`` was computed; of a leaf it does."""
     if x.is_leaf:

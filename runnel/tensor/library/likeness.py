@@ -9,7 +9,6 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.devices import as_device
 from runnel.core.dispatch import TensorLike
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, as_sizes, gathered, normalize_axes
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
@@ -30,25 +29,21 @@ def _sizes(size: tuple[Any, ...], named: Any) -> Any:
     return gathered(size) if named is None else named
 
 
-@offered("Tensor: new_zeros new_empty")
 def new_zeros(x: Array, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Array:
     """Zeros of another shape, in the dtype of ``x`` unless one is named."""
     return _filled(x, _sizes(sizes, size), 0, dtype, device)
 
 
-@offered("Tensor")
 def new_ones(x: Array, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Array:
     """Ones of another shape, in the dtype of ``x`` unless one is named."""
     return _filled(x, _sizes(sizes, size), 1, dtype, device)
 
 
-@offered("Tensor")
 def new_full(x: Array, size: Any, fill_value: bool | int | float, dtype: Any = None, device: Any = None) -> Array:
     """``fill_value`` in another shape, in the dtype of ``x`` unless one is named."""
     return _filled(x, size, fill_value, dtype, device)
 
 
-@offered("Tensor")
 def new_tensor(x: Array, data: Any, dtype: Any = None, device: Any = None) -> Array:
     """``data`` as a tensor, in the dtype of ``x`` unless one is named."""
     kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
@@ -59,27 +54,23 @@ def new_tensor(x: Array, data: Any, dtype: Any = None, device: Any = None) -> Ar
     return tensor if device is None else tensor.to(as_device(device))
 
 
-@offered("Tensor", "torch")
 def equal(x: Array, other: Array) -> bool:
     """Whether shapes and all elements are equal, as a Python bool. (``x == other`` and ``rn.equal`` compare element by
     element.)"""
     return array_equal(x, other)
 
 
-@offered("Tensor")
 def where(x: Array, condition: Array, other: Operand) -> Array:
     """``x`` where ``condition`` holds, ``other`` elsewhere."""
     return chosen(condition, x, other)
 
 
-@offered("Tensor", "torch", views=True)
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """``x`` without those of the axes ``axis`` (None: all) that have size 1. (``rn.squeeze`` refuses others.)"""
     axes = normalize_axes("squeeze", axis, x.ndim)
     return squeezed(x, tuple(a for a in axes if x.shape[a] == 1))
 
 
-@offered("Tensor: type")
 def type_of(x: Array, dtype: Any = None) -> Any:
     """``x`` in another dtype, or PyTorch's type ("torch.FloatTensor", ``FloatTensor``) in its place; without one, the
     name of that type."""
@@ -91,7 +82,6 @@ def type_of(x: Array, dtype: Any = None) -> Any:
 _TYPES = {name: kind for kind, name in dtypes.TYPES.items()}
 
 
-@offered("Tensor", "torch")
 def nonzero(x: Array, as_tuple: bool = False) -> Any:
     """The int64 positions of the elements that are not 0, as rows; with ``as_tuple`` a vector for each axis, as of
     ``rn.nonzero``."""

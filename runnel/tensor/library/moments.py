@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.ops import precision
 from runnel.ops.arguments import Array, Axis
 from runnel.ops.library.matrices import matrix_norm
 
 
-@offered("Tensor", "torch")
 def var(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> Array:
@@ -19,7 +17,6 @@ def var(
     return precision.var(x, *_over(axis, correction, unbiased), keepdims)
 
 
-@offered("Tensor", "torch")
 def std(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> Array:
@@ -27,7 +24,6 @@ def std(
     return precision.std(x, *_over(axis, correction, unbiased), keepdims)
 
 
-@offered("torch")
 def var_mean(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
@@ -36,7 +32,6 @@ def var_mean(
     return precision.var(x, over, correction, keepdims), precision.mean(x, over, keepdims)
 
 
-@offered("torch")
 def std_mean(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
@@ -52,7 +47,6 @@ def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float
     return axis, float((1 if correction is None else correction) if unbiased is None else unbiased)
 
 
-@offered("Tensor", "torch")
 def norm(
     x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None
 ) -> Array:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.library.joining import chunk
 from runnel.ops.pieces import narrow
 from runnel.tensor.library.likeness import new_zeros
 
 
-@offered("Tensor: data_ptr const_data_ptr")
 def data_ptr(x: Array) -> int:
     """Where the first element lies in memory. Nobody but the library writes there."""
     return int(x.read().address)
 
 
-@offered("Tensor")
 def is_set_to(x: Array, tensor: Array) -> bool:
     """Whether both show the same elements of the same memory."""
     ours, theirs = x.read(), tensor.read()
@@ -26,56 +23,47 @@ def is_set_to(x: Array, tensor: Array) -> bool:
     return bool(same and ours.address == theirs.address)
 
 
-@offered("Tensor: is_distributed is_coalesced")
 def is_distributed(x: Array) -> bool:
     """False: there is one process, and tensors are dense."""
     return False
 
 
-@offered("Tensor: pin_memory to_dense coalesce")
 def as_it_is(x: Array, *ignored: Any, **options: Any) -> Array:
     """``x``: tensors are dense, and in the memory of CPUs."""
     return x
 
 
-@offered("Tensor")
 def dense_dim(x: Array) -> int:
     """The number of axes."""
     return int(x.ndim)
 
 
-@offered("Tensor")
 def sparse_dim(x: Array) -> int:
     """0: tensors are dense."""
     return 0
 
 
-@offered("Tensor")
 def dim_order(x: Array, *ignored: Any, **options: Any) -> tuple[int, ...]:
     """The axes from the outermost in memory to the innermost: their order, which results have."""
     return tuple(range(x.ndim))
 
 
-@offered("Tensor: unsafe_chunk")
 def unsafe_chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     """``chunk``."""
     return tuple(chunk(x, chunks, dim))
 
 
-@offered("Tensor: unsafe_split unsafe_split_with_sizes")
 def unsafe_split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
     """``split``."""
     parts: tuple[Array, ...] = tuple(x.split(split_size, dim))
     return parts
 
 
-@offered("Tensor")
 def narrow_copy(x: Array, dim: int, start: int, length: int) -> Array:
     """``narrow``."""
     return narrow(x, dim, start, length)
 
 
-@offered("Tensor: new")
 def new(x: Array, *args: Any) -> Array:
     """A tensor of the dtype of ``x``: of sizes (zeros), or of data."""
     if len(args) == 1 and not isinstance(args[0], int):
@@ -84,7 +72,6 @@ def new(x: Array, *args: Any) -> Array:
     return new_zeros(x, *(args or (0,)))
 
 
-@offered("Tensor")
 def new_empty_strided(
     x: Array, size: Sequence[int], stride: Sequence[int], dtype: Any = None, device: Any = None
 ) -> Array:

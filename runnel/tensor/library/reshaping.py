@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, as_sizes, gathered
 from runnel.ops.library.sets import known
 from runnel.ops.library.strides import as_strided
@@ -20,37 +19,31 @@ from runnel.tensor.library.asking import t
 from runnel.tensor.library.likeness import squeeze
 
 
-@offered("Tensor")
 def t_(x: Array) -> Array:
     """Transpose the matrix ``x``; returns it."""
     return x.reshape_in_place("t_", t)
 
 
-@offered("Tensor: transpose_ swapaxes_ swapdims_")
 def transpose_(x: Array, dim0: int, dim1: int) -> Array:
     """Exchange two axes of ``x``; returns it."""
     return x.reshape_in_place("transpose_", lambda value: transpose(value, dim0, dim1))
 
 
-@offered("Tensor")
 def squeeze_(x: Array, axis: Axis = None) -> Array:
     """Leave out those of the axes ``axis`` (None: all) of ``x`` that have size 1; returns it."""
     return x.reshape_in_place("squeeze_", lambda value: squeeze(value, axis))
 
 
-@offered("Tensor")
 def unsqueeze_(x: Array, axis: int) -> Array:
     """Give ``x`` another axis of size 1; returns it."""
     return x.reshape_in_place("unsqueeze_", lambda value: expand_dims(value, axis))
 
 
-@offered("Tensor")
 def as_strided_(x: Array, size: Any, stride: Any, storage_offset: int = 0) -> Array:
     """Give ``x`` the value of ``as_strided`` of it; returns it."""
     return x.reshape_in_place("as_strided_", lambda value: as_strided(value, size, stride, storage_offset))
 
 
-@offered("Tensor")
 def resize_(x: Array, *sizes: Any) -> Array:
     """Give ``x`` another shape: its elements in order, as many as fit, and zeros behind them; returns it."""
     shape = as_sizes("resize_", gathered(sizes))
@@ -63,13 +56,11 @@ def resize_(x: Array, *sizes: Any) -> Array:
     return x.reshape_in_place("resize_", change)
 
 
-@offered("Tensor")
 def resize_as_(x: Array, other: Array) -> Array:
     """:func:`resize_` to the shape of ``other``."""
     return resize_(x, *other.shape)
 
 
-@offered("Tensor")
 def set_(x: Array, source: Array) -> Array:
     """Give ``x`` the value of ``source``, which has the same dtype; later changes of either are not seen by the
     other."""
@@ -90,21 +81,18 @@ def _each(name: str, x: Array, others: tuple[Array, ...], function: Callable[...
     return x.update(name, lambda value: value.lift(values, x.dtype))
 
 
-@offered("Tensor")
 def apply_(x: Array, function: Callable[[Any], Any]) -> Array:
     """Give each element the value of the Python ``function`` of it, one after the other; returns ``x``. Slow, and not
     in compiled functions."""
     return _each("apply_", x, (), function)
 
 
-@offered("Tensor")
 def map_(x: Array, other: Array, function: Callable[[Any, Any], Any]) -> Array:
     """Give each element the value of the Python ``function`` of it and that of ``other`` in its place; returns
     ``x``."""
     return _each("map_", x, (other,), function)
 
 
-@offered("Tensor")
 def map2_(x: Array, first: Array, second: Array, function: Callable[[Any, Any, Any], Any]) -> Array:
     """:func:`map_` with two others."""
     return _each("map2_", x, (first, second), function)

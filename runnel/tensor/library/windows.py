@@ -16,7 +16,6 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.dtypes import FLOATS
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.surface import offered
 from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
@@ -52,14 +51,12 @@ def triangle(n: Any, m: int) -> Any:
     return 1 - np.abs(2 * n / m - 1)
 
 
-@offered("rn")
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """½ - ½·cos(2πn/m) for n from 0 on, with m = ``window_length``, or one less unless ``periodic``; float32 by
     default."""
     return sampled("hann_window", cosines((0.5, 0.5)), window_length, periodic, dtype, device)
 
 
-@offered("rn")
 def hamming_window(
     window_length: int,
     periodic: bool = True,
@@ -73,19 +70,16 @@ def hamming_window(
     return sampled("hamming_window", cosines((alpha, beta)), window_length, periodic, dtype, device)
 
 
-@offered("rn")
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """0.42 - ½·cos(2πn/m) + 0.08·cos(4πn/m), with the arguments of :func:`hann_window`."""
     return sampled("blackman_window", cosines((0.42, 0.5, 0.08)), window_length, periodic, dtype, device)
 
 
-@offered("rn")
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """1 - |2n/m - 1|, with the arguments of :func:`hann_window`."""
     return sampled("bartlett_window", triangle, window_length, periodic, dtype, device)
 
 
-@offered("rn")
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None
 ) -> Tensor:

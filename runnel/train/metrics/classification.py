@@ -7,13 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.surface import offered
 from runnel.train.metrics.metric import Metric, labels, quotient, whole_labels
 
 AVERAGES: Final = ("binary", "macro", "micro", "weighted", None)
 
 
-@offered("train")
 class Accuracy(Metric):
     """The share of labels that are right.
 
@@ -44,7 +42,6 @@ class Accuracy(Metric):
         return quotient(self.sums["right"], self.sums["count"])
 
 
-@offered("train")
 class TopK(Metric):
     """The share of samples whose label is among the ``k`` classes of the greatest scores. Of equal scores the class of
     the smaller number comes first, so that ``TopK(1)`` is :class:`Accuracy`.
@@ -80,7 +77,6 @@ class TopK(Metric):
         return quotient(self.sums["right"], self.sums["count"])
 
 
-@offered("train")
 class ConfusionMatrix(Metric):
     """How often each label was taken for each: row by right label, column by predicted one, int64.
 
@@ -170,7 +166,6 @@ def _safe(part: Any, whole: Any) -> Any:
     return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
 
 
-@offered("train")
 class Precision(_OfCounts):
     """Of the samples that were taken for a class, the share that is of that class: tp / (tp + fp); 0 where none was.
 
@@ -186,7 +181,6 @@ class Precision(_OfCounts):
         return _safe(hits, predicted)
 
 
-@offered("train")
 class Recall(_OfCounts):
     """Of the samples of a class, the share that was taken for it: tp / (tp + fn); 0 where there is none. Arguments are
     those of :class:`Precision`."""
@@ -197,7 +191,6 @@ class Recall(_OfCounts):
         return _safe(hits, right)
 
 
-@offered("train")
 class F1(_OfCounts):
     """The harmonic mean of precision and recall: 2·tp / (2·tp + fp + fn); 0 where there are none. Arguments are those
     of :class:`Precision`."""

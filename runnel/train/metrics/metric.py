@@ -11,11 +11,9 @@ import numpy as np
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import ArgumentError, ShapeError, StateError
 from runnel.core.showing import short_repr
-from runnel.core.surface import offered
 from runnel.tensor.methods import ArrayMethods
 
 
-@offered("train")
 class Metric:
     """A figure over many batches: ``update(output, target)`` for each of them, then ``compute()``.
 
@@ -98,7 +96,6 @@ def quotient(part: Any, whole: Any) -> float:
     return float(part) / float(whole) if whole else float("nan")
 
 
-@offered("train")
 class Mean(Metric):
     """The mean of ``output``, each of its elements counted ``weight`` times: Σ w·x / Σ w. Takes no target."""
 

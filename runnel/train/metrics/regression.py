@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from runnel.core.surface import offered
 from runnel.train.metrics.metric import Metric, quotient
 
 
@@ -30,7 +29,6 @@ class _OfDifferences(Metric):
         return quotient(self.sums["sum"], self.sums["count"])
 
 
-@offered("train")
 class MSE(_OfDifferences):
     """The mean of (output - target)² over all elements."""
 
@@ -40,7 +38,6 @@ class MSE(_OfDifferences):
         return difference**2
 
 
-@offered("train")
 class RMSE(MSE):
     """The square root of the mean of (output - target)² over all elements."""
 
@@ -50,7 +47,6 @@ class RMSE(MSE):
         return math.sqrt(super().compute())
 
 
-@offered("train")
 class MAE(_OfDifferences):
     """The mean of \\|output - target\\| over all elements."""
 

@@ -7,12 +7,10 @@ import math
 import numpy as np
 
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.train.metrics.classification import rows_of_scores
 from runnel.train.metrics.metric import Metric, quotient, whole_labels
 
 
-@offered("train")
 class AUROC(Metric):
     """The area under the curve of true positives over false positives: the probability that a sample of the class gets
     a greater score than one that is not of it, ties counted half (the statistic U of H. Mann and D. Whitney, 1947, over
@@ -68,7 +66,6 @@ def area(scores: np.ndarray, positive: np.ndarray) -> float:
     return above / (count * others)
 
 
-@offered("train")
 class Perplexity(Metric):
     """exp of the mean of -log p, where p is what the softmax of the logits gives the right label.
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.core import switches
-from runnel.core.surface import offered
 
 
-@offered("autograd")
 class detect_anomaly:
     """Inside the block the first op that makes a NaN or infinity of finite numbers raises an error with its line,
     forwards and backwards, eagerly and compiled (the switch ``check_nans``). Runs take longer.
@@ -28,7 +26,6 @@ class detect_anomaly:
         switches.check_nans.set(self._before)
 
 
-@offered("autograd")
 class set_detect_anomaly(detect_anomaly):
     """Checks from here on, or no longer, for NaNs and infinities as :class:`detect_anomaly` does; as the object of a
     ``with`` statement until its block ends."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.ops import zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import recording
@@ -17,7 +16,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.transforms.library.gradients_of import grad
 
 
-@offered("autograd")
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -56,7 +54,6 @@ def gradcheck(
     return True
 
 
-@offered("autograd")
 def gradgradcheck(
     func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, **options: Any
 ) -> bool:

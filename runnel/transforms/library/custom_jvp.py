@@ -8,7 +8,6 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.ops import add, zeros_like
 from runnel.tensor.batching import Batching
 from runnel.tensor.creation import asarray
@@ -24,7 +23,6 @@ from runnel.transforms.gradients import vjp
 Rule = Callable[..., tuple[Any, Any]]
 
 
-@offered("rn")
 class custom_jvp(CustomDerivative):
     """Decorator: ``fn`` computes; where a derivative is needed, the rule given to :meth:`defjvp` takes over::
 

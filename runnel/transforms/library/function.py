@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.custom import custom_vjp
@@ -50,7 +49,6 @@ class FunctionContext:
         """Nothing: ``backward`` gets zeros for results without a gradient."""
 
 
-@offered("autograd")
 class Function:
     """A computation with a derivative of its own, called by ``apply``::
 
@@ -124,7 +122,6 @@ def _several(values: Any) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, tuple | list) else (values,)
 
 
-@offered("autograd")
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of ``backward``: its results are not differentiated again."""
 

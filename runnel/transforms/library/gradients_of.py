@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.errors import GradientError
-from runnel.core.surface import offered
 from runnel.ops import stack, zeros_like
 from runnel.tensor.handle import version
 from runnel.tensor.methods import ArrayMethods
@@ -14,7 +13,6 @@ from runnel.tensor.tape import cotangents, seed_of
 from runnel.tensor.tensor import Tensor
 
 
-@offered("autograd")
 def grad(
     outputs: Any,
     inputs: Any,
@@ -76,7 +74,6 @@ def _batched(
     return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
 
 
-@offered("autograd")
 def backward(
     tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False
 ) -> None:

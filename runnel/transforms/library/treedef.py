@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from runnel.core import pytree
 from runnel.core.errors import ArgumentError
 from runnel.core.public import methods
-from runnel.core.surface import offered
 
 
 class DictKey(NamedTuple):
@@ -50,7 +49,6 @@ class FlattenedIndexKey(NamedTuple):
 KeyPath = tuple[DictKey | SequenceKey | GetAttrKey | FlattenedIndexKey, ...]
 
 
-@offered("tree_util")
 @methods
 class PyTreeDef:
     """The structure of a tree: equal for trees of equal nesting, keys and classes, and hashable. None has no leaves."""

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from runnel.core import pytree
 from runnel.core.errors import ArgumentError
-from runnel.core.surface import offered
 from runnel.transforms.library.treedef import KeyPath, PyTreeDef
 
 T = TypeVar("T", bound=type)
@@ -18,7 +17,6 @@ Predicate = Callable[[Any], bool] | None
 _MISSING: Final = object()
 
 
-@offered("tree: flatten", "tree_util")
 def tree_flatten(tree: Any, is_leaf: Predicate = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of ``tree`` from left to right, and its structure.
 
@@ -31,25 +29,21 @@ def tree_flatten(tree: Any, is_leaf: Predicate = None) -> tuple[list[Any], PyTre
     return [x for x, there in zip(leaves, has_leaf, strict=True) if there], PyTreeDef(structure, has_leaf)
 
 
-@offered("tree: unflatten", "tree_util")
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of the structure ``treedef`` with these leaves."""
     return treedef.unflatten(leaves)
 
 
-@offered("tree: leaves", "tree_util")
 def tree_leaves(tree: Any, is_leaf: Predicate = None) -> list[Any]:
     """The leaves of ``tree``, as :func:`tree_flatten` gives them."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-@offered("tree: structure", "tree_util")
 def tree_structure(tree: Any, is_leaf: Predicate = None) -> PyTreeDef:
     """The structure of ``tree``, as :func:`tree_flatten` gives it."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-@offered("tree: map", "tree_util")
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Predicate = None) -> Any:
     """The tree of ``f(leaf, *parts)`` for each leaf of ``tree``, with the parts of the trees ``rest`` in its place.
     Those begin with the structure of ``tree``; else ArgumentError."""
@@ -58,7 +52,6 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Predicate = 
     return treedef.unflatten([f(*row) for row in zip(leaves, *columns, strict=True)])
 
 
-@offered("tree: reduce", "tree_util")
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: Predicate = None
 ) -> Any:
@@ -71,13 +64,11 @@ def tree_reduce(
     return functools.reduce(function, leaves)
 
 
-@offered("tree: all", "tree_util")
 def tree_all(tree: Any, *, is_leaf: Predicate = None) -> bool:
     """Whether all leaves are true."""
     return builtins.all(map(bool, tree_leaves(tree, is_leaf)))
 
 
-@offered("tree: transpose", "tree_util")
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """A tree of the structure ``outer_treedef`` of trees of the structure ``inner_treedef``, inside out. Without the
     latter, it is that of the first of those."""
@@ -89,20 +80,17 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     return form.unflatten([outer_treedef.unflatten(row) for row in zip(*columns, strict=True)])
 
 
-@offered("tree: flatten_with_path", "tree_util")
 def tree_flatten_with_path(tree: Any, is_leaf: Predicate = None) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """As :func:`tree_flatten`, with pairs of a leaf's path and the leaf."""
     leaves, treedef = tree_flatten(tree, is_leaf)
     return list(zip(treedef.paths(), leaves, strict=True)), treedef
 
 
-@offered("tree: leaves_with_path", "tree_util")
 def tree_leaves_with_path(tree: Any, is_leaf: Predicate = None) -> list[tuple[KeyPath, Any]]:
     """Pairs of a leaf's path and the leaf."""
     return tree_flatten_with_path(tree, is_leaf)[0]
 
 
-@offered("tree: map_with_path", "tree_util")
 def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Predicate = None) -> Any:
     """As :func:`tree_map`; ``f`` is given the leaf's path first."""
     leaves, treedef = tree_flatten(tree, is_leaf)
@@ -110,13 +98,11 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Pr
     return treedef.unflatten([f(*row) for row in zip(treedef.paths(), leaves, *columns, strict=True)])
 
 
-@offered("tree_util")
 def keystr(path: KeyPath) -> str:
     """A path as text: ``['layers'][0].weight``."""
     return "".join(map(str, path))
 
 
-@offered("tree_util")
 def register_pytree_node(
     nodetype: type,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
@@ -127,7 +113,6 @@ def register_pytree_node(
     pytree.register(nodetype, flatten_func, unflatten_func)
 
 
-@offered("tree_util")
 def register_pytree_node_class(cls: T) -> T:
     """A class decorator: instances are containers by their methods ``tree_flatten(self)`` and
     ``tree_unflatten(cls, static, children)``, as in :func:`register_pytree_node`."""
@@ -138,7 +123,6 @@ def register_pytree_node_class(cls: T) -> T:
     return cls
 
 
-@offered("tree_util")
 def register_dataclass(
     nodetype: T, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None
 ) -> T:

@@ -1,1 +1,0 @@
-"""What `scripts/surface.py` is made of."""
