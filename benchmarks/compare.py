@@ -1,11 +1,12 @@
-"""Runnel beside its peers: the same cases in one run, best against best, as a table.
+"""Compare Runnel with other frameworks: the same cases in one run, best against best, as a table.
 
-Each peer is a script run as ``python script.py CASE`` in the peer's own environment; it prints JSON lines with ``peer``
-(name and version), ``case``, ``config``, ``best_ms``, ``median_ms``, ``first_s`` or ``error``. Runnel's side is
-``runnel bench CASE --json``, from the checkout this file stands in. Needs the standard library only; see README.md.
+Each peer is a script that runs as ``python script.py CASE`` in its own environment and prints JSON lines with ``peer``
+(name and version), ``case``, ``config``, ``best_ms``, ``median_ms``, ``first_s`` or ``error``; ``absent`` marks a case
+that it does not offer. Runnel's side is ``runnel bench CASE --json`` from this checkout. Needs only the standard
+library; see README.md.
 
-Other work on the machine slows whoever runs at that moment, so the entrants take turns for several rounds and each
-keeps its best.
+Other work on the machine slows whatever runs at that moment. The entrants therefore take turns for several rounds, and
+each keeps its best.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+PEERS = Path(__file__).parent / "peers"
 RUNNEL = "runnel"
+TRAINING = ("mlp_tiny_b8", "mlp_b32", "mlp_b256", "cnn_b64", "gru_b64", "encoder_b8_t128")
+INFERENCE = ("resnet50_b1", "resnet50_b32", "bert_base_b1_t128")
 RUNNEL_COMMAND = (sys.executable, "-P", "-c", "from runnel.cli.main import main; raise SystemExit(main())", "bench")
 FIGURES = ("best_ms", "median_ms", "first_s")
 MEMORY = "bytes_beside_weights"
@@ -123,7 +127,7 @@ def read_lines(text: str, case: str, with_bf16: bool) -> list[Line]:
         if is_reduced(str(line.get("config"))) and not with_bf16:
             continue
         timed = all(isinstance(line.get(name), int | float) for name in ("best_ms", "median_ms"))
-        if "error" in line or timed or isinstance(line.get(MEMORY), int):
+        if "error" in line or "absent" in line or timed or isinstance(line.get(MEMORY), int):
             found.append(line)
     return found
 
@@ -157,7 +161,9 @@ def run(entrant: Entrant, case: str, seconds: float, timeout: float, with_bf16: 
     if child.returncode:
         last = complaints.strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
         lines.append({"case": case, "error": last[0]})
-    return lines or [{"case": case, "error": "printed no measurement of this case"}]
+    if not lines:
+        return [{"case": case, "error": "printed no measurement of this case"}]
+    return [line for line in lines if "absent" not in line]
 
 
 def _end_session(child: subprocess.Popen[str]) -> None:
@@ -301,7 +307,11 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description="Runnel beside its peers: one run, best against best.")
     made.add_argument("--cases", nargs="+", default=["mlp_tiny_b8", "mlp_b32", "mlp_b256"], metavar="CASE")
     made.add_argument("--peer", action="append", type=peer, default=[], metavar="NAME=PYTHON:SCRIPT")
-    made.add_argument("--peers-dir", type=Path, metavar="DIR", help="folder with NAME_bench.py for each --env")
+    made.add_argument(
+        "--all", action="store_true", help="all nine cases and every peer that has an environment in --environments"
+    )
+    made.add_argument("--environments", type=Path, default=Path("peers"), metavar="DIR", help="for --all (./peers)")
+    made.add_argument("--peers-dir", type=Path, default=PEERS, metavar="DIR", help="folder with NAME_bench.py")
     made.add_argument("--env", action="append", type=environment, default=[], metavar="NAME=PYTHON")
     made.add_argument(
         "--memory", action="append", type=environment, default=[], metavar="NAME=PYTHON", help="with NAME_memory.py"
@@ -317,6 +327,21 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def with_everything(options: argparse.Namespace) -> argparse.Namespace:
+    """Fill in what ``--all`` means: every case, and each peer whose environment exists."""
+    options.cases = [*TRAINING, *INFERENCE]
+    for script in sorted(options.peers_dir.glob("*_bench.py")):
+        name = script.name.removesuffix("_bench.py")
+        python = options.environments / name / "bin" / "python"
+        if not python.exists():
+            print(f"{name} is left out: {python} does not exist", file=sys.stderr)
+            continue
+        options.env.append((name, str(python)))
+        if script.with_name(f"{name}_memory.py").exists():
+            options.memory.append((name, str(python)))
+    return options
+
+
 def entrants_of(options: argparse.Namespace) -> Iterator[Entrant]:
     if not options.peers_only:
         command = tuple(shlex.split(options.runnel)) if options.runnel else RUNNEL_COMMAND
@@ -327,9 +352,9 @@ def entrants_of(options: argparse.Namespace) -> Iterator[Entrant]:
 
 
 def probes_of(options: argparse.Namespace) -> Iterator[Entrant]:
-    """Scripts of this folder that measure a peer's memory, with the networks of the peer's own script."""
+    """Yield the scripts that measure a peer's memory, with the networks of the peer's own script."""
     for name, python in options.memory:
-        script = Path(__file__).with_name(f"{name}_memory.py")
+        script = options.peers_dir / f"{name}_memory.py"
         yield Entrant(name, (python, str(script), str(options.peers_dir / f"{name}_bench.py")))
 
 
@@ -337,8 +362,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table; 1 where Runnel itself failed or nothing was measured."""
     command = parser()
     options = command.parse_args(arguments)
-    if (options.env or options.memory) and options.peers_dir is None:
-        command.error("--env and --memory need --peers-dir")
+    if options.all:
+        options = with_everything(options)
+    for kind, pairs in (("bench", options.env), ("memory", options.memory)):
+        for name, _ in pairs:
+            if not (options.peers_dir / f"{name}_{kind}.py").exists():
+                command.error(f"{options.peers_dir} has no {name}_{kind}.py")
     entrants = list(entrants_of(options))
     names = [entrant.name for entrant in entrants]
     if len(set(names)) < len(names):

@@ -157,14 +157,11 @@ def test_memory_has_a_table_of_its_own() -> None:
     assert compare.memory_table(compare.Results(), ["runnel"], ["small"]) == []
 
 
-def test_probes_of_memory_run_once_with_the_peers_networks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probes_of_memory_run_once_with_the_peers_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = "json.dumps(dict(peer='a 1.0', case=sys.argv[2], config='eager', bytes_beside_weights=3_000_000))"
     (tmp_path / "a_memory.py").write_text(
         f"import json, sys\nassert sys.argv[1].endswith('a_bench.py'), sys.argv\nprint({message})\n"
     )
-    monkeypatch.setattr(compare, "__file__", str(tmp_path / "compare.py"))
     good = script(tmp_path, "good", prints(line(1.0)))
     words = ["--cases", "small", "--rounds", "2", "--peers-only", "--peer", f"b={sys.executable}:{good}"]
 
@@ -172,6 +169,25 @@ def test_probes_of_memory_run_once_with_the_peers_networks(
     text = capsys.readouterr()
     assert text.err.count("memory: a") == 1
     assert text.out.splitlines()[-2:] == ["case   a", "small  3"]
+
+
+def test_all_takes_every_case_and_each_peer_that_has_an_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        script(tmp_path, name, "print(json.dumps({'case': case, 'absent': True}))")
+    python = tmp_path / "peers" / "a" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    words = ["--all", "--environments", str(tmp_path / "peers"), "--peers-dir", str(tmp_path), "--rounds", "1"]
+    ours = script(tmp_path, "ours", "print(json.dumps({'case': case, 'best_ms': 1.0, 'median_ms': 1.0}))")
+    ours = ours.rename(tmp_path / "ours.py")
+
+    assert compare.main([*words, "--runnel", f"{sys.executable} {ours}"]) == 0
+    text = capsys.readouterr()
+    assert "b is left out" in text.err and "round 1 of 1: a" in text.err
+    assert [row.split()[0] for row in text.out.splitlines()[2:11]] == [*compare.TRAINING, *compare.INFERENCE]
+    assert "Failed" not in text.out
 
 
 def test_entrants_take_turns_and_the_report_tells_all(
