@@ -1,8 +1,6 @@
-#!/usr/bin/env python3
-"""Writes docs/pytorch.md: of each name of PyTorch's modules for networks, what differs here, or why it is not there.
+"""Compare PyTorch's names for networks with Runnel's, for the page that `scripts/site.py` adds to the site.
 
-PyTorch's names and arguments are those of ``tests/suites/pytorch/names.json``, which PyTorch itself was asked for.
-``scripts/pytorch_names.py --check`` writes nothing and fails if the page is out of date.
+PyTorch's names and arguments come from ``tests/suites/pytorch/names.json``, which a script asked PyTorch for.
 """
 
 from __future__ import annotations
@@ -11,12 +9,10 @@ import importlib
 import inspect
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "pytorch.md"
 RECORDED = ROOT / "tests" / "suites" / "pytorch" / "names.json"
 
 GPU = "for GPUs and accelerators; programs run on the CPU"
@@ -45,7 +41,7 @@ DENSE = "tensors are dense; SparseAdam takes gradients of rows that were read"
 UNQUANTIZED = "tensors are floats, integers, bools and complex numbers; none is quantized"
 REMOVED = "PyTorch itself has removed it: it raises RuntimeError there"
 SCRIPTS = "of TorchScript's inner workings; functions run as they are"
-# Of what can be called in PyTorch's largest modules: patterns of whole names, and why these are not there.
+# Patterns of names in PyTorch's largest modules that Runnel lacks, and the reason.
 MISSING = (
     (
         r"sparse_\w+|\w*(ccol|crow|col|row)_indices(_copy)?|indices(_copy)?|values(_copy)?|to_sparse\w*|to_padded_tensor",
@@ -91,11 +87,11 @@ NOTES = {
     "torch.nn.functional.softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
     "torch.nn.BCELoss": "NaN for an input outside [0, 1], where PyTorch raises an error",
     "torch.nn.functional.binary_cross_entropy": "NaN for an input outside [0, 1], where PyTorch raises an error",
-    "torch.nn.functional.ctc_loss": "gradients are the function's own; PyTorch's are right behind `log_softmax` alone",
+    "torch.nn.functional.ctc_loss": "gradients are the function's own; PyTorch's are right only after `log_softmax`",
     "torch.nn.utils.parametrizations.orthogonal": "`matrix_exp` unless given, for all shapes; without `householder`",
-    "torch.nn.init.trunc_normal_": "other numbers for the same seed, as all that is drawn",
+    "torch.nn.init.trunc_normal_": "other numbers for the same seed",
 }
-# Arguments that change nothing here, or are deprecated there: no table names them.
+# Arguments without effect here, or deprecated in PyTorch: the tables do not list them.
 UNIVERSAL = {
     "device",
     "dtype",
@@ -109,32 +105,38 @@ UNIVERSAL = {
     "foreach",
 }
 REST = """
-## What can be called in PyTorch's largest modules, and is not there
+## What PyTorch's largest modules have and Runnel lacks
 
-Of `torch`, `torch.Tensor` and the modules for special functions, transforms, linear algebra and tests everything else
-that can be called is in `runnel.compat.torch` under its name; most of it is in `runnel`, too.
+Everything else that can be called in `torch`, `torch.Tensor` and the modules for special functions, transforms, linear algebra
+and testing is in `runnel.compat.torch` under its name.
 
-| module | there | not there |
+| module | available | missing, by reason |
 | --- | --- | --- |
 """
 HEAD = """# PyTorch's names for networks
 
-Written by `scripts/pytorch_names.py` for PyTorch {version}: {there} of {every} names are there ({share:.1f} %), under
-the same name in `runnel.nn` and its modules. Arguments have PyTorch's names and defaults, and state dicts load both
-ways. What differs stands behind a name; "without" are arguments that are not taken. `size_average=` and `reduce=`,
-which PyTorch has deprecated, are not taken anywhere; `inplace=` is taken and changes nothing, since tensors are values.
+Of the {every} names in PyTorch {version}'s modules for networks, {there} ({share:.1f} %) exist under the same name in
+`runnel.nn` and its modules. {alike} of them take all of PyTorch's arguments and have no known difference; the tables list
+only the others. State dicts load both ways.
+
+* "without" names arguments that are not supported.
+* `inplace=` is accepted and changes nothing, since tensors are values. `size_average=` and `reduce=`, which PyTorch has
+  deprecated, work in losses.
+* Methods that move to a device, such as `Module.cuda`, exist and raise `DeviceError`.
+
+[From PyTorch](../migrate/pytorch.md#what-differs) describes what else differs.
 """
 
 
 def ours(path: str) -> Any:
-    """The module, or the class, that stands for one of PyTorch's."""
+    """Return Runnel's counterpart of one of PyTorch's modules or classes."""
     if path.endswith(".Module"):
         return importlib.import_module("runnel.nn").Module
     return importlib.import_module(path.replace("torch", "runnel", 1))
 
 
 def taken(value: Any) -> set[str] | None:
-    """The names that can be given as arguments, under whatever spelling; None where any can."""
+    """Return the names of arguments in every accepted spelling; None if any name is accepted."""
     from runnel.core.spelling import MEANINGS
 
     try:
@@ -147,7 +149,7 @@ def taken(value: Any) -> set[str] | None:
 
 
 def difference(path: str, name: str, arguments: list[str] | None, value: Any) -> str:
-    """What stands behind a name that is there."""
+    """Return a phrase about what differs, or an empty string."""
     known = taken(value)
     lacking = [] if arguments is None or known is None else [a for a in arguments if a not in known | UNIVERSAL]
     parts = [f"without {', '.join(f'`{a}`' for a in lacking)}"] if lacking else []
@@ -156,14 +158,14 @@ def difference(path: str, name: str, arguments: list[str] | None, value: Any) ->
 
 
 def public(path: str) -> Any:
-    """What stands for one of PyTorch's largest modules, or for its class of tensors."""
+    """Return the counterpart of one of PyTorch's largest modules, or of its class of tensors."""
     if path == "torch.Tensor":
         return importlib.import_module("runnel").Tensor
     return importlib.import_module("runnel.compat." + path)
 
 
 def rest(whole: dict[str, list[str]]) -> str:
-    """The table of the largest modules: how many names are there, and which are not, by their reasons."""
+    """Return the table of the largest modules: how many names exist, and the missing ones by reason."""
     rows = REST
     for path, members in whole.items():
         place = public(path)
@@ -172,7 +174,9 @@ def rest(whole: dict[str, list[str]]) -> str:
             if not hasattr(place, name):
                 reasons = [reason for pattern, reason in MISSING if re.fullmatch(pattern, name)]
                 if not reasons:
-                    raise SystemExit(f"scripts/pytorch_names.py: say why {path}.{name} is not there, or build it.")
+                    raise SystemExit(
+                        f"scripts/pytorch_names.py: give a reason for the missing {path}.{name}, or add it."
+                    )
                 missing.setdefault(reasons[0], []).append(f"`{name}`")
         told = ". ".join(f"{reason[0].upper()}{reason[1:]}: {', '.join(names)}" for reason, names in missing.items())
         absent = sum(map(len, missing.values()))
@@ -181,37 +185,25 @@ def rest(whole: dict[str, list[str]]) -> str:
 
 
 def text() -> str:
-    """The page."""
+    """Return the page in Markdown."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     names: dict[str, dict[str, Any]] = recorded["names"]
-    reasons, every, there, tables = dict(REASONS), 0, 0, ""
+    reasons, every, there, alike, tables = dict(REASONS), 0, 0, 0, ""
     for path, members in names.items():
-        place = ours(path)
-        tables += f"\n## `{path}`\n\n| name | |\n| --- | --- |\n"
+        place, rows = ours(path), ""
         for name, arguments in members.items():
             every += 1
             if hasattr(place, name):
                 there += 1
                 told = difference(path, name, arguments, getattr(place, name))
+                alike += not told
             else:
-                told = f"not there: {reasons.pop(f'{path}.{name}')}"
-            tables += f"| `{name}` | {told} |\n".replace("|  |", "| |")
+                told = f"missing: {reasons.pop(f'{path}.{name}')}"
+            rows += f"| `{name}` | {told} |\n" if told else ""
+        if rows:
+            tables += f"\n## `{path}`\n\n| name | difference |\n| --- | --- |\n{rows}"
     tables += rest(recorded["whole"])
     if reasons:
-        raise SystemExit(f"scripts/pytorch_names.py: there is a reason against what is there: {', '.join(reasons)}.")
-    return HEAD.format(version=recorded["torch"], there=there, every=every, share=100 * there / every) + tables
-
-
-def main(arguments: list[str]) -> int:
-    page = text()
-    if arguments == ["--check"]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-            print("docs/pytorch.md is out of date; run scripts/pytorch_names.py.", file=sys.stderr)
-            return 1
-        return 0
-    PAGE.write_text(page, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        raise SystemExit(f"scripts/pytorch_names.py: remove the reasons for names that exist: {', '.join(reasons)}.")
+    share = 100 * there / every
+    return HEAD.format(version=recorded["torch"], there=there, every=every, share=share, alike=alike) + tables

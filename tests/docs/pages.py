@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 FRAGMENTS = {"docs/internals/tables.md"}  # pages that quote parts of source files
+VARY = "<!-- numbers vary -->"  # before an output: its fractions and times need only be about right
+_VARYING = re.compile(r"(?<![\w.,≈])(?:≈ )?(\d[\d,]*\.\d+|\d[\d,]*(?= ?(?:ns|µs|ms|s|x)\b))")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -30,10 +32,16 @@ def blocks(text: str) -> list[Block]:
     for this, after in itertools.zip_longest(actual, actual[1:]):
         if this[1] != "python":
             continue
-        promised = after is not None and after[1] == "text" and not text[this.end() : after.start()].strip()
         line = text.count("\n", 0, this.start(2)) + 1
-        results.append(Block(this[2], line, after[2] if promised and after is not None else None))
+        results.append(Block(this[2], line, promised(after, text[this.end() : after.start()]) if after else None))
     return results
+
+
+def promised(after: re.Match[str], between: str) -> str | None:
+    """Return the output that a text block promises for the code before it, or None if other text is in between."""
+    if after[1] != "text" or between.strip() not in ("", VARY):
+        return None
+    return _VARYING.sub(r"≈ \1", after[2]) if between.strip() else after[2]
 
 
 def runnable() -> list[str]:
