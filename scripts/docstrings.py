@@ -78,6 +78,8 @@ def markdown(docstring: str) -> str:
             paragraph = inspect.cleandoc(paragraph[head.start(2) :])
             if not paragraph:
                 continue
+        elif not paragraph.startswith("    "):
+            title = ""
         out.append(rendered(paragraph, title))
     return "\n\n".join(out)
 
@@ -86,11 +88,12 @@ def paragraphs(docstring: str) -> Iterator[str]:
     """Yield paragraphs; a section's head begins one, and the indented lines after it belong to it."""
     block: list[str] = []
     for line in inspect.cleandoc(docstring).splitlines():
-        ends = not line.strip() and not (block and block[-1].startswith("    "))
-        if (ends or _HEAD.match(line)) and block:
+        indented = line.startswith("    ")
+        in_block = bool(block) and (block[-1].startswith("    ") or not block[-1])
+        if block and (_HEAD.match(line) or (in_block and line and not indented) or (not line and not in_block)):
             yield "\n".join(block).rstrip()
             block = []
-        if line.strip() or block:
+        if line or block:
             block.append(line)
     if block:
         yield "\n".join(block).rstrip()
@@ -104,10 +107,6 @@ def rendered(text: str, title: str) -> str:
         return f"```python\n{inspect.cleandoc(text)}\n```"
     if title in LISTS:
         return "\n".join(f"* {item}" for item in items(text))
-    literal = text.find("::\n\n")
-    if literal >= 0:
-        code = inspect.cleandoc(text[literal + 3 :])
-        return plain(text[:literal] + ":") + f"\n\n```python\n{code}\n```"
     return plain(text.removesuffix("::") + (":" if text.endswith("::") else ""))
 
 

@@ -107,8 +107,8 @@ UNIVERSAL = {
 REST = """
 ## What PyTorch's largest modules have and Runnel lacks
 
-Everything else that can be called in `torch`, `torch.Tensor` and the modules for special functions, transforms, linear algebra
-and testing is in `runnel.compat.torch` under its name.
+Everything else that can be called in `torch`, `torch.Tensor` and the modules for special functions, transforms, linear
+algebra and testing is in `runnel.compat.torch` under its name.
 
 | module | available | missing, by reason |
 | --- | --- | --- |
@@ -116,8 +116,8 @@ and testing is in `runnel.compat.torch` under its name.
 HEAD = """# PyTorch's names for networks
 
 Of the {every} names in PyTorch {version}'s modules for networks, {there} ({share:.1f} %) exist under the same name in
-`runnel.nn` and its modules. {alike} of them take all of PyTorch's arguments and have no known difference; the tables list
-only the others. State dicts load both ways.
+`runnel.nn` and its modules. {alike} of them take all of PyTorch's arguments and have no known difference; the tables
+list only the others. State dicts load both ways.
 
 * "without" names arguments that are not supported.
 * `inplace=` is accepted and changes nothing, since tensors are values. `size_average=` and `reduce=`, which PyTorch has

@@ -1,7 +1,7 @@
 """MkDocs hook: adds the pages that are made from the package when the site is built.
 
-These are the API reference, a page per module with an entry per name; what differs from PyTorch's names; the changelog and
-the contributing guide from the root of the repository. ``mkdocs.yml`` names this file under ``hooks``.
+These are the API reference, a page per module with an entry per name; what differs from PyTorch's names; the changelog
+and the contributing guide from the root of the repository. ``mkdocs.yml`` names this file under ``hooks``.
 """
 
 from __future__ import annotations
