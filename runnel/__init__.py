@@ -3,6 +3,7 @@
 from runnel import ops as ops, transforms as transforms
 from runnel.compile import compiled as compiled
 from runnel.core.namespaces import namespace
+from runnel.core.tables import Table
 from runnel.methods import IN_PLACE, IN_PLACE_ONLY, METHODS, SPREAD, VIEWS
 from runnel.nn import functional as functional
 from runnel.tensor import creation as creation, tensor as tensor, variable as variable
@@ -589,5 +590,6 @@ NAMES = {
     "zeros_like": "runnel.ops.creation_like:zeros_like",
 }
 
+Table.own_registrations = Table.registrations  # the modules above have registered all rules of the package
 attach(METHODS, IN_PLACE_ONLY, IN_PLACE.split(), VIEWS.split(), SPREAD.split())
 __all__, __getattr__, __dir__ = namespace(__name__, NAMES)

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
 from runnel.compile.compiled_program import CompiledProgram
-from runnel.compile.differentiable.taping import Taping
 from runnel.compile.observe.changes import Direct
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
@@ -28,6 +27,7 @@ from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
 from runnel.tensor.consumed import CONSUMED
+from runnel.tensor.differentiable.call import Taping
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
 from runnel.tensor.tensor import Tensor, dense
@@ -67,7 +67,16 @@ class CallWriter:
         of_state = [isinstance(e.apply, Direct) and e.apply.is_of_state for e in observation.effects]
         self.of_state = sum(of_state)
         self.advances_version = sum(map(operator.or_, of_state, (e.advances_version for e in observation.effects)))
-        self.taping = None if self.captured.derivative is None else Taping(native, observation)
+        captured = self.captured
+        self.taping: Taping | None = None
+        if captured.derivative is not None:
+            of_guard = (InputOrigin.TENSOR, InputOrigin.ARRAY, InputOrigin.NUMBER)
+            values = [self._value_of(what) if origin in of_guard else "" for origin, what in captured.sources]
+            ends = [self._value_of(place) for place in captured.ends]
+            self.taping = Taping(
+                captured.derivative, captured.graph, native.compiled, values, ends, captured.variables,
+                native.binding.locks,
+            )  # fmt: skip
         space: dict[str, Any] = {
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
             "CONTEXT": native.circumstances, "COUNTER": counter, "FREED": _freed_record(), "MISS": MISS,
@@ -135,12 +144,9 @@ class CallWriter:
                 lines.append(f"if (v := {name}()) is not None and v._grad is not {state}: return MISS")
         return lines
 
-    def direct(self) -> Call:
-        """``direct(v0, v1, ...)``: runs with the values that the guard wants, which are known to fit. Nobody has asked
-        for a program, so nobody is told what does not run in one."""
-        if self.taping is not None:
-            self.taping.tapes.is_composition = True
-        return self._function(f"direct({self.guard.values()})", [], fast=True)
+    def _value_of(self, place: int) -> str:
+        """Return the name of a value that the guard reads."""
+        return f"v{self.guard.read_sources[place]}"
 
     def _guarded(self, fast: bool) -> list[str]:
         inside = [f"    {line}" for line in self.guard.lines(fast, "MISS")]
@@ -165,14 +171,14 @@ class CallWriter:
         inputs = [x for x in self.captured.graph.inputs if x.kind is not InputKind.VARIABLE]
         for i, (origin, what) in enumerate(self.captured.sources):
             if origin is InputOrigin.TENSOR:
-                tensor = f"v{self.guard.read_sources[what]}"
+                tensor = self._value_of(what)
                 feed = any_layout(i, tensor, inputs[i].aval)
                 if self.taping is not None and i in self.taping.residual_inputs:
                     feed = Feed(feed.address, (f"d{i} = {tensor}", *feed.lines))
             elif origin is InputOrigin.ARRAY:
-                feed = Feed(f"d{i}.address", (f"d{i} = dense(v{self.guard.read_sources[what]})",))
+                feed = Feed(f"d{i}.address", (f"d{i} = dense({self._value_of(what)})",))
             elif origin is InputOrigin.NUMBER:
-                feed = number(i, f"v{self.guard.read_sources[what]}")
+                feed = number(i, self._value_of(what))
             elif origin is InputOrigin.GRADIENT:
                 space[f"variable{i}"] = what
                 lines = (
@@ -259,7 +265,7 @@ class CallWriter:
         if type(recipe) is Output:
             return f"r{recipe.place}"
         if type(recipe) is GuardValue:
-            return f"v{self.guard.read_sources[recipe.place]}"
+            return self._value_of(recipe.place)
         if type(recipe) is Constant:
             name = f"constant{len(self.namespace)}"
             self.namespace[name] = recipe.value

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import enum
 import functools
-import weakref
 from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from runnel.backends.context import default_device
-from runnel.compile import tensors as checks
+from runnel.compile import arrays
 from runnel.compile.boundary import watched
-from runnel.compile.differentiable.derivative import Derivative, derivative
-from runnel.compile.differentiable.ends import NotDivisible
 from runnel.compile.observe import attributes
 from runnel.compile.observe.asynchronous import Collections
 from runnel.compile.observe.changes import Setting, SettingAll
@@ -42,6 +39,8 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import copying, grad_hooks, tape, tensor as tensors, tracing
 from runnel.tensor.apart import undisturbed
 from runnel.tensor.consumed import CONSUMED
+from runnel.tensor.differentiable.derivative import Derivative, derivative
+from runnel.tensor.differentiable.ends import NotDivisible, StandIns
 from runnel.tensor.floats import TracedFloat, traced_float
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
@@ -188,26 +187,6 @@ def capture(
     return observe(function, args, kwargs, RULES, session)
 
 
-class StandIns:
-    """What stands on the tape of a trace for each tensor from outside that requires a gradient, by its handle."""
-
-    def __init__(self, trace: tracing.Trace) -> None:
-        self._trace = trace
-        self.by_handle: dict[int, tuple[Tensor, Tensor]] = {}  # by id of the handle: it, and what stands for it
-
-    def of(self, tensor: Tensor) -> Tensor | None:
-        known = self.by_handle.get(id(tensor))
-        if known is None:
-            if tensor._node is not None or tensor._serial > self._trace.born:
-                return None
-            node = tensors.symbolic(tensors.node_of(tensor, self._trace))
-            node.requires_grad = True
-            if tensor._record is None:  # backward() inside sets its gradient
-                node._leaf = weakref.ref(tensor) if tensor._leaf is None else tensor._leaf
-            known = self.by_handle[id(tensor)] = (tensor, node)
-        return known[1]
-
-
 class _Running(tracing.activate):
     """The block in which a function is traced; it leaves the gradient mode as it was."""
 
@@ -277,8 +256,8 @@ class TraceSession(Session):
             rec.log.check(None, "{0}.count != {1}", "hooks of gradients", (hooks, hooks.count))
 
         self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
-        self.trace.layout_asked = functools.partial(checks.check_layout, rec)
-        self.trace.looks_at = functools.partial(checks.compared_content, rec)
+        self.trace.layout_asked = functools.partial(arrays.check_layout, rec)
+        self.trace.looks_at = functools.partial(arrays.compared_content, rec)
 
     @undisturbed
     def end(self) -> None:
@@ -405,7 +384,7 @@ class TraceSession(Session):
         backward, ends = self._derivative(recipes.rec)
         as_found = dict.fromkeys((*traced.absent_gradients, *traced.lost_gradients))
         for variable in {**traced.nodes, **traced.gradients, **as_found}:
-            checks.bound_variable(recipes.rec, variable)
+            arrays.bound_variable(recipes.rec, variable)
         updates = {
             node: tensors.node_of(traced.values[variable], trace)
             for variable, node in traced.nodes.items()
@@ -440,7 +419,7 @@ class TraceSession(Session):
         """What backward programs are made of, and where the tensors from outside are found that it leads to."""
         for tensor, stand_in in self._stand_ins.by_handle.values():
             if self._differentiates:
-                checks.check_hooks(rec, tensor)
+                arrays.check_hooks(rec, tensor)
             if stand_in._grad is not None:
                 rec.refuse(
                     f"backward() inside reaches {_named(rec, tensor)}, whose tape goes on outside",

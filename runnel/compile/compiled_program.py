@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from runnel.backends import context
 from runnel.backends.context import CompileContext
-from runnel.compile import disk_cache
 from runnel.compile.capture import Capture, InputOrigin
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
@@ -19,12 +20,8 @@ class CompiledProgram:
         self.captured = captured
         self.circumstances = context.current()  # in which it was traced
         bindings = Bindings(are_trained=captured.derivative is not None)
-        compiled = compile_graph(
-            captured.graph,
-            bindings,
-            context.on(captured.device),
-            choices.stored(disk_cache),
-        )
+        compiled = compile_graph(captured.graph, bindings, context.on(captured.device), choices.stored())
+        self.compiled: Final = compiled
         self.program, self.hoisted_constants, self.recipe = (
             compiled.program,
             compiled.hoisted_constants,

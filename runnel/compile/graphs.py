@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
-from runnel.compile import disk_cache
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.core.avals import ShapedArray
@@ -52,7 +51,7 @@ class GraphFunction:
         self.graph: Final = graph
         self.variables: Final = [variables[x] for x in slots]
         bindings = Bindings(are_trained=bool(graph.updates))
-        compiled = compile_graph(graph, bindings, context, choices.stored(disk_cache))
+        compiled = compile_graph(graph, bindings, context, choices.stored())
         self.program, self.hoisted_constants, self.recipe = (
             compiled.program,
             compiled.hoisted_constants,

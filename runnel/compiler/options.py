@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from runnel.backends.commands import CommandBuffer
-from runnel.backends.context import CompileContext
 from runnel.compiler.memory.planner import MemoryPlanner
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.compiler.passes.usual import REQUIRED, USUAL
@@ -16,23 +14,9 @@ from runnel.core.avals import Shape
 from runnel.core.errors import ArgumentError
 from runnel.core.records import record
 from runnel.core.showing import short_repr
-from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
 _NONE: Final[Mapping[Value, Shape]] = MappingProxyType({})
-
-
-class Store(Protocol):
-    """A store of command buffers for other processes."""
-
-    def key(self, graph: Graph, context: CompileContext, memory_budget: int | None, is_trained: bool) -> str | None:
-        """The key of a graph's program; None if it must not be stored."""
-
-    def load(self, key: str | None) -> tuple[CommandBuffer, ...]:
-        """The command buffers stored under ``key``; empty if there are none."""
-
-    def save(self, key: str | None, buffers: Sequence[CommandBuffer]) -> None:
-        """Store command buffers under ``key``."""
 
 
 @record
@@ -56,9 +40,9 @@ class Choices:
     memory_planner: MemoryPlanner | None = None
     memory_budget: int | None = None
 
-    def stored(self, store: Store) -> Options:
-        """The options of a program with these choices that ``store`` may keep."""
-        return Options(self.passes, self.memory_planner, self.memory_budget, store)
+    def stored(self) -> Options:
+        """Return the options of a program with these choices that may be stored on disk."""
+        return Options(self.passes, self.memory_planner, self.memory_budget, is_stored=True)
 
 
 NO_CHOICES: Final = Choices()
@@ -96,12 +80,13 @@ def chosen_by(
 class Options(Choices):
     """The effort of compilation; the defaults are for a program that runs often.
 
-    The program is loaded from the ``store``, or saved there. With ``any_order`` a result may have its axes in any order
-    in memory. ``keeps_plan``: the program keeps its plan, which is much larger than the program; else it is built again
-    for reports. An arena of more than ``own_arena`` bytes is not part of the program: the caller of a run provides it.
+    With ``is_stored`` the program is loaded from disk, or saved there. With ``any_order`` a result may have its axes in
+    any order in memory. With ``keeps_plan`` the program keeps its plan, which is much larger than the program;
+    otherwise reports build it again. An arena of more than ``own_arena`` bytes is not part of the program: the caller
+    of a run provides it.
     """
 
-    store: Store | None = None
+    is_stored: bool = False
     any_order: bool = False
     keeps_plan: bool = True
     own_arena: float = math.inf

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from runnel.backends import context as contexts
 from runnel.backends.commands import CommandBuffer
 from runnel.backends.context import CompileContext
+from runnel.compiler import disk_cache
 from runnel.compiler.executable.program import Program
 from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.hoisted import split
@@ -61,21 +62,20 @@ class Recipe:
             return self._plan()
 
     def programs(self) -> Programs:
-        """The programs, loaded from the store or built and saved there, in the context of the recipe."""
+        """Return the programs, loaded from disk or built and saved there, in the context of the recipe."""
         options = self.options
         is_usual = options.passes == USUAL and options.memory_planner is None
-        store = options.store if is_usual and not options.any_order and not self.bindings.strides else None
-        if store is None:
+        if not (options.is_stored and is_usual) or options.any_order or self.bindings.strides:
             return self._build(self._planned_now())
-        key = store.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
-        stored = self._loaded(store.load(key))
+        key = disk_cache.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
+        stored = self._loaded(disk_cache.load(key))
         if stored is not None:
             return stored
         planned = self._planned_now()
         programs = self._build(planned)
         calls = [call for plan in planned.plans for call in plan.calls]
         if not any(call.host for call in calls):  # host functions exist in this process only
-            store.save(key, [program.buffer for program in programs[:2] if program is not None])
+            disk_cache.save(key, [program.buffer for program in programs[:2] if program is not None])
         return programs
 
     def after_passes(self) -> list[tuple[str, Graph]]:

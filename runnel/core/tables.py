@@ -82,6 +82,7 @@ class Table(Generic[Rule]):
 
     registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
     registrations = 0  # of rules without a version, in all tables
+    own_registrations: int | None = None  # those of the package; None until all of them are registered
 
     def __init__(self, name: str, doc: str, *, shapes_programs: bool = False) -> None:
         if name in Table.registry:

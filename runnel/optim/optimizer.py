@@ -13,7 +13,8 @@ from typing import Any, Self
 import numpy as np
 
 from runnel import ops
-from runnel.core import kinds, switches, tracebacks
+from runnel.compile.owned import is_own
+from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import DTypeError, GradientError
 from runnel.core.tracebacks import ending_at_user
@@ -126,7 +127,7 @@ class Optimizer(Stateful):
         """``params`` with Variables in the places of tensors."""
         name = type(self).__name__
         tensors = [p for p in params if isinstance(p, Tensor)]
-        if tensors and self.has_own_step and not _is_runnels(type(self)):
+        if tensors and self.has_own_step and not is_own(type(self)):
             raise TypeError(f"[{name}] has a step of its own, which updates Parameters; received a Tensor.")
         known = {id(v.leaf) for v in self._leaves}
         for p in tensors:
@@ -227,12 +228,10 @@ class Optimizer(Stateful):
     def _run_update(self) -> None:
         """The update as one program."""
         self._completed()
-        if not _is_runnels(type(self)):  # what its update reads is the user's
-            self._programs.run_observed(_step, self)
-        elif tracebacks.is_own(type(self).update):
+        if is_own(type(self)):
             self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
-        else:  # somebody has replaced the method
-            self.update_all()
+        else:  # what its update reads is the user's
+            self._programs.run_observed(_step, self)
 
     @property
     def has_own_step(self) -> bool:
@@ -338,13 +337,8 @@ class Optimizer(Stateful):
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
 
 
-def _is_runnels(kind: type[Optimizer]) -> bool:
-    """Return whether an optimizer's class is this package's."""
-    return kind.__module__.startswith("runnel.")
-
-
 def _step(optimizer: Optimizer) -> None:
-    optimizer.update_all()
+    Optimizer.step(optimizer)  # not the one that called this
 
 
 def _unnamed(entry: Any) -> Any:

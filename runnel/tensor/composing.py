@@ -124,7 +124,7 @@ def _op_by_op(
         result = composition.function(*args, **kwargs)
         if known.is_due(signature):
             known.compiled += 1
-            compiled = imported("runnel.compile.composing:compiled")
+            compiled = imported("runnel.tensor.compositions:compiled")
             known.programs[signature] = compiled(composition, args, kwargs)
     finally:
         _INSIDE.composition = None

@@ -23,7 +23,6 @@ from runnel.ops import arithmetic
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import counted
-from runnel.tensor.variable import Variable
 
 _NUMBERS = (bool, int, float)
 _UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply, np.true_divide: ops.divide}
@@ -183,11 +182,6 @@ for _name, _function in {
     "__ne__": ops.not_equal,
 }.items():
     setattr(TracedFloat, _name, _operator(_name, _function))
-
-
-def is_traceable(kind: type) -> bool:
-    """Return whether values of a class are tensors, Variables or run-time floats."""
-    return kind is Tensor or kind is TracedFloat or issubclass(kind, Variable)
 
 
 def traced_float(node: Value) -> TracedFloat:

@@ -21,9 +21,9 @@ from runnel.graph.node import Value, applied
 from runnel.ops import concat, expand_dims, narrow, zeros_like
 from runnel.ops.arithmetic import add_p
 from runnel.ops.control import scan_p
+from runnel.tensor.differentiable.residuals import to_keep
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.linearized import Linearized, depending, linearize
-from runnel.transforms.residuals import to_keep
 from runnel.transforms.steps import Steps, is_view
 from runnel.transforms.sums import Term, terms
 

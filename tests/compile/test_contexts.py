@@ -15,7 +15,7 @@ from runnel import nn, optim
 from runnel.backends import context
 from runnel.backends.cpu import target as targets
 from runnel.backends.host import threads
-from runnel.compile import disk_cache
+from runnel.compiler import disk_cache
 from runnel.core import switches
 from runnel.core.errors import SettingError
 from runnel.core.records import replace
@@ -182,7 +182,7 @@ def test_every_part_of_a_context_is_in_every_key(tmp_path: Path, monkeypatch: py
     x, here = data(3), context.current()
     changes: dict[str, Any] = {"threads": here.threads + 1, "precision": "other", "stress": 1, "cache": here.cache * 2}
     others = [here, *(replace(here, **{name: value}) for name, value in changes.items())]
-    monkeypatch.setattr(Table, "registrations", disk_cache._OWN_RULES)
+    monkeypatch.setattr(Table, "registrations", Table.own_registrations)
     with switches.override(verify=False, cache=True, cache_dir=str(tmp_path)):
         assert len({disk_cache.key(graph, each, None) for each in others}) == len(others)
     for each in others:

@@ -21,8 +21,9 @@ from runnel.backends.cpu.codegen import build, products
 from runnel.backends.cpu.functions import Functions
 from runnel.backends.host import objects, sources
 from runnel.backends.host.objects import ObjectCache
-from runnel.compile import cache, disk_cache
+from runnel.compile import cache
 from runnel.compile.compiled_program import CompiledProgram
+from runnel.compiler import disk_cache
 from runnel.compiler.executable.program import Program
 from runnel.compiler.executable.serialized import command_buffer
 from runnel.compiler.plan import Planner
@@ -44,7 +45,7 @@ BACKEND = base.of(CPU)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own; checked programs are always made anew, so nothing is checked here. Rules that other tests
     have registered are forgotten."""
-    monkeypatch.setattr(Table, "registrations", disk_cache._OWN_RULES)
+    monkeypatch.setattr(Table, "registrations", Table.own_registrations)
     with switches.override(verify=False, cache=True, cache_dir=str(tmp_path / "cache")):
         yield tmp_path / "cache"
 
@@ -401,10 +402,10 @@ def test_every_rule_of_the_package_is_there_when_programs_are_filed() -> None:
     code = (
         "import importlib, pkgutil, runnel\n"
         "from runnel.core.tables import Table\n"
-        "from runnel.compile import disk_cache\n"
+        "from runnel.compiler import disk_cache\n"
         "for module in pkgutil.walk_packages(runnel.__path__, 'runnel.'):\n"
         "    if not module.name.endswith('__main__'): importlib.import_module(module.name)\n"
-        "print(Table.registrations - disk_cache._OWN_RULES, disk_cache._OWN_RULES)\n"
+        "print(Table.registrations - Table.own_registrations, Table.own_registrations)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     later, own = map(int, done.stdout.split())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.core import switches
-from runnel.core.errors import CaptureError, CaptureWarning
+from runnel.core.errors import CaptureError
 
 X = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
 
@@ -245,23 +243,3 @@ def test_groups_keep_notes_of_the_users_own() -> None:
     assert other.param_groups[1]["lr_scale"] == 0.5 and other.param_groups[0]["layer"] == 3
     with pytest.raises(AttributeError):
         optimizer.param_groups[0]["params"].append(q)
-
-
-def test_an_update_that_no_program_can_repeat_runs_eagerly() -> None:
-    class Timed(Signed):
-        def update(self, group: Any, active: Any, steps: Any) -> None:
-            time.perf_counter()
-            super().update(group, active, steps)
-
-    values = []
-    for kind in (Signed, Timed):
-        p = nn.Parameter(rn.ones(2))
-        optimizer = kind([p])
-        for _ in range(3):
-            optimizer.zero_grad()
-            (p**2).sum().backward()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", CaptureWarning)
-                optimizer.step()
-        values.append(p.numpy().tolist())
-    assert values[0] == values[1]

@@ -13,7 +13,7 @@ from runnel.backends import context
 from runnel.backends.context import CompileContext
 from runnel.backends.cpu.codegen import contract, dot_contract
 from runnel.backends.host import caches
-from runnel.compile import disk_cache
+from runnel.compiler import disk_cache
 from runnel.compiler.kernels.convolution.tiles import block_tiles
 from runnel.core import dtypes, switches
 from runnel.core.records import replace
@@ -88,7 +88,7 @@ def test_bits_do_not_depend_on_the_cache() -> None:
 
 
 def test_programs_on_disk_are_of_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Table, "registrations", disk_cache._OWN_RULES)  # other tests may have registered rules
+    monkeypatch.setattr(Table, "registrations", Table.own_registrations)  # other tests may have registered rules
     graph = Traced(lambda x: x + 1, [rn.ones((3,))]).graph
     assert isinstance(graph, Graph)
     with switches.override(verify=False):

@@ -102,10 +102,10 @@ def test_methods_of_two_instances() -> None:
 
 def test_captured_tensors_and_arrays_are_inputs() -> None:
     w, array = tensor(1, 2), np.array([1, 2], np.float32)
-    f = compile(lambda x: x * w + rn.asarray(array) + rn.asarray(GLOBAL_ARRAY)[:2])
+    f = compile(lambda x: x * w + rn.asarray(array) + GLOBAL_ARRAY[:2] * array[0])
 
     def eager(x):
-        return x * w + rn.asarray(array) + rn.asarray(GLOBAL_ARRAY)[:2]
+        return x * w + rn.asarray(array) + GLOBAL_ARRAY[:2] * array[0]
 
     x = tensor(3, 4)
     same(f(x), eager(x))
@@ -113,6 +113,8 @@ def test_captured_tensors_and_arrays_are_inputs() -> None:
     same(f(x), eager(x))
     assert f.statistics["traces"] == 1
     array[1] = 7
+    same(f(x), eager(x))
+    array[0] = 5
     same(f(x), eager(x))
     GLOBAL_ARRAY[1] += 1
     same(f(x), eager(x))

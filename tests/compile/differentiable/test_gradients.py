@@ -10,8 +10,8 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.compile.differentiable.record import PartRecord
 from runnel.core.errors import GradientError
+from runnel.tensor.differentiable.record import PartRecord
 from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -11,13 +11,13 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.differentiable.ends import End, NotDivisible
 from runnel.core.avals import ShapedArray
 from runnel.core.errors import RunnelError
 from runnel.core.tables import Op
 from runnel.graph.extract import placeholder
 from runnel.graph.node import Value
 from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.differentiable.ends import End, NotDivisible
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, passed_on, version
 from runnel.tensor.stretch import Stretch

@@ -1,24 +1,27 @@
-"""One differentiable call of a compiled function: its residuals, and the tapes of its results."""
+"""Keep the residuals of one differentiable call, and attach the tape to its results."""
 
 from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from runnel.backends import context
 from runnel.backends.host.memory import Storage
-from runnel.compile.differentiable.derivative import Derivative
-from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
-from runnel.compile.differentiable.layouts import as_computed
-from runnel.compile.differentiable.record import PartRecord, Shape, stand_in
+from runnel.backends.host.state import StateLock
+from runnel.compiler.entry import CompiledGraph
 from runnel.compiler.options import Options
 from runnel.core.errors import CaptureWarning
 from runnel.core.lifetime import Weak
+from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import tensor as tensors
+from runnel.tensor.differentiable.derivative import Derivative, as_computed
+from runnel.tensor.differentiable.ends import OF_VARIABLES, End, Kind
+from runnel.tensor.differentiable.record import PartRecord, Shape, stand_in
 from runnel.tensor.handle import Record, passed_on, version
-from runnel.tensor.holding import Hold
+from runnel.tensor.holding import Hold, ReadVariables
 from runnel.tensor.pin import Pin
 from runnel.tensor.tensor import Tensor
 
@@ -98,7 +101,7 @@ class Call:
         inputs: tuple[Any, ...],
         addresses: Sequence[int],
         memory: tuple[Storage, ...],
-        pins: list[Pin],
+        pins: Sequence[Pin],
         hold: Hold | None,
     ) -> None:
         self.tapes = tapes
@@ -187,3 +190,78 @@ def _another_handle(result: Tensor, of: Tensor) -> None:
     """Make ``result`` another handle of the node of ``of``; the tape sees no difference."""
     result._record = Record(None, (of,), {}, passed_on)
     result._is_rebound, result._version = True, version(of)
+
+
+def _row(parts: Iterable[str]) -> str:
+    """The items of a tuple, as code."""
+    return "".join(f"{part}, " for part in parts)
+
+
+class Taping:
+    """``before`` and ``after`` the run, while the frame is the call's own, and ``attach`` when there are results. They
+    read the values of the call; ``names`` are the other names that they need. The inputs with numbers in
+    ``residual_inputs`` are ``d0``, ``d1``, ... as the program reads them.
+
+    Outputs that only backward programs read live and die ``together``, so they share one block of memory."""
+
+    def __init__(
+        self,
+        derivative: Derivative,
+        graph: Graph,
+        compiled: CompiledGraph,
+        values: Sequence[str],
+        ends: Sequence[str],
+        variables: Sequence[Weak] = (),
+        locks: Sequence[StateLock] = (),
+    ) -> None:
+        """Write the lines for a program of ``graph``. ``values`` are expressions for its inputs that are not Variables,
+        and ``ends`` for the tensors outside that gradients lead to; ``locks`` are those of its Variables."""
+        program = compiled.program
+        own_inputs = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
+        others = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        residuals = set(derivative.residuals)
+        results = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in residuals}
+        self.together = frozenset(range(len(program.outputs))).difference(results)
+        slots: list[int] = []
+        memory: dict[str, None] = {}
+        read: dict[int, Any] = {}
+        self.residual_inputs: set[int] = set()
+        for node in derivative.stored:
+            if node in residuals or not node.is_input:
+                place = program.output_of[graph.outputs.index(node)]
+                memory["shared" if place in self.together else f"s{place}"] = None
+                slots.append(program.first_output + place)
+            elif node.kind is InputKind.VARIABLE:
+                number = own_inputs.index(node)
+                read[number] = variables[number]()
+                slots.append(program.first_variable + number)
+            else:
+                number = others.index(node)
+                self.residual_inputs.add(number)
+                memory[f"d{number}._storage"] = None
+                slots.append(2 + number)
+        inputs: list[str] = []
+        for node in derivative.inputs:
+            if node.kind is InputKind.VARIABLE:
+                read[own_inputs.index(node)] = variables[own_inputs.index(node)]()
+            elif node.kind is InputKind.SCALAR:
+                inputs.append(f"F[{others.index(node)}]")
+            else:
+                value = values[others.index(node)]
+                inputs += [f"{value}._storage", f"{value}._layout"]
+        with context.entered(compiled.recipe.context):
+            self.tapes = Tapes(derivative, variables, own_inputs, graph.name, compiled.recipe.options)
+        self.names: dict[str, Any] = {"attach": self.tapes.attach, "Call": Call, "Hold": Hold, "TAPES": self.tapes}
+        self.before = [f"inputs = ({_row(inputs)})", "hold = None"]
+        self.after = ["B = frame.bases", f"addresses = ({_row(f'B[{slot}]' for slot in slots)})"]
+        pins = "()"
+        if variables:
+            pins = "pins"
+            self.after.append("pins = frame.pins")
+        if read:
+            self.names |= {"HELD": ReadVariables(read), "LOCKS": locks}
+            self.before[-1] = "hold = Hold(HELD, LOCKS)"
+            self.after.append("hold.pins = pins")
+        taped = _row(f"r{place}" for place, _ in derivative.taped)
+        call = f"Call(TAPES, ({_row(ends)}), inputs, addresses, ({_row(memory)}), {pins}, hold)"
+        self.attach = [f"attach(({taped}), {call})"]

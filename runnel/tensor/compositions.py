@@ -1,8 +1,8 @@
-"""Programs of compositions (:mod:`runnel.core.composed`) for eager calls of one signature.
+"""Compile compositions (:mod:`runnel.core.composed`) for eager calls of one signature.
 
-The function is traced for tensors that stand for the arguments, with the derivative that a compiled function has: its
-results hang on the tape by one record, whose backward runs a program, and which is made anew op by op where a gradient
-is differentiated. There is no guard, since whoever calls a program has looked it up by its signature.
+The function is traced for tensors like the arguments, with the derivative that a compiled function has. Its results are
+on the tape by one record, whose backward runs a program; where a gradient is differentiated again, the tape is rebuilt
+op by op. There is no guard, since callers look a program up by its signature.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ from copy import copy
 from typing import Any
 
 from runnel.backends import context as contexts
-from runnel.compile.calling import CallWriter, Counter
-from runnel.compile.capture import Capture, InputBinding, InputOrigin, StandIns, Tape
-from runnel.compile.compiled_program import CompiledProgram
-from runnel.compile.differentiable.derivative import derivative
-from runnel.compile.differentiable.ends import NotDivisible
-from runnel.compile.observe.guard import Guard
-from runnel.compile.observe.observation import Observation, Row
-from runnel.compile.recipes import Output
+from runnel.compiler.entry import compile_graph
 from runnel.compiler.kernels.lowering import lowering_for
+from runnel.compiler.options import NO_CHOICES, Bindings
 from runnel.core.avals import row_major
 from runnel.core.composed import Composition
 from runnel.core.errors import RunnelError
 from runnel.graph.node import Value
 from runnel.tensor import tensor as tensors
+from runnel.tensor.bound import Bound, Feed, any_layout
 from runnel.tensor.composing import Run
+from runnel.tensor.differentiable.call import Taping
+from runnel.tensor.differentiable.derivative import derivative
+from runnel.tensor.differentiable.ends import NotDivisible, StandIns
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods
@@ -34,7 +32,7 @@ from runnel.tensor.tracer import Tracer
 
 
 class OfTensors:
-    """A composition with all arguments set but tensors, as a function of these."""
+    """A composition as a function of its tensors; all other arguments are set."""
 
     def __init__(self, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = composition.function
@@ -56,35 +54,26 @@ class _NoProgramError(Exception):
 
 
 def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
-    """What carries out ``composition`` for the tensors among arguments like these: a program where there can be one."""
+    """Return the call of ``composition`` for tensors like those among these arguments: a program if possible."""
     function = OfTensors(composition, args, kwargs)
     arguments: list[Tensor] = [x.read() for x in (*args, *kwargs.values()) if isinstance(x, ArrayMethods)]
     if any(x.strides != row_major(x.shape) for x in arguments):
         return function  # op by op results keep the operands' order of axes
     try:
-        observation = _captured(function, [_argument(x) for x in arguments], composition.name)
+        return _program(function, [_argument(x) for x in arguments], composition.name)
     except (_NoProgramError, NotDivisible, RunnelError):
         return function
-    return CallWriter(CompiledProgram(observation.program), observation, Counter()).direct()
 
 
 def _argument(x: Tensor) -> Tensor:
-    """A leaf that is like ``x``."""
+    """Return a leaf like ``x``."""
     leaf = tensors.from_storage(x.aval, x._storage, *x._layout)
     leaf.requires_grad = x.requires_grad and RECORDING.get()
     return leaf
 
 
-class _Arguments(Guard):
-    """The guard of calls whose arguments are known to fit: it checks nothing and gives them by their places."""
-
-    def __init__(self, count: int) -> None:
-        self.namespace: dict[str, Any] = {}
-        self.read_sources = list(range(count))
-
-
-def _captured(function: OfTensors, arguments: list[Tensor], name: str) -> Observation:
-    """The trace of ``function`` for ``arguments``, in the form of a compiled function's."""
+def _program(function: OfTensors, arguments: list[Tensor], name: str) -> Run:
+    """Trace ``function`` for ``arguments`` and return the call of its program."""
     tracer = Tracer()
     trace = tracer.trace
     stand_ins = trace.facet(OutsideHandles).stand_ins = StandIns(trace)
@@ -99,25 +88,45 @@ def _captured(function: OfTensors, arguments: list[Tensor], name: str) -> Observ
         backward = None
         if live:
             numbers = {id(node): i for i, (_, node) in enumerate(ends)}
-            invariant = {node for _, node in trace.captures.values()}
-            backward = derivative(trace, live, numbers, invariant, nodes)
+            backward = derivative(trace, live, numbers, set(tracer.captures), nodes)
     places = {id(x): i for i, x in enumerate(arguments)}
-    sources: dict[Value, InputBinding] = {
-        node: InputBinding(InputOrigin.TENSOR, places[id(x)]) for x, node in trace.captures.values()
-    }
+    values = {node: f"v{places[id(x)]}" for node, x in tracer.captures.items()}
+    device = trace.device or contexts.default_device()
     graph = trace.graph([*nodes, *(() if backward is None else backward.residuals)], {}, name)
-    captured = Capture(
-        graph, tuple([sources[node] for node in graph.inputs]), (), frozenset(),
-        tuple([(i, Tape.LIVE if x.requires_grad else Tape.NONE) for i, x in enumerate(outputs)]),
-        (), (), backward, trace.device or contexts.default_device(), tuple([places[id(x)] for x, _ in ends]),
-    )  # fmt: skip
-    recipes: list[Any] = [Output(i) for i in range(len(outputs))]
-    recipe = Row(0, recipes) if isinstance(result, tuple) else recipes[0]
-    return Observation(_Arguments(len(arguments)), [], recipe, "", captured)
+    compiled = compile_graph(
+        graph, Bindings(are_trained=backward is not None), contexts.on(device), NO_CHOICES.stored()
+    )
+    taping = None
+    if backward is not None:
+        at_ends = [f"v{places[id(x)]}" for x, _ in ends]
+        taping = Taping(backward, graph, compiled, [values[x] for x in graph.inputs], at_ends)
+        taping.tapes.is_composition = True
+    feeds: list[Feed] = []
+    for i, x in enumerate(graph.inputs):
+        feed = any_layout(i, values[x], x.aval)
+        if taping is not None and i in taping.residual_inputs:
+            feed = Feed(feed.address, (f"d{i} = {values[x]}", *feed.lines))
+        feeds.append(feed)
+    results = [x.aval.on(device) for x in graph.outputs]
+    bound = Bound(compiled.program, Tensor, feeds, results, together=() if taping is None else taping.together)
+    bound.namespace["dense"] = tensors.dense
+    made = [line for i in range(len(outputs)) for line in bound.tensor(f"r{i}", i)]
+    returned = ", ".join(f"r{i}" for i in range(len(outputs)))
+    if taping is not None:
+        bound.namespace |= taping.names
+        made += taping.attach
+    run: Run = bound.function(
+        f"direct({', '.join(f'v{i}' for i in range(len(arguments)))})",
+        "call of a composition",
+        setup=[] if taping is None else taping.before,
+        when_over=[] if taping is None else taping.after,
+        then=[*made, f"return ({returned},)" if isinstance(result, tuple) else f"return {returned}"],
+    )
+    return run
 
 
 def _is_computed(node: Value) -> bool:
-    """Whether a result is none of the arguments, seen differently perhaps."""
+    """Return whether a result is computed, and not an argument or a view of one."""
     while node.inputs and node.op is not None and lowering_for(node.op).is_view:
         (node,) = node.inputs[:1]
     return bool(node.inputs)

@@ -1,9 +1,9 @@
-"""Programs on disk: the compiled form of a traced graph, stored beside the kernels.
+"""Store the programs of graphs on disk, beside the kernels.
 
-A file holds command buffers (``backends/commands.py``) as JSON, with their arrays behind it. It is filed under all that
-they follow from: the graph's identity, device, threads, budget, target, and this package's own sources. Of the rules
-that others have registered the version of their op is the identity; where there are rules without one, nothing is
-kept, nor are programs with passes or a memory planner of their own.
+A file holds command buffers (``backends/commands.py``) as JSON, followed by their arrays. Its key covers everything
+that the program depends on: the identity of the graph, device, threads, budget, target, and the sources of this
+package. A rule registered from outside is identified by the version of its op; if such a rule has no version, no
+program is stored. Programs with custom passes or a custom memory planner are not stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel import transforms as transforms
 from runnel.backends import base
 from runnel.backends.commands import CommandBuffer, checked
 from runnel.backends.context import CompileContext
@@ -31,13 +30,12 @@ from runnel.graph.hashing import structural_hash
 
 LARGEST: Final = 1 << 24  # bytes of a file
 _MAGIC: Final = b"runnel program 1\n"
-_PRODUCERS: Final = ("core", "loops", "backends", "graph", "ops", "compiler", "compile")
-_OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
+_PRODUCERS: Final = ("core", "loops", "backends", "graph", "ops", "compiler")
 
 
 def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_trained: bool = False) -> str | None:
-    """What the program of a graph is filed under; None if it may not be kept."""
-    is_own = Table.registrations == _OWN_RULES
+    """Return the key of a graph's program; None if it must not be stored."""
+    is_own = Table.registrations == Table.own_registrations
     if not is_own or switches.verify.value or objects.current() is None or not base.of(context.device).has_files:
         return None
     try:
@@ -54,19 +52,19 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_tra
 
 
 def _versioned() -> list[Op]:
-    """The ops from outside the package whose rules have a version, whatever the order of imports."""
+    """Return the ops from outside the package whose rules have a version, in an order that imports do not change."""
     return sorted((op for op in Op.registry.values() if op.version is not None), key=lambda op: op.name)
 
 
 def load(key: str | None) -> tuple[CommandBuffer, ...]:
-    """The command buffers filed under ``key``; none where there is no such file, or it is of another form."""
+    """Return the command buffers stored under ``key``; none if there is no such file, or it has another format."""
     cache = objects.current()
     content = cache.get(key) if cache is not None and key is not None else None
     return () if content is None else decoded(content)
 
 
 def save(key: str | None, buffers: Sequence[CommandBuffer]) -> None:
-    """File ``buffers`` under ``key``, unless they are very large."""
+    """Store ``buffers`` under ``key``, unless they are very large."""
     cache = objects.current()
     if cache is None or key is None:
         return
@@ -76,7 +74,7 @@ def save(key: str | None, buffers: Sequence[CommandBuffer]) -> None:
 
 
 def encoded(buffers: Sequence[CommandBuffer]) -> bytes:
-    """Command buffers as bytes."""
+    """Return command buffers as bytes."""
     arrays: list[bytes] = []
 
     def plain(value: Any) -> Any:
@@ -91,7 +89,7 @@ def encoded(buffers: Sequence[CommandBuffer]) -> bytes:
 
 
 def decoded(content: bytes) -> tuple[CommandBuffer, ...]:
-    """The command buffers that ``content`` holds; none if it is of another form."""
+    """Return the command buffers in ``content``; none if it has another format."""
     begin = len(_MAGIC) + 8
     end = begin + int.from_bytes(content[len(_MAGIC) : begin], "little")
 

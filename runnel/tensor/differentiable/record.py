@@ -9,12 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from runnel.compile.differentiable.backward import Backward
-from runnel.compile.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient
-from runnel.compile.differentiable.direct import Direct, direct
-from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
-from runnel.compile.differentiable.late import LateGradients
-from runnel.compile.differentiable.unfolding import unfold
 from runnel.compiler.options import Options
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import float32
@@ -23,6 +17,10 @@ from runnel.core.lifetime import Weak
 from runnel.graph.node import Value
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.differentiable.backward import Backward, Direct, direct
+from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient
+from runnel.tensor.differentiable.ends import OF_VARIABLES, End, Kind
+from runnel.tensor.differentiable.unfolding import LateGradients, unfold
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import PulledRecord, Record, version
 from runnel.tensor.levels import highest

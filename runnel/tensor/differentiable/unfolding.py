@@ -1,24 +1,28 @@
-"""Rebuilds the tape of one call op by op from its residuals, for derivatives of gradients.
+"""Rebuild the tape of one call op by op from its residuals, for derivatives of gradients.
 
-It is the tape that the function would have left if it had been run eagerly: the same records in the same order, with
-the values that Variables, arrays and random numbers had at the time of the call. Nothing of the user's runs again.
+The result is the tape that the function would have left if it had run eagerly: the same records in the same order, with
+the values that Variables, arrays and random numbers had at the time of the call. No code of the user runs again.
+
+A backward program returns gradients without a tape. Each gradient gets a record of its own (:class:`LateRecord`); the
+first walk of the tape that meets one rebuilds the call's tape and the gradient computed by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import weakref
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
-from runnel.compile.differentiable.ends import OF_VARIABLES, End
-from runnel.compile.differentiable.sketch import SEVERAL, Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.graph.graph import topological
 from runnel.graph.node import Node, Result, Value
-from runnel.tensor import bodies, tensor as tensors
+from runnel.tensor import bodies, tape, tensor as tensors
+from runnel.tensor.differentiable.ends import OF_VARIABLES, End
+from runnel.tensor.differentiable.sketch import SEVERAL, Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
 from runnel.tensor.grad_mode import recording
-from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, linked, passed_on, plain
+from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, linked, passed_on, plain, version
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
@@ -192,3 +196,54 @@ def _is_same_memory(x: Tensor, y: Tensor) -> bool:
 
 def _joint(step: Joint) -> Tensor:
     return tensors.from_storage(step.outs[0].aval if step.outs else aval((), float32), None)
+
+
+class LateGradients:
+    """The cotangents of one part, which ``compute`` gives with their tape; it is called at most once."""
+
+    def __init__(self, compute: Callable[[], Sequence[Tensor | None]]) -> None:
+        self._compute = compute
+        self._gradients: Sequence[Tensor | None] | None = None
+        self._twins: list[tuple[int, weakref.ref[Tensor]]] = []
+
+    def twin(self, g: Tensor, place: int) -> Tensor:
+        """The cotangent at ``place``, for whoever may differentiate it."""
+        twin = g._twin()
+        twin.requires_grad, twin._record = True, LateRecord(self, place)
+        self._twins.append((place, weakref.ref(twin)))
+        return twin
+
+    def at(self, place: int) -> Tensor | None:
+        """The cotangent with its tape, whose handles the twins are when this is done."""
+        if self._gradients is None:
+            gradients = self._compute()
+            for number, reference in self._twins:
+                twin, g = reference(), gradients[number]
+                if twin is not None and g is not None and type(twin._record) is LateRecord:
+                    _become_handle(twin, g)
+            self._gradients = gradients
+            tape.REPLACED.count += 1
+        return self._gradients[place]
+
+
+class LateRecord(Record[Tensor]):
+    """The record of a gradient whose tape does not exist yet."""
+
+    __slots__ = ("_late", "_place")
+
+    def __init__(self, late: LateGradients, place: int) -> None:
+        super().__init__(None, (), {}, passed_on)
+        self._late = late
+        self._place = place
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        g = None if self.freed else self._late.at(self._place)
+        return () if g is None else (version(g),)
+
+
+def _become_handle(twin: Tensor, g: Tensor) -> None:
+    """From now on ``twin`` is another handle of the node of ``g``, for records that have read it, too."""
+    twin._first = twin._version = version(g)
+    twin.requires_grad, twin._record = g.requires_grad, Record(None, (g,), {}, passed_on)
+    twin._is_rebound = True

@@ -1,33 +1,71 @@
-"""The derivative of a traced function: its tape as graphs from residuals and a cotangent to cotangents.
+"""Differentiate a traced function: its tape as graphs from residuals and a cotangent to cotangents.
 
-It is made in the trace itself: the tape's own rules, applied to symbolic cotangents, record their ops after those of
-the function. So a backward program computes what an eager backward pass computes, bit by bit. What depends on a
-cotangent is the backward part; what it reads of the rest are the candidates for residuals.
+The derivative is recorded in the trace itself: the rules of the tape, applied to symbolic cotangents, record their ops
+after those of the function. So a backward program computes what an eager backward pass computes, bit by bit. Nodes that
+depend on a cotangent belong to the backward graph; the other nodes that it reads are candidates for residuals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
-from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
-from runnel.compile.differentiable.layouts import stored_layouts, unstored
-from runnel.compile.differentiable.segments import Segment, segments
-from runnel.compile.differentiable.sketch import Joint, OfSeveral, Sketcher, Steps, choices, outline, values_of
-from runnel.core.avals import ShapedArray
+from runnel.core.avals import ShapedArray, aval
+from runnel.core.dispatch import apply
 from runnel.core.records import record
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
-from runnel.graph.node import InputKind, Value
+from runnel.graph.node import InputKind, Value, applied
+from runnel.graph.rewriting import copied
 from runnel.ops import assembly
+from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
+from runnel.ops.views import permute_p
 from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.differentiable.ends import End, Ends, Kind, NotDivisible, Segment, segments
+from runnel.tensor.differentiable.residuals import reachable_cut, to_keep
+from runnel.tensor.differentiable.sketch import Joint, OfSeveral, Sketcher, Steps, choices, outline, values_of
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import MultiResultRecord, ResultRecord, version
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import TracedVariables
-from runnel.transforms.residuals import reachable_cut, to_keep
+
+_CONVOLUTIONS: Final = frozenset({convolution_p, convolution_input_gradient_p, convolution_weight_gradient_p})
+
+
+def stored_layouts(outputs: Sequence[Value], residuals: Sequence[Value]) -> dict[Value, Value]:
+    """What is stored for some of ``residuals``, which backward graphs of these ``outputs`` read: beside convolutions,
+    which compute channels-last, images with their channels last."""
+    ranks = {value.aval.ndim for value in topological(outputs) if value.op in _CONVOLUTIONS}
+    return {x: _permuted(x, (0, *range(2, x.aval.ndim), 1)) for x in residuals if x.aval.ndim in ranks}
+
+
+def unstored(inputs: Sequence[Value], outputs: Sequence[Value], stored: dict[Value, Value]) -> Graph:
+    """The graph that computes ``outputs`` from ``inputs``, some of which are given as they are ``stored``."""
+    placeholders = [placeholder(stored.get(x, x).aval, x.name) for x in inputs]
+    fresh: dict[Value, Value] = {
+        x: _permuted(x_stored, _back(x.aval.ndim)) if x in stored else x_stored
+        for x, x_stored in zip(inputs, placeholders, strict=True)
+    }
+    known = copied(outputs, fresh)
+    return Graph(placeholders, [known[o] for o in outputs], {}, "backward")
+
+
+def as_computed(x: Value, stored: Value, tensor: Tensor) -> Tensor:
+    """The value of ``x``, for which ``stored`` lies in memory."""
+    if stored is x:
+        return tensor
+    return cast(Tensor, apply(permute_p, tensor, axes=_back(x.aval.ndim)))
+
+
+def _back(rank: int) -> tuple[int, ...]:
+    return (0, rank - 1, *range(1, rank - 1))
+
+
+def _permuted(x: Value, axes: tuple[int, ...]) -> Value:
+    value = aval(tuple(x.aval.shape[i] for i in axes), x.aval.dtype)
+    return applied(permute_p, (x,), {"axes": axes}, value, x.where)
 
 
 class SliceGradient(NamedTuple):

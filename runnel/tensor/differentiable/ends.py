@@ -1,0 +1,132 @@
+"""Divide the tape of a traced function into parts, and name the ends of each part.
+
+A part begins at a result that can be differentiated, or at a value that several parts read. It ends at tensors from
+outside, at Variables, and at other parts. Each part is one record on the tape around the function. A walk over that
+tape meets parts in the order in which it would meet what is in them, so gradients are summed in the same order.
+"""
+
+from __future__ import annotations
+
+import enum
+import weakref
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from runnel.graph.node import InputKind
+from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.handle import version
+from runnel.tensor.stretch import Stretch
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracing import Trace
+from runnel.tensor.variable import TracedVariables, Variable
+
+
+class NotDivisible(Exception):
+    """A tape for which there are no backward programs; the function runs eagerly instead."""
+
+
+class Kind(enum.IntEnum):
+    """What the tape of a function leads to. (Numbers, because each call looks ends up, and they hash quickly.)"""
+
+    OUTSIDE = 0  # a tensor from outside; its number among those
+    VARIABLE = 1  # as the call leaves it; its number among the graph's Variables
+    FORMER = 2  # a value that the call replaces; its number among those
+    PART = 3  # number of the part
+    LEAF = 4  # made by the function; its number among those
+
+
+OF_VARIABLES = (Kind.VARIABLE, Kind.FORMER)
+
+
+class End(NamedTuple):
+    kind: Kind
+    number: int
+
+
+class Ends:
+    """What each tensor where a part ends is. ``outside`` are the numbers of the nodes that stand for tensors from
+    outside, by id, and ``roots`` the beginnings of the parts."""
+
+    def __init__(self, trace: Trace, outside: dict[int, int], roots: Sequence[Tensor]) -> None:
+        numbers = {node: i for i, node in enumerate(x for x in trace.inputs if x.kind is InputKind.VARIABLE)}
+        traced = trace.facet(TracedVariables)
+        self._variables = {v: numbers[node] for v, node in traced.nodes.items()}
+        self._values = traced.values
+        self._former: dict[int, int] = {}  # by id of the leaf
+        self._parts = {id(root): i for i, root in enumerate(roots)}
+        self._outside = outside
+        self._born = trace.born
+        self._leaves: dict[int, int] = {}
+
+    def of(self, x: Tensor) -> End:
+        if id(x) in self._parts:
+            return End(Kind.PART, self._parts[id(x)])
+        if id(x) in self._outside:
+            return End(Kind.OUTSIDE, self._outside[id(x)])
+        owner = None if x._leaf is None else x._leaf()
+        if not isinstance(owner, Variable):
+            if not x.is_traced and x._serial <= self._born:
+                raise NotDivisible("its tape goes on outside in a way that cannot be followed")
+            return End(Kind.LEAF, self._leaves.setdefault(id(x), len(self._leaves)))
+        number = self._variables[owner]
+        if x._node is self._values[owner]._node:
+            return End(Kind.VARIABLE, number)
+        self._former.setdefault(id(x), number)
+        return End(Kind.FORMER, list(self._former).index(id(x)))
+
+    @property
+    def former(self) -> tuple[int, ...]:
+        """Of each former value the Variable's number."""
+        return tuple(self._former.values())
+
+
+class StandIns:
+    """The leaves on the tape of a trace for tensors from outside that require gradients, by their handles."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.by_handle: dict[int, tuple[Tensor, Tensor]] = {}  # by id of the handle: the handle and its leaf
+
+    def of(self, tensor: Tensor) -> Tensor | None:
+        """Return the leaf for ``tensor``; None if it belongs to the trace."""
+        known = self.by_handle.get(id(tensor))
+        if known is None:
+            if tensor._node is not None or tensor._serial > self._trace.born:
+                return None
+            node = tensors.symbolic(tensors.node_of(tensor, self._trace))
+            node.requires_grad = True
+            if tensor._record is None:  # backward() inside sets its gradient
+                node._leaf = weakref.ref(tensor) if tensor._leaf is None else tensor._leaf
+            known = self.by_handle[id(tensor)] = (tensor, node)
+        return known[1]
+
+
+class Segment(NamedTuple):
+    """What is between ``root`` and the ends of ``stretch``."""
+
+    root: Tensor
+    stretch: Stretch
+
+
+def segments(roots: Sequence[Tensor], ends: Collection[int]) -> list[Segment]:
+    """The parts that begin at ``roots`` and stop at ``ends`` (by id) or at leaves, each after those it leads to."""
+    order = tape.needed_order(roots, frozenset(ends))
+    begin = {id(version(root)) for root in roots}
+    stops = {id(x) for x in order if x._record is None or id(x) in ends}
+    entered: dict[int, set[int]] = {}  # by id: the beginnings of the parts that read a tensor
+    beginnings: list[Tensor] = []
+    for tensor in reversed(order):
+        record = tensor._record
+        if record is None or id(tensor) in stops:
+            continue
+        readers = entered.pop(id(tensor), set())
+        if id(tensor) in begin or len(readers) != 1:
+            beginnings.append(tensor)
+            readers = {id(tensor)}
+        for x in record.inputs:
+            entered.setdefault(id(x), set()).update(readers)
+    stops.update(map(id, beginnings))
+    return [
+        Segment(root, Stretch(tape.needed_order([root], frozenset(stops - {id(root)})), stops - {id(root)}))
+        for root in reversed(beginnings)
+    ]
