@@ -14,7 +14,8 @@ A program that differs, or that kills its process, is a failure: its name is pri
 the revision that assert something else (counts of traces, sentences of refusals) and fail are counted apart: "asserts
 more". ``--verbose`` prints the difference of each failure.
 
-pytest runs the programs; this file is its plugin, which replaces what the tests of the revision compare with.
+pytest runs the programs, with a copy of the package as it is when the script starts. This file is its plugin, which
+replaces what the tests of the revision compare with.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import io
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -246,6 +248,15 @@ class Summary:
         session.exitstatus = int(bool(self.names["crashed"] or self.names["different"]))
 
 
+def copied(source: Path, target: Path) -> None:
+    """Copy a file or a folder, without bytecode."""
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("places", nargs="*", default=FOLDERS, help="files or folders of the revision")
@@ -259,8 +270,10 @@ def main() -> int:
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
             archive.extractall(folder, filter="data")
         (Path(folder) / "pytest.ini").write_text(SETTINGS)
+        for part in ("runnel", "scripts/history.py", "tests/compile/worlds.py"):  # as they are now, until the end
+            copied(ROOT / part, Path(folder) / "now" / part)
         environment = {**os.environ, "RUNNEL_EFFORT": "0"}
-        environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "scripts")))
+        environment["PYTHONPATH"] = os.pathsep.join((f"{folder}/now", f"{folder}/now/scripts"))
         chosen = [f"-n{options.processes}", f"--tb={'short' if options.verbose else 'no'}", "-k", options.pattern]
         command = [sys.executable, "-m", "pytest", *chosen, *options.places]
         return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
