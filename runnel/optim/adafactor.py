@@ -1,4 +1,4 @@
-"""Adafactor (N. Shazeer, M. Stern, 2018)."""
+"""Adafactor: a second moment kept as rows and columns, for large models."""
 
 from __future__ import annotations
 
@@ -10,19 +10,32 @@ import numpy as np
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, counted, one_of, shrunk
+from runnel.optim.optimizer import Active, Optimizer, counted, one_of, shrunk
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
 class Adafactor(Optimizer):
-    """p ← p - α·u/max(1, rms(u)/d) with u = gradient/√v and α = max(eps[1], rms(p))·min(lr, 1/√t).
+    """Adafactor (N. Shazeer, M. Stern, 2018). The order of operations is PyTorch's.
 
-    v is the running mean of the gradient's square with the share t^beta2_decay of the new. Of a Parameter with two
-    dimensions or more only v's means over rows r and over columns c are kept, and v = r·c/mean(r) over the last two.
-    ``eps[0]`` bounds mean(r), and its square v, from below; None stands for the dtype's. Order of operations as in
-    PyTorch.
+    p ← p - α·u/max(1, rms(u)/d) with u = gradient/√v and α = max(eps[1], rms(p))·min(lr, 1/√t).
+
+    v is the running mean of the gradient's square, in which the new square has the share t^beta2_decay. For a Parameter
+    with two dimensions or more, only the means of v over rows r and over columns c are kept, and v = r·c/mean(r) over
+    the last two.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the largest relative step size.
+        beta2_decay: the power of t, at most 0, that is the share of the new square.
+        eps: the lower bounds of mean(r), whose square is the lower bound of v, and of rms(p). None is the machine
+            epsilon of the Parameter's dtype.
+        d: the largest root mean square of u.
+        weight_decay: multiply p by 1 - lr·weight_decay before each step.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Adafactor(model.parameters(), lr=0.01)
     """
 
     def __init__(
@@ -34,60 +47,49 @@ class Adafactor(Optimizer):
         d: float = 1.0,
         weight_decay: float = 0.0,
         *,
-        foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
+        super().__init__(
+            params,
+            {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay,
+             "maximize": maximize},
+        )  # fmt: skip
 
     def check(self, group: Mapping[str, Any]) -> None:
         if not isinstance(group["eps"], tuple):
-            raise TypeError(f"[Adafactor] eps are two numbers, or None and a number; received {group['eps']!r}.")
+            raise TypeError(f"[Adafactor] eps must be two numbers, or None and a number; got {group['eps']!r}.")
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         if p.ndim < 2:
             return {"variance": 0.0}
-        kind = p.dtype.numpy
-        return {
-            "row_var": np.zeros((*p.shape[:-1], 1), kind),
-            "col_var": np.zeros((*p.shape[:-2], 1, p.shape[-1]), kind),
-        }
+        rows, columns = (*p.shape[:-1], 1), (*p.shape[:-2], 1, p.shape[-1])
+        return {"row_var": np.zeros(rows, p.dtype.numpy), "col_var": np.zeros(columns, p.dtype.numpy)}
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         after = counted(steps, active)
-        shares = ops.pow(after, group["beta2_decay"])
+        shares = ops.pow(after, ops.full_like(after, group["beta2_decay"]))
         rates = ops.minimum(ops.rsqrt(after), group["lr"])
-        least = group.number(lambda h: h["eps"][1], "eps[1]")
-        d = group["d"]
+        (chosen, least), d = group["eps"], group["d"]
         for i, p, g in active:
-            bound = group.number(lambda h, p=p: _bound(p, h), "eps[0]")  # type: ignore[misc]
-            square = group.number(lambda h, p=p: _bound(p, h) ** 2, "eps[0] ** 2")  # type: ignore[misc]
+            bound = float(ml_dtypes.finfo(p.dtype.numpy).eps) if chosen is None else chosen
             size = ops.maximum(_rms(p.value), least) * one_of(rates, i, p)
             variance = self._variance(p, g * g, one_of(shares, i, p), bound)
-            direction = ops.rsqrt(ops.maximum(variance, square)) * g
+            direction = ops.rsqrt(ops.maximum(variance, bound * bound)) * g
             size = size / ops.maximum(_rms(direction) / d, 1.0)
             p.assign(shrunk(group, p) - direction * size)
 
     def _variance(self, p: Variable, square: Tensor, share: Tensor, bound: Any) -> Tensor:
-        state = self.state[p]
-        means = {"variance": square}
-        if p.ndim >= 2:
-            means = {
-                "row_var": ops.mean(square, axis=-1, keepdims=True),
-                "col_var": ops.mean(square, axis=-2, keepdims=True),
-            }
-        for name, mean in means.items():
-            before = state[name].value
-            means[name] = before + (mean - before) * share
-            state[name].assign(means[name])
         if p.ndim < 2:
-            return means["variance"]
-        rows = means["row_var"]
-        return rows * means["col_var"] / ops.maximum(ops.mean(rows, axis=-2, keepdims=True), bound)
+            return self._mean(p, "variance", square, share)
+        rows = self._mean(p, "row_var", ops.mean(square, axis=-1, keepdims=True), share)
+        columns = self._mean(p, "col_var", ops.mean(square, axis=-2, keepdims=True), share)
+        return rows * columns / ops.maximum(ops.mean(rows, axis=-2, keepdims=True), bound)
 
-
-def _bound(p: Variable, group: Mapping[str, Any]) -> float:
-    chosen: float | None = group["eps"][0]
-    return float(ml_dtypes.finfo(p.dtype.numpy).eps) if chosen is None else chosen
+    def _mean(self, p: Variable, name: str, new: Tensor, share: Tensor) -> Tensor:
+        mean = self.state[p][name].value
+        mean = mean + (new - mean) * share
+        self.state[p][name].assign(mean)
+        return mean
 
 
 def _rms(x: Tensor) -> Tensor:

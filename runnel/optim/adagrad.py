@@ -1,4 +1,4 @@
-"""Adagrad (J. Duchi, E. Hazan, Y. Singer, 2011)."""
+"""Optimizers that divide each gradient by the size of earlier ones: Adagrad, Adadelta and RMSprop."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, counted, decayed
-from runnel.optim.rows import resting
-from runnel.tensor.tensor import Tensor
+from runnel.optim.optimizer import Active, Optimizer, counted, decayed, one_of, resting
 from runnel.tensor.variable import Variable
 
 
 class Adagrad(Optimizer):
-    """p ← p - lr/(1 + (t-1)·lr_decay) · gradient / (√s + eps), with s the sum of the gradient's squares so far."""
+    """Adagrad (J. Duchi, E. Hazan, Y. Singer, 2011).
+
+    p ← p - lr/(1 + (t - 1)·lr_decay)·gradient/(√s + eps), with s the sum of the squares of all gradients so far.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate of the first step.
+        lr_decay: how fast the learning rate decays.
+        weight_decay: the factor of the penalty weight_decay/2·|p|² that is added to the loss.
+        initial_accumulator_value: s before the first step.
+        eps: a small number that is added to √s.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Adagrad(model.parameters(), lr=0.01)
+    """
 
     accepts_sparse = True
 
@@ -27,13 +39,14 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
-        foreach: bool | None = None,
         *,
         maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
+        super().__init__(
+            params,
+            {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
+             "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize},
+        )  # fmt: skip
 
     def changes_all_rows(self, group: Mapping[str, Any]) -> str:
         return "weight_decay" if group["weight_decay"] else ""
@@ -41,14 +54,119 @@ class Adagrad(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"sum": group["initial_accumulator_value"]}
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
-        after = counted(steps, active)
-        decay = group["lr_decay"]
-        rates = group["lr"] / ((after - 1.0) * decay + 1.0)
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        rates = group["lr"] / ((counted(steps, active) - 1.0) * group["lr_decay"] + 1.0)
         eps = group["eps"]
         for i, p, g in active:
-            gradient = decayed(group, p, g)
-            before, value = self.state[p]["sum"].value, p.value
-            total = before + gradient * gradient
-            self.state[p]["sum"].assign(resting(p, g, total, before))
-            p.assign(resting(p, g, value - gradient / (ops.sqrt(total) + eps) * ops.cast(rates, p.dtype)[i], value))
+            gradient, total, value = decayed(group, p, g), self.state[p]["sum"], p.value
+            before = total.value
+            after = before + gradient * gradient
+            total.assign(resting(p, g, after, before))
+            p.assign(resting(p, g, value - gradient / (ops.sqrt(after) + eps) * one_of(rates, i, p), value))
+
+
+class Adadelta(Optimizer):
+    """Adadelta (M. Zeiler, 2012).
+
+    p ← p - lr·Δ with Δ = √(u + eps)/√(v + eps)·gradient, where v and u are the running means of the squares of the
+    gradient and of Δ.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate, which multiplies Δ.
+        rho: the share of the previous means, in [0, 1].
+        eps: a small number that is added to u and v.
+        weight_decay: the factor of the penalty weight_decay/2·|p|² that is added to the loss.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Adadelta(model.parameters())
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
+        return {"square_avg": 0.0, "acc_delta": 0.0}
+
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        counted(steps, active)
+        lr, rho, eps = group["lr"], group["rho"], group["eps"]
+        for _, p, g in active:
+            state, gradient = self.state[p], decayed(group, p, g)
+            square = state["square_avg"].value * rho + gradient * gradient * (1 - rho)
+            before = state["acc_delta"].value
+            delta = ops.sqrt(before + eps) / ops.sqrt(square + eps) * gradient
+            state["square_avg"].assign(square)
+            state["acc_delta"].assign(before * rho + delta * delta * (1 - rho))
+            p.assign(p.value - delta * lr)
+
+
+class RMSprop(Optimizer):
+    """RMSprop (T. Hinton, "Neural networks for machine learning", lecture 6, 2012; centered: A. Graves, 2013).
+
+    p ← p - lr·d with d = gradient/(√v + eps) and v the running mean of the gradient's square; with momentum
+    b ← momentum·b + d and p ← p - lr·b.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate.
+        alpha: the share of the previous v, in [0, 1].
+        eps: a small number that is added to √v.
+        weight_decay: the factor of the penalty weight_decay/2·|p|² that is added to the loss.
+        momentum: the factor of the previous b; 0 keeps no b.
+        centered: subtract the square of the gradient's running mean from v, so that v is the variance.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.RMSprop(model.parameters(), lr=1e-3, momentum=0.9)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
+             "centered": centered, "maximize": maximize},
+        )  # fmt: skip
+
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
+        optional = {"momentum_buffer": group["momentum"], "grad_avg": group["centered"]}
+        return dict.fromkeys(("square_avg", *(name for name, is_on in optional.items() if is_on)), 0.0)
+
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        counted(steps, active)
+        lr, alpha, eps, momentum = group["lr"], group["alpha"], group["eps"], group["momentum"]
+        for _, p, g in active:
+            state, gradient = self.state[p], decayed(group, p, g)
+            square = state["square_avg"].value * alpha + gradient * gradient * (1 - alpha)
+            state["square_avg"].assign(square)
+            if group.has("centered"):
+                mean = state["grad_avg"].value
+                mean = mean + (gradient - mean) * (1 - alpha)
+                state["grad_avg"].assign(mean)
+                square = square - mean * mean
+            direction = gradient / (ops.sqrt(square) + eps)
+            if group.has("momentum"):
+                direction = state["momentum_buffer"].value * momentum + direction
+                state["momentum_buffer"].assign(direction)
+            p.assign(p.value - direction * lr)

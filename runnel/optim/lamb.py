@@ -1,4 +1,4 @@
-"""LAMB: Adam with a rate for each layer, for large batches (Y. You et al., 2019)."""
+"""LAMB: Adam with a learning rate for each layer, for large batches."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
+from runnel.optim.adam import moments
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, counted, one_of
-from runnel.tensor.tensor import Tensor
+from runnel.optim.optimizer import Active, Optimizer, counted, one_of
 from runnel.tensor.variable import Variable
 
 
 class LAMB(Optimizer):
-    """p ← p - lr · \\|p\\|/\\|r\\| · r with r = m̂ / (√v̂ + eps) + weight_decay·p, and m̂, v̂ as in Adam.
+    """LAMB (Y. You et al., "Large batch optimization for deep learning", 2019).
 
-    The norms are those of the whole Parameter; where one of them is 0 the quotient counts as 1.
+    p ← p - lr·|p|/|r|·r with r = m̂/(√v̂ + eps) + weight_decay·p, and m̂, v̂ as in :class:`Adam`. The norms are over the
+    whole Parameter; if one of them is 0, their quotient counts as 1.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate.
+        betas: the shares β₁ and β₂ of the previous means, in [0, 1).
+        eps: a small number that is added to √v̂.
+        weight_decay: the factor of p in r.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.LAMB(model.parameters(), lr=2e-3, weight_decay=0.01)
     """
 
     def __init__(
@@ -29,28 +40,21 @@ class LAMB(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        )
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         after = counted(steps, active)
-        lr = group["lr"]
-        means = 1.0 / (1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after))
-        scales = ops.rsqrt(1.0 - ops.pow(group.number(lambda h: h["betas"][1], "beta2"), after))
-        one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
-        beta2 = group.number(lambda h: h["betas"][1], "beta2")
-        one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
-        eps = group["eps"]
+        lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
+        means, scales = 1.0 / (1.0 - ops.pow(beta1, after)), ops.rsqrt(1.0 - ops.pow(beta2, after))
         for i, p, g in active:
-            state, value = self.state[p], p.value
-            mean = state["exp_avg"].value
-            mean = mean + (g - mean) * one_less_beta1
-            square = state["exp_avg_sq"].value * beta2 + g * g * one_less_beta2
-            state["exp_avg"].assign(mean)
-            state["exp_avg_sq"].assign(square)
+            mean, square = moments(self.state[p], g, beta1, beta2)
             direction = mean * one_of(means, i, p) / (ops.sqrt(square) * one_of(scales, i, p) + eps)
+            value = p.value
             if group.has("weight_decay"):
                 direction = direction + value * group["weight_decay"]
             length, way = ops.sqrt(ops.sum(value * value)), ops.sqrt(ops.sum(direction * direction))

@@ -1,4 +1,4 @@
-"""Lion: the sign of a momentum (X. Chen et al., "Symbolic discovery of optimization algorithms", 2023)."""
+"""Lion: steps along the sign of a momentum."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, counted, shrunk
-from runnel.tensor.tensor import Tensor
+from runnel.optim.optimizer import Active, Optimizer, counted, shrunk
 from runnel.tensor.variable import Variable
 
 
 class Lion(Optimizer):
-    """p ← (1 - lr·weight_decay)·p - lr·sign(β₁·m + (1 - β₁)·gradient); then m ← β₂·m + (1 - β₂)·gradient.
+    """Lion (X. Chen et al., "Symbolic discovery of optimization algorithms", 2023).
 
-    Rates are 3 to 10 times smaller than AdamW's, and weight decay that much greater.
+    p ← (1 - lr·weight_decay)·p - lr·sign(β₁·m + (1 - β₁)·gradient); then m ← β₂·m + (1 - β₂)·gradient.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate, 3 to 10 times smaller than for AdamW.
+        betas: β₁ and β₂, in [0, 1).
+        weight_decay: decoupled weight decay, 3 to 10 times larger than for AdamW.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Lion(model.parameters(), lr=1e-4, weight_decay=0.1)
     """
 
     def __init__(
@@ -28,17 +36,15 @@ class Lion(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0}
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         counted(steps, active)
-        lr = group["lr"]
-        one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
-        one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
+        lr, (beta1, beta2) = group["lr"], group["betas"]
         for _, p, g in active:
             mean = self.state[p]["exp_avg"].value
-            p.assign(shrunk(group, p) - ops.sign(mean + (g - mean) * one_less_beta1) * lr)
-            self.state[p]["exp_avg"].assign(mean + (g - mean) * one_less_beta2)
+            p.assign(shrunk(group, p) - ops.sign(mean + (g - mean) * (1 - beta1)) * lr)
+            self.state[p]["exp_avg"].assign(mean + (g - mean) * (1 - beta2))

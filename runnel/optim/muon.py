@@ -1,4 +1,4 @@
-"""Muon: momentum, orthogonalised by Newton-Schulz iterations (K. Jordan et al., 2024; J. Liu et al., 2025)."""
+"""Muon: a momentum made orthogonal, for matrices."""
 
 from __future__ import annotations
 
@@ -9,20 +9,35 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import bfloat16
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, shrunk
+from runnel.optim.optimizer import Active, Optimizer, shrunk
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
 class Muon(Optimizer):
-    """p ← (1 - lr·weight_decay)·p - lr·s·O, for matrices: the weights of hidden layers. Others are for AdamW.
+    """Muon (K. Jordan et al., 2024; J. Liu et al., 2025), for the matrices of hidden layers. Use AdamW for the rest.
 
-    O is near the orthogonal matrix closest to the momentum B ← momentum·B + (1 - momentum)·gradient (``nesterov``: to
-    momentum·B + (1 - momentum)·gradient once more): ``ns_steps`` times X ← a·X + (b·A + c·A²)·X with A = X·Xᵀ, in
-    bfloat16, from X = B/max(\\|B\\|, eps). For m rows and n columns s is √max(1, m/n), or with
-    ``adjust_lr_fn="match_rms_adamw"`` 0.2·√max(m, n).
+    p ← (1 - lr·weight_decay)·p - lr·s·O, where O is close to the orthogonal matrix nearest to the momentum
+    B ← momentum·B + (1 - momentum)·gradient. O is computed in bfloat16 by ``ns_steps`` Newton-Schulz iterations
+    X ← a·X + (b·A + c·A²)·X with A = X·Xᵀ, from X = B/max(\\|B\\|, eps).
+
+    Args:
+        params: Parameters with two dimensions, or dicts with "params" and hyper-parameters.
+        lr: the learning rate.
+        weight_decay: decoupled weight decay.
+        momentum: the share of the previous B.
+        nesterov: use momentum·B + (1 - momentum)·gradient instead of B.
+        ns_coefficients: a, b and c.
+        eps: the lower bound of the norm that B is divided by.
+        ns_steps: the number of iterations, less than 100.
+        adjust_lr_fn: how s depends on the m rows and n columns: √max(1, m/n) for "original" or None, and
+            0.2·√max(m, n) for "match_rms_adamw".
+
+    Example:
+        >>> optimizer = optim.Muon([layer.weight for layer in hidden], lr=0.02, momentum=0.95)
     """
+
+    saves_steps = False
 
     def __init__(
         self,
@@ -36,27 +51,29 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
-
-    saves_steps = False
+        super().__init__(
+            params,
+            {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
+             "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn},
+        )  # fmt: skip
 
     def check_parameter(self, p: Variable) -> None:
         if p.ndim != 2:
-            raise ValueError(f"[Muon] optimizes matrices; {p.described} has shape {p.shape}. Give others to AdamW.")
+            raise ValueError(
+                f"[Muon] params must be matrices; {p.described} has shape {p.shape}. Give it to AdamW instead."
+            )
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0}
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
-        momentum = group["momentum"]
-        one_less = group.number(lambda h: 1 - h["momentum"], "1 - momentum")
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        lr, momentum = group["lr"], group["momentum"]
         for _, p, g in active:
             buffer = self.state[p]["momentum_buffer"]
-            moved = buffer.value + (g - buffer.value) * one_less
+            moved = buffer.value + (g - buffer.value) * (1 - momentum)
             buffer.assign(moved)
             direction = g + (moved - g) * momentum if group.has("nesterov") else moved
-            scale = _scale(p.shape[0], p.shape[1], group.plain["adjust_lr_fn"])
-            size = group.number(lambda h, scale=scale: h["lr"] * scale, "adjusted lr")  # type: ignore[misc]
+            size = lr * _scale(p.shape[0], p.shape[1], group["adjust_lr_fn"])
             p.assign(shrunk(group, p) - ops.cast(_orthogonal(group, direction), p.dtype) * size)
 
 
@@ -67,14 +84,13 @@ def _scale(rows: int, columns: int, rule: str | None) -> float:
 
 
 def _orthogonal(group: ParamGroup, direction: Tensor) -> Tensor:
-    a, b, c = (group.number(lambda h, k=k: h["ns_coefficients"][k], f"ns_coefficients[{k}]") for k in range(3))  # type: ignore[misc]
+    a, b, c = group["ns_coefficients"]
     x: Tensor = ops.cast(direction, bfloat16)
     tall = x.shape[0] > x.shape[1]
     if tall:
         x = ops.permute(x, (1, 0))
-    length = ops.sqrt(ops.sum(x * x))
-    x = x / ops.maximum(length, group["eps"])
-    for _ in range(group.plain["ns_steps"]):
+    x = x / ops.maximum(ops.sqrt(ops.sum(x * x)), group["eps"])
+    for _ in range(group["ns_steps"]):
         gram = ops.matmul(x, ops.permute(x, (1, 0)))
         x = x * a + ops.matmul(gram * b + ops.matmul(gram, gram) * c, x)
     return ops.permute(x, (1, 0)) if tall else x

@@ -1,4 +1,4 @@
-"""Resilient backpropagation, without weight backtracking (M. Riedmiller, H. Braun, 1993)."""
+"""Resilient backpropagation: a step size for each element."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, counted, one_of
-from runnel.tensor.tensor import Tensor
+from runnel.optim.optimizer import Active, Optimizer, counted, one_of
 from runnel.tensor.variable import Variable
 
 
 class Rprop(Optimizer):
-    """p ← p - sign(gradient)·size, for each element with a size of its own.
+    """Resilient backpropagation without weight backtracking (M. Riedmiller, H. Braun, 1993).
 
-    It begins as lr, grows by ``etas[1]`` where the sign stays, shrinks by ``etas[0]`` where it changes (the gradient
-    counts as 0 then), and stays within ``step_sizes``. For gradients of whole data sets.
+    p ← p - sign(gradient)·size, with a size for each element. A size starts as ``lr``, grows where the gradient keeps
+    its sign, and shrinks where the sign changes; the gradient counts as 0 there. Use gradients of the whole data set.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the first size.
+        etas: the factors by which sizes shrink (in (0, 1)) and grow (above 1).
+        step_sizes: the smallest and the largest size.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Rprop(model.parameters(), lr=0.01)
     """
 
     def __init__(
@@ -27,29 +35,22 @@ class Rprop(Optimizer):
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
-        capturable: bool = False,
-        foreach: bool | None = None,
         maximize: bool = False,
-        differentiable: bool = False,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"prev": 0.0, "step_size": group["lr"]}
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
-        after = counted(steps, active)
-        lr = group["lr"]
-        shrinking = group.number(lambda h: h["etas"][0], "etas[0]")
-        growing = group.number(lambda h: h["etas"][1], "etas[1]")
-        smallest = group.number(lambda h: h["step_sizes"][0], "step_sizes[0]")
-        greatest = group.number(lambda h: h["step_sizes"][1], "step_sizes[1]")
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        after, lr = counted(steps, active), group["lr"]
+        (shrinking, growing), (smallest, largest) = group["etas"], group["step_sizes"]
         for i, p, g in active:
             state = self.state[p]
             size = ops.where(one_of(after, i, p) == 1.0, lr, state["step_size"].value)
             agreement = g * state["prev"].value
             moved = ops.where(agreement > 0.0, size * growing, ops.where(agreement < 0.0, size * shrinking, size))
-            size = ops.minimum(ops.maximum(moved, smallest), greatest)
+            size = ops.minimum(ops.maximum(moved, smallest), largest)
             gradient = ops.where(agreement < 0.0, 0.0, g)
             state["step_size"].assign(size)
             state["prev"].assign(gradient)

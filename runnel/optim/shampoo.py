@@ -1,4 +1,4 @@
-"""Shampoo: a preconditioner for each dimension (V. Gupta, T. Koren, Y. Singer, 2018)."""
+"""Shampoo: a preconditioner for each dimension."""
 
 from __future__ import annotations
 
@@ -8,21 +8,33 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.dtypes import float32, float64
+from runnel.core.dtypes import DType, float32, float64
 from runnel.ops import linalg
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import hyperparameters_in
-from runnel.optim.optimizer import Optimizer, counted, decayed
+from runnel.optim.optimizer import Active, Optimizer, counted, decayed
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
 class Shampoo(Optimizer):
-    """p ← p - lr·d. Of a matrix d = L^(-1/4)·gradient·R^(-1/4), with L ← L + G·Gᵀ and R ← R + Gᵀ·G, from eps·I on.
+    """Shampoo (V. Gupta, T. Koren, Y. Singer, 2018).
 
-    In general each of k dimensions has such a matrix H, that of the gradient unfolded along it, and is multiplied by
-    H^(-1/2k). Dimensions longer than ``max_size`` have none. ``momentum`` accumulates d as in SGD. The roots are those
-    of eigenvalues, in each step: for matrices with sides up to some hundreds.
+    p ← p - lr·d with d = L^(-1/4)·gradient·R^(-1/4) for a matrix, where L ← L + G·Gᵀ and R ← R + Gᵀ·G start as eps·I.
+    In general each of k dimensions has such a matrix H, computed from the gradient unfolded along the dimension, and d
+    is the gradient multiplied by each H^(-1/2k). Each step computes eigenvalues, so use it for sides up to some
+    hundreds.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate.
+        momentum: the factor of the previous direction; 0 keeps none.
+        weight_decay: the factor of the penalty weight_decay/2·|p|² that is added to the loss.
+        eps: the first value on the diagonals of all H.
+        max_size: the longest dimension that has an H.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Shampoo(model.parameters(), lr=0.1, momentum=0.9)
     """
 
     def __init__(
@@ -36,23 +48,24 @@ class Shampoo(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, hyperparameters_in(locals()))
+        super().__init__(
+            params,
+            {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "eps": eps, "max_size": max_size,
+             "maximize": maximize},
+        )  # fmt: skip
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         state: dict[str, float | np.ndarray] = {"momentum_buffer": 0.0} if group["momentum"] else {}
-        kind = "float64" if p.dtype is float64 else "float32"
         for k in _axes(p, group):
-            state[f"preconditioner_{k}"] = np.asarray(np.eye(p.shape[k]) * group["eps"], kind)
+            state[f"preconditioner_{k}"] = np.asarray(np.eye(p.shape[k]) * group["eps"], _dtype(p).numpy)
         return state
 
-    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         counted(steps, active)
-        lr = group["lr"]
+        lr, momentum = group["lr"], group["momentum"]
         for _, p, g in active:
-            state, axes = self.state[p], _axes(p, group.plain)
-            direction = decayed(group, p, g)
-            unfolded = ops.cast(direction, float64 if p.dtype is float64 else float32)
-            direction = unfolded
+            state, axes = self.state[p], _axes(p, group)
+            direction = unfolded = ops.cast(decayed(group, p, g), _dtype(p))
             for k in axes:
                 rows = _along(unfolded, k)
                 total = state[f"preconditioner_{k}"].value + ops.matmul(rows, ops.permute(rows, (1, 0)))
@@ -60,10 +73,13 @@ class Shampoo(Optimizer):
                 direction = _multiplied(_root(total, -0.5 / len(axes)), direction, k)
             direction = ops.cast(direction, p.dtype)
             if group.has("momentum"):
-                buffer = state["momentum_buffer"]
-                direction = buffer.value * group["momentum"] + direction
-                buffer.assign(direction)
+                direction = state["momentum_buffer"].value * momentum + direction
+                state["momentum_buffer"].assign(direction)
             p.assign(p.value - direction * lr)
+
+
+def _dtype(p: Variable) -> DType:
+    return float64 if p.dtype is float64 else float32
 
 
 def _axes(p: Variable, group: Mapping[str, Any]) -> list[int]:
@@ -71,19 +87,19 @@ def _axes(p: Variable, group: Mapping[str, Any]) -> list[int]:
 
 
 def _along(x: Tensor, k: int) -> Tensor:
-    """The matrix whose rows are the slices of ``x`` along axis ``k``."""
+    """Return the matrix whose rows are the slices of ``x`` along axis ``k``."""
     return ops.reshape(ops.permute(x, (k, *(j for j in range(x.ndim) if j != k))), (x.shape[k], -1))
 
 
 def _multiplied(matrix: Tensor, x: Tensor, k: int) -> Tensor:
-    """``matrix`` times each vector along axis ``k``."""
+    """Multiply each vector along axis ``k`` by ``matrix``."""
     others = [j for j in range(x.ndim) if j != k]
     product = ops.reshape(ops.matmul(matrix, _along(x, k)), (x.shape[k], *(x.shape[j] for j in others)))
     return ops.permute(product, tuple(0 if j == k else others.index(j) + 1 for j in range(x.ndim)))
 
 
 def _root(matrix: Tensor, power: float) -> Tensor:
-    """A symmetric matrix without negative eigenvalues to a negative power."""
+    """Return a negative power of a symmetric matrix without negative eigenvalues."""
     values, vectors = linalg.eigh(matrix)
     powers = ops.pow(ops.maximum(values, 1e-30), power)
     return ops.matmul(vectors * ops.expand_dims(powers, 0), ops.permute(vectors, (1, 0)))

@@ -19,10 +19,10 @@ from runnel.graph.node import Input, InputKind, Node, Result, Value
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.creation import asarray
 from runnel.tensor.effects import Effects, Order, order_of
+from runnel.tensor.floats import run_time_number
 from runnel.tensor.forward import has_derivative
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import OutsideHandles
-from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracer import Tracer
 from runnel.tensor.tracing import Trace
@@ -126,7 +126,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
         outer.custom_derivative = outer.custom_derivative or trace.custom_derivative
     read: list[tuple[Tensor, Value]] = [(_outside(captured), node) for node, captured in tracer.captures.items()]
     read += [(v.read(), node) for node, v in tracer.bound_variables.items() if node not in updates]
-    read += [(asarray(run_time_scalar(getter), float64), node) for node, getter in tracer.numbers.items()]
+    read += [(asarray(run_time_number(getter), float64), node) for node, getter in tracer.numbers.items()]
     written: list[tuple[State, Value, Value]] = [
         (v, node, updates[node]) for node, v in tracer.bound_variables.items() if node in updates
     ]

@@ -8,17 +8,19 @@ no tensor: it has what a float has, and ``isinstance`` says float. (``type()`` a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes, tracebacks
+from runnel.core.avals import aval
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
-from runnel.graph.node import Value
+from runnel.graph.node import InputKind, Value
 from runnel.ops import arithmetic
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
@@ -182,6 +184,19 @@ for _name, _function in {
     "__ne__": ops.not_equal,
 }.items():
     setattr(TracedFloat, _name, _operator(_name, _function))
+
+
+def run_time_number(getter: Callable[[], float], name: str = "number") -> float | TracedFloat:
+    """Return the number that ``getter`` returns; in a trace, an input of the program that calls ``getter`` at each run.
+
+    Either way it takes the dtype of the tensor it meets, so the results are bitwise identical.
+    """
+    trace = tracing.ACTIVE.trace
+    if trace is None:
+        return float(getter())
+    node = trace.input(aval((), dtypes.float64), InputKind.SCALAR, name)
+    trace.scalars.append((getter, node))
+    return traced_float(node)
 
 
 def traced_float(node: Value) -> TracedFloat:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
-
-from runnel.core.avals import aval
-from runnel.core.dtypes import float64
-from runnel.graph.node import InputKind
-from runnel.tensor import tensor as tensors, tracing
-from runnel.tensor.tensor import Tensor
 
 
 class RunTimeNumbers:
@@ -33,17 +26,3 @@ class Schedule:
     def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
         """What its next step computes with: functions, and arguments that they may be called with."""
         raise NotImplementedError
-
-
-def run_time_scalar(getter: functools.partial[float], name: str = "scalar") -> float | Tensor:
-    """The number that ``getter`` gives, whose first argument is the dict that holds it. Eagerly the number itself; in a
-    trace a weak float64 input of the program, for which ``getter`` is called at each run. Either way it takes the dtype
-    of the tensor it meets, so the bits agree."""
-    trace = tracing.ACTIVE.trace
-    if trace is None:
-        return float(getter())
-    node = trace.input(aval((), float64), InputKind.SCALAR, name)
-    trace.scalars.append((getter, node))
-    value = tensors.symbolic(node)
-    value._weak = True
-    return value

@@ -15,7 +15,7 @@ from runnel.core.errors import ArgumentError, NonFiniteError, StateError
 from runnel.core.showing import short_repr
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.module import Module
-from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from runnel.optim.lr_scheduler.combined import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.random import get_rng_state, set_rng_state

@@ -28,7 +28,7 @@ def test_each_module_is_there_and_its_names_are_found(name: str) -> None:
 
 
 def test_what_is_the_same_is_the_same_object() -> None:
-    assert torch.nn.Linear is rn.nn.Linear and torch.sin is rn.sin and torch.optim.Adam is rn.optim.Adam
+    assert torch.nn.Linear is rn.nn.Linear and torch.sin is rn.sin and torch.optim.Lion is rn.optim.Lion
     assert torch.utils.data.DataLoader is rn.data.DataLoader and torch.nn.functional.relu is rn.nn.functional.relu
     assert (
         torch.complex64 is rn.complex64

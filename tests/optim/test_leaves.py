@@ -93,9 +93,9 @@ def test_what_no_gradient_is_accumulated_for_is_refused() -> None:
     x = rn.tensor(START, requires_grad=True)
     with pytest.raises(GradientError, match="was computed"):
         optim.SGD([x * 2], lr=0.1)
-    with pytest.raises(GradientError, match="requires no gradient"):
+    with pytest.raises(GradientError, match="has requires_grad=False"):
         optim.SGD([rn.ones(2)], lr=0.1)
-    with pytest.raises(ValueError, match="in a group already"):
+    with pytest.raises(ValueError, match="already in a group"):
         optim.SGD([x, x], lr=0.1)
-    with pytest.raises(TypeError, match="received Tensor"):
+    with pytest.raises(TypeError, match="got Tensor"):
         optim.SGD(x, lr=0.1)

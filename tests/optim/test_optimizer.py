@@ -26,13 +26,13 @@ def stepped(optimizer: optim.Optimizer, p: nn.Parameter, times: int) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optim.SGD([]), "got no Parameters"),
-        (lambda: optim.SGD([1.0]), "optimizes Parameters; received float"),
-        (lambda: optim.SGD([parameter()], lr=-1), "lr must not be negative"),
-        (lambda: optim.SGD([parameter()], lr=1, nesterov=True), "nesterov needs a positive momentum"),
-        (lambda: optim.Adam([parameter()], betas=(0.9, 1.0)), "betas lie in"),
-        (lambda: optim.Adam([{"params": [parameter()], "momentum": 1}]), "knows no momentum"),
-        (lambda: optim.SGD([p := parameter(), p]), "is in a group already"),
+        (lambda: optim.SGD([]), "params must not be empty"),
+        (lambda: optim.SGD([1.0]), "must be .*Parameters.*got float"),
+        (lambda: optim.SGD([parameter()], lr=-1), "lr must be at least 0"),
+        (lambda: optim.SGD([parameter()], lr=1, nesterov=True), "nesterov must have a positive momentum"),
+        (lambda: optim.Adam([parameter()], betas=(0.9, 1.0)), "betas must be in"),
+        (lambda: optim.Adam([{"params": [parameter()], "momentum": 1}]), "has no hyper-parameter momentum"),
+        (lambda: optim.SGD([p := parameter(), p]), "is already in a group"),
     ],
 )
 def test_arguments_are_checked(make: object, message: str) -> None:
@@ -148,7 +148,7 @@ def test_nothing_is_loaded_when_it_does_not_fit() -> None:
     stepped(theirs, other, 1)
     with pytest.raises(ShapeError, match=r"'p\.exp_avg' of Adam has shape \(3,\); received \(4,\)"):
         optimizer.load_state_dict(theirs.state_dict())
-    with pytest.raises(RunnelError, match=r"the groups have \[1\] Parameters; received \[2\]"):
+    with pytest.raises(RunnelError, match=r"the groups must have \[1\] Parameters; got \[2\]"):
         optimizer.load_state_dict(optim.Adam([parameter(), parameter()]).state_dict())
     np.testing.assert_array_equal(optimizer.state[p]["exp_avg"].numpy(), before)
     assert optimizer.param_groups[0]["lr"] == 0.1

@@ -43,7 +43,7 @@ FORWARDS = {
     "nn.utils.parametrize": "runnel.nn.utils.parametrize",
     "nn.utils.prune": "runnel.nn.utils.prune",
     "nn.utils.rnn": "runnel.nn.utils.rnn",
-    "optim": "runnel.optim",
+    "optim": "runnel.compat.functions.optimizers runnel.optim",
     "optim.lr_scheduler": "runnel.optim.lr_scheduler",
     "optim.swa_utils": "runnel.optim.swa_utils",
     "random": "runnel",
@@ -53,7 +53,7 @@ FORWARDS = {
     "utils.dlpack": "runnel",
     **{f"distributions.{part}": "runnel.distributions" for part in DISTRIBUTIONS.split()},
     **{f"nn.modules.{part}": "runnel.nn" for part in MODULES.split()},
-    **{f"optim.{part}": "runnel.optim" for part in OPTIM.split()},
+    **{f"optim.{part}": "runnel.compat.functions.optimizers runnel.optim" for part in OPTIM.split()},
     **{f"utils.data.{part}": "runnel.data" for part in DATA.split()},
 }
 

@@ -1,39 +1,142 @@
-"""Schedules made of others."""
+"""Schedulers that follow a metric, or combine other schedulers."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runnel.optim.lr_scheduler.arguments import rate, whole
-from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
-from runnel.optim.lr_scheduler.scheduler import LRScheduler
+from runnel.optim.lr_scheduler.scheduler import LRScheduler, choice, per_group, real, whole
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
 
 
+class ReduceLROnPlateau(LRScheduler):
+    """Reduce lr when a metric stops improving. Call ``step(metrics)`` once an epoch.
+
+    After more than ``patience`` epochs without a better value, lr ← max(lr·factor, min_lr), and the next ``cooldown``
+    epochs are not counted. A value is better, in ``mode`` "min", if it is less than best·(1 - threshold), or with
+    ``threshold_mode="abs"`` less than best - threshold; in "max", if it is more than best·(1 + threshold) or
+    best + threshold.
+
+    Args:
+        optimizer: the optimizer whose learning rates are set.
+        mode: "min" or "max".
+        factor: the factor of lr, in [0, 1).
+        patience: the number of epochs without a better value that are tolerated.
+        threshold: the smallest improvement.
+        threshold_mode: "rel" or "abs".
+        cooldown: the number of epochs after a reduction that are not counted.
+        min_lr: the smallest rate, or one for each group.
+        eps: the smallest reduction; a smaller one is left out.
+
+    Attributes:
+        best: the best value so far.
+        num_bad_epochs: the epochs since then.
+
+    Example:
+        >>> scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=5)
+        >>> scheduler.step(validation_loss)
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | list[float] = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.eps = eps
+        groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 1
+        self.min_lrs = per_group("ReduceLROnPlateau", "min_lr", min_lr, groups)
+        super().__init__(optimizer)
+
+    def begin(self, last_epoch: int) -> None:
+        self.last_epoch = 0
+        self.best = math.inf if self.mode == "min" else -math.inf
+        self.cooldown_counter = 0
+        self.num_bad_epochs = 0
+
+    def check(self) -> None:
+        name = "ReduceLROnPlateau"
+        choice(name, "mode", self.mode, ("min", "max"))
+        choice(name, "threshold_mode", self.threshold_mode, ("rel", "abs"))
+        self.factor = real(name, "factor", self.factor, 0.0)
+        if self.factor >= 1:
+            raise ValueError(f"[{name}] factor must be less than 1; got {self.factor}.")
+        self.patience = whole(name, "patience", self.patience, 0)
+        self.cooldown = whole(name, "cooldown", self.cooldown, 0)
+        self.threshold = real(name, "threshold", self.threshold, 0.0)
+        self.eps = real(name, "eps", self.eps, 0.0)
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Go to the next epoch, given the metric of this one."""
+        value = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(value, self.best):
+            self.best = value
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+                new = max(float(group["lr"]) * self.factor, least)
+                if float(group["lr"]) - new > self.eps:
+                    group["lr"] = new
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether epochs after a reduction are still not counted."""
+        return self.cooldown_counter > 0
+
+    def is_better(self, value: float, best: float) -> bool:
+        """Return whether ``value`` counts as better than ``best``."""
+        sign = -1 if self.mode == "min" else 1
+        if self.threshold_mode == "rel":
+            bound = best * (1 + sign * self.threshold)
+        else:
+            bound = best + sign * self.threshold
+        return value < bound if self.mode == "min" else value > bound
+
+
 class _Combined(LRScheduler):
-    """Others of the same optimizer, whose states are part of this one's."""
+    """A combination of schedulers of one optimizer, whose states are part of its state."""
 
     not_saved = ("optimizer", "_schedulers")
 
     def _take(self, schedulers: Sequence[Any], optimizer: Any) -> None:
         name = type(self).__name__
         if not isinstance(schedulers, list | tuple) or not schedulers:
-            raise TypeError(f"[{name}] combines a list of schedules; received {schedulers!r}.")
+            raise TypeError(f"[{name}] schedulers must be a non-empty list; got {schedulers!r}.")
         for one in schedulers:
             if isinstance(one, ReduceLROnPlateau):
-                raise TypeError(f"[{name}] knows no measured value for ReduceLROnPlateau; step that one by itself.")
+                raise TypeError(f"[{name}] has no metric for ReduceLROnPlateau; call its step(metrics) yourself.")
             if not isinstance(one, LRScheduler):
-                raise TypeError(f"[{name}] combines schedules; received {type(one).__name__}.")
+                raise TypeError(f"[{name}] schedulers must be LRSchedulers; got {type(one).__name__}.")
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         if any(one.optimizer is not self.optimizer for one in schedulers):
-            raise ValueError(f"[{name}] combines schedules of one optimizer; received some of several.")
+            raise ValueError(f"[{name}] schedulers must have the same optimizer.")
         self._schedulers = list(schedulers)
 
     def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-        return [one for schedule in self._schedulers for one in schedule.functions()]
+        return [one for scheduler in self._schedulers for one in scheduler.functions()]
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}
@@ -43,26 +146,35 @@ class _Combined(LRScheduler):
         require_keys(f"the state of {name}", state, self.state_dict())
         theirs = state["_schedulers"]
         if not isinstance(theirs, list | tuple) or len(theirs) != len(self._schedulers):
-            raise state_error(f'"_schedulers" of {name} are {len(self._schedulers)} states; received {theirs!r}')
+            raise state_error(f'"_schedulers" of {name} must be {len(self._schedulers)} states; got {theirs!r}')
         others = [one.loaded(saved, least=-1)[0] for one, saved in zip(self._schedulers, theirs, strict=True)]
         try:
-            in_force = [rate(name, value) for value in state["_last_lr"]]
+            rates = per_group(name, "a learning rate", list(state["_last_lr"]), len(self.optimizer.param_groups))
         except (TypeError, ValueError) as error:
             raise state_error(str(error).rstrip(".")) from error
-        if len(in_force) != len(self.optimizer.param_groups):
-            raise state_error(f'"_last_lr" of {name} has a number for each group; received {in_force!r}')
         self._load_own(state)
         for one, loaded in zip(self._schedulers, others, strict=True):
             one.__dict__.update(loaded.__dict__)
-        for group, value in zip(self.optimizer.param_groups, in_force, strict=True):
-            group["lr"] = value
+        self.set_rates(rates)
 
     def _load_own(self, state: Mapping[str, Any]) -> None:
-        """Take over what is this schedule's own."""
+        """Restore the attributes that belong to the combination itself."""
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other: ``schedulers[i]`` begins at the epoch ``milestones[i - 1]``."""
+    """Run one scheduler after the other: ``schedulers[i]`` starts at the epoch ``milestones[i - 1]``.
+
+    Args:
+        optimizer: the optimizer of all ``schedulers``.
+        schedulers: the schedulers, in order.
+        milestones: one epoch less than schedulers, in increasing order.
+        last_epoch: the epoch to continue after; -1 starts a new schedule.
+
+    Example:
+        >>> warmup = lr_scheduler.LinearLR(optimizer, start_factor=0.1, total_iters=5)
+        >>> cosine = lr_scheduler.CosineAnnealingLR(optimizer, T_max=95)
+        >>> scheduler = lr_scheduler.SequentialLR(optimizer, [warmup, cosine], milestones=[5])
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -71,8 +183,8 @@ class SequentialLR(_Combined):
         self._milestones = [whole("SequentialLR", "a milestone", m, 0) for m in milestones]
         if len(self._milestones) != len(self._schedulers) - 1 or self._milestones != sorted(self._milestones):
             raise ValueError(
-                f"[SequentialLR] {len(self._schedulers)} schedules have {len(self._schedulers) - 1} rising milestones "
-                f"between them; received {milestones!r}."
+                f"[SequentialLR] milestones must be {len(self._schedulers) - 1} increasing epochs for "
+                f"{len(self._schedulers)} schedulers; got {milestones!r}."
             )
         self.last_epoch = whole("SequentialLR", "last_epoch", last_epoch, -1) + 1
         for group in optimizer.param_groups:
@@ -99,7 +211,12 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Several schedules at once: each goes from the rate that the one before it in the list set."""
+    """Run several schedulers at once. Each one continues from the rate that the previous one in the list set.
+
+    Args:
+        schedulers: schedulers of one optimizer.
+        optimizer: this optimizer; None takes it from the schedulers.
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self._take(schedulers, optimizer)

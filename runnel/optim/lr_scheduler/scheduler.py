@@ -1,4 +1,4 @@
-"""What all schedules share: epochs, rates set in the optimizer's groups, saving and loading."""
+"""The base of all learning-rate schedulers: epochs, rates in the optimizer's groups, saving and loading."""
 
 from __future__ import annotations
 
@@ -7,34 +7,41 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from runnel.core import kinds
-from runnel.optim.lr_scheduler.arguments import per_group, rate, whole
+from runnel.optim.hyperparameters import number
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 
-# What PyTorch's states hold besides, of which nothing here depends.
+# Entries of PyTorch's states that nothing here depends on.
 _PYTORCHS: Final = frozenset(
-    (
-        "_step_count", "_is_initial", "_get_lr_called_within_step", "verbose", "default_min_lr", "default_lr",
-        "mode_worse", "lr_lambdas", "_scale_fn_custom",
-    )
+    ("_step_count", "_is_initial", "_get_lr_called_within_step", "verbose", "default_min_lr", "default_lr",
+     "mode_worse", "lr_lambdas", "_scale_fn_custom")
 )  # fmt: skip
 
 
 @kinds.declare
 class LRScheduler(Schedule):
-    """The base class. Call ``step()`` once an epoch, after the optimizer's steps; a compiled function may do so, too.
+    """The base class of schedulers. Call ``step()`` once an epoch, after the optimizer's steps, compiled or not.
 
-    Either ``multiplier(epoch)`` gives what the first rate is multiplied by in an epoch, or ``get_lr()`` gives the rates
-    of the epoch ``last_epoch``, one for each group. All attributes but the optimizer are the schedule's state.
+    A subclass defines either ``multiplier(epoch)``, the factor f of the first rate in an epoch, or ``get_lr()``, the
+    rates of the epoch ``last_epoch``, one for each group. All attributes but the optimizer are saved.
 
-    With f the multiplier, lr = floor + (first lr - floor)·f(epoch). Where the rate before is not this formula's (it was
-    set by hand, or by another schedule of the same optimizer), the next goes from there: its distance from ``floor`` is
-    multiplied by f(epoch)/f(epoch - 1).
+    With a multiplier, lr = floor + (first lr - floor)·f(epoch). If the previous rate is not this formula's, because you
+    or another scheduler set it, the next one continues from there: its distance from ``floor`` is multiplied by
+    f(epoch)/f(epoch - 1).
+
+    Args:
+        optimizer: the optimizer whose ``param_groups[i]["lr"]`` is set.
+        last_epoch: the epoch to continue after; -1 starts a new schedule.
 
     Attributes:
         base_lrs: the first rates, one for each group.
         last_epoch: the epoch, counted from 0.
+
+    Example:
+        >>> class Halving(LRScheduler):
+        ...     def multiplier(self, epoch):
+        ...         return 0.5**epoch
     """
 
     not_saved: ClassVar[tuple[str, ...]] = ("optimizer",)
@@ -42,15 +49,14 @@ class LRScheduler(Schedule):
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         name = type(self).__name__
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"[{name}] schedules an Optimizer; received {type(optimizer).__name__}.")
+        require_optimizer(name, optimizer)
         self.optimizer = optimizer
         last_epoch = whole(name, "last_epoch", last_epoch, -1)
         self.check()
         if last_epoch >= 0 and not all("initial_lr" in group for group in optimizer.param_groups):
             raise ValueError(
-                f'[{name}] last_epoch={last_epoch} goes on with a schedule, but the groups have no "initial_lr": load '
-                "the optimizer's state first, or leave last_epoch out."
+                f'[{name}] last_epoch={last_epoch} continues a schedule, but the groups have no "initial_lr": load the '
+                "optimizer's state first, or leave last_epoch out."
             )
         self.begin(last_epoch)
 
@@ -66,17 +72,17 @@ class LRScheduler(Schedule):
 
     @property
     def floor(self) -> float:
-        """The rate that the multiplier 0 stands for."""
+        """The rate for a multiplier of 0."""
         return 0.0
 
     def multiplier(self, epoch: int) -> float:
-        """What the first rate is multiplied by in ``epoch``."""
+        """Return the factor of the first rate in ``epoch``."""
         raise NotImplementedError(
-            f"[{type(self).__name__}] defines neither multiplier(self, epoch) nor get_lr(self): the learning rates."
+            f"[{type(self).__name__}] must define multiplier(self, epoch) or get_lr(self): the learning rates."
         )
 
     def get_lr(self) -> list[float]:
-        """The rates of the epoch ``last_epoch``, one for each group."""
+        """Return the rates of the epoch ``last_epoch``, one for each group."""
         now = self.multiplier(self.last_epoch)
         before = self.multiplier(self.last_epoch - 1) if self.last_epoch > 0 else 1.0
         rates = []
@@ -93,13 +99,12 @@ class LRScheduler(Schedule):
         return self.floor + (base - self.floor) * multiplier
 
     def check(self) -> None:
-        """Raise TypeError or ValueError for attributes that make no sense. Called when they are set, by the constructor
-        and by ``load_state_dict``."""
+        """Raise TypeError or ValueError for wrong attributes. The constructor and ``load_state_dict`` call this."""
 
-    # Going on ---------------------------------------------------------------------------------------------------------
+    # Stepping ---------------------------------------------------------------------------------------------------------
 
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch, or to ``epoch``."""
+        """Go to the next epoch, or to ``epoch``, and set its rates."""
         if epoch is None:
             self.advance()
         else:
@@ -124,7 +129,7 @@ class LRScheduler(Schedule):
             group["lr"] = value
 
     def get_last_lr(self) -> list[float]:
-        """The learning rates in force, one for each group."""
+        """Return the current learning rates, one for each group."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def numbers(self) -> Sequence[RunTimeNumbers]:
@@ -136,21 +141,22 @@ class LRScheduler(Schedule):
     # Saving and loading -----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The attributes but for the optimizer and functions, and the rates in force."""
-        saved = {name: _own(value) for name, value in self.__dict__.items() if name not in self.not_saved}
+        """Return all attributes except the optimizer and functions, and the current rates."""
+        saved = {name: _copied(value) for name, value in self.__dict__.items() if name not in self.not_saved}
         return {**saved, "_last_lr": self.get_last_lr()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state_dict`` gave, or PyTorch's schedule of this name, and set the rates that were in force
-        then. StateError if it is not the state of such a schedule; then nothing has changed."""
-        loaded, in_force = self.loaded(state)
+        """Restore a state of ``state_dict``, here or in PyTorch, and set the rates that were current then.
+
+        Raises:
+            StateError: it is not the state of such a scheduler. Nothing has changed then.
+        """
+        loaded, rates = self.loaded(state)
         self.__dict__.update(loaded.__dict__)
-        for group, value in zip(self.optimizer.param_groups, in_force, strict=True):
-            group["lr"] = value
+        self.set_rates(rates)
 
     def loaded(self, state: Mapping[str, Any], least: int = 0) -> tuple[LRScheduler, list[float]]:
-        """A schedule with this state, of the epoch ``least`` or later, and the rates in force. StateError if it is not
-        one of such a schedule."""
+        """Return a scheduler with this state, of the epoch ``least`` or later, and its rates; raise StateError."""
         name = type(self).__name__
         if isinstance(state, Mapping):
             state = {key: value for key, value in state.items() if key not in _PYTORCHS}
@@ -159,23 +165,68 @@ class LRScheduler(Schedule):
         for key in ("base_lrs", "_last_lr"):
             if key in state and (not isinstance(state[key], list | tuple) or len(state[key]) != groups):
                 raise state_error(
-                    f'"{key}" of {name} has a number for each of {groups} groups; received {state[key]!r}'
+                    f'"{key}" of {name} must have a number for each of {groups} groups; got {state[key]!r}'
                 )
         loaded = copy(self)
-        loaded.__dict__.update({key: _own(value) for key, value in state.items() if key != "_last_lr"})
+        loaded.__dict__.update({key: _copied(value) for key, value in state.items() if key != "_last_lr"})
         try:
             loaded.last_epoch = whole(name, "last_epoch", state["last_epoch"], least)
-            in_force = [rate(name, value) for value in state["_last_lr"]]
+            rates = per_group(name, "a learning rate", list(state["_last_lr"]), groups)
             if "base_lrs" in state:
                 loaded.base_lrs = per_group(name, "a learning rate", list(state["base_lrs"]), groups)
             loaded.check()
         except (TypeError, ValueError) as error:
             raise state_error(str(error).rstrip(".")) from error
-        return loaded, in_force
+        return loaded, rates
 
 
-def _own(value: Any) -> Any:
-    """A list or dict of its own, so that a state does not change with the schedule."""
+def _copied(value: Any) -> Any:
+    """Copy lists and dicts, so that a state does not change with its scheduler."""
     if isinstance(value, Mapping):
-        return {key: _own(item) for key, item in value.items()}
-    return [_own(item) for item in value] if isinstance(value, list) else value
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+# Checks of arguments --------------------------------------------------------------------------------------------------
+
+
+def require_optimizer(owner: str, optimizer: Any) -> None:
+    """Raise TypeError unless ``optimizer`` is one."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"[{owner}] optimizer must be an Optimizer; got {type(optimizer).__name__}.")
+
+
+def real(owner: str, name: str, value: Any, least: float, most: float | None = None) -> int | float:
+    """Return ``value`` as a finite number between ``least`` and ``most``; raise TypeError or ValueError."""
+    try:
+        plain = number(value)
+    except (TypeError, ValueError) as wrong:
+        raise type(wrong)(f"[{owner}] {name} must {wrong}; got {value!r}.") from None
+    if plain < least:
+        raise ValueError(f"[{owner}] {name} must be at least {least:g}; got {value!r}.")
+    if most is not None and plain > most:
+        raise ValueError(f"[{owner}] {name} must be at most {most:g}; got {value!r}.")
+    return plain
+
+
+def whole(owner: str, name: str, value: Any, least: int) -> int:
+    """Return ``value`` as an int of at least ``least``; raise TypeError or ValueError."""
+    plain = real(owner, name, value, least)
+    if plain != int(plain):
+        raise ValueError(f"[{owner}] {name} must be a whole number; got {value!r}.")
+    return int(plain)
+
+
+def per_group(owner: str, name: str, value: Any, groups: int) -> list[float]:
+    """Return a number for each group, from one number for all or from a list."""
+    values = list(value) if isinstance(value, list | tuple) else [value] * groups
+    if len(values) != groups:
+        raise ValueError(f"[{owner}] {name} must be a number, or one for each of {groups} groups; got {value!r}.")
+    return [float(real(owner, name, one, 0.0)) for one in values]
+
+
+def choice(owner: str, name: str, value: Any, words: tuple[str, ...]) -> str:
+    """Return ``value``, which must be one of these words."""
+    if value not in words:
+        raise ValueError(f"[{owner}] {name} must be {' or '.join(map(repr, words))}; got {value!r}.")
+    return str(value)

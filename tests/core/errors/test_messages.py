@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
     "truth": (lambda: bool(X), ValueError, r"\[bool\].*\(3, 4\).*any, all, sum"),
     # gradients
     "a leaf in place": (change_a_leaf, GradientError, r"\[iadd\].*no_grad.*clone"),
-    "no Parameters": (lambda: optim.SGD([]), ValueError, r"\[SGD\] got no Parameters.*call it again.*ModuleList"),
+    "no Parameters": (lambda: optim.SGD([]), ValueError, r"\[SGD\] params must not be.*call it again.*ModuleList"),
     "a module for Parameters": (lambda: optim.SGD(LAYER), TypeError, r"\[SGD\].*model.parameters\(\).*Linear"),
     "a wrong word of a layer": (lambda: nn.Linear(4, 2, bais=True), TypeError, r"\[Linear\].*'bais'.*'bias'"),  # type: ignore[call-arg]
     "backward twice": (backward_twice, GradientError, r"\[backward\].*freed.*retain_graph=True"),
@@ -175,11 +175,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
     "missing and unexpected names": (missing_keys, RunnelError, r"\[load_state_dict\].*bias.*bios"),
     "a wrong shape in the state": (wrong_shape_in_state, RunnelError, r"\[\w+\].*weight.*\(2, 4\).*\(2, 5\)"),
     "other groups": (other_groups, RunnelError, r"\[load_state_dict\].*\[2\].*\[1\]"),
-    "no parameters": (lambda: optim.SGD([], lr=0.1), ValueError, r"\[SGD\] got no Parameters"),
+    "no parameters": (lambda: optim.SGD([], lr=0.1), ValueError, r"\[SGD\] params must not be empty"),
     "tensors for Parameters": (
-        lambda: optim.SGD([X], lr=0.1), GradientError, r"\[SGD\].*leaves: Parameters.*requires no gradient"
+        lambda: optim.SGD([X], lr=0.1), GradientError, r"\[SGD\] params must be Parameters, or .*requires_grad=False"
     ),
-    "negative rate": (lambda: optim.Adam(LAYER.parameters(), lr=-1.0), ValueError, r"\[Adam\] lr.*-1\.0"),
+    "negative rate": (lambda: optim.Adam(LAYER.parameters(), lr=-1.0), ValueError, r"\[Adam\] lr must be.* got -1\.0"),
     "betas": (lambda: optim.Adam(LAYER.parameters(), betas=(0.9, 1.0)), ValueError, r"\[Adam\] betas.*1\.0"),
     "dropout": (lambda: nn.Dropout(-0.1), ValueError, r"\[Dropout\].*probability.*-0\.1"),
     "drop function": (lambda: rn.dropout(X, 1.5), ValueError, r"\[dropout\].*probability.*1\.5"),
