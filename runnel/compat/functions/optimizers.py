@@ -35,8 +35,8 @@ def _with_flags(kind: type[optim.Optimizer], flags: str, positional: str = "") -
                     raise TypeError(f"[{kind.__name__}] {name} must be True, False or None; got {value!r}.")
             if given.get("differentiable"):
                 raise ValueError(
-                    f"[{kind.__name__}] differentiable must be False: a step is not recorded. To differentiate updates, "
-                    "write them in ops, with runnel.grad."
+                    f"[{kind.__name__}] differentiable must be False: a step is not recorded. Write updates in ops "
+                    "and use runnel.grad to differentiate them."
                 )
             super().__init__(params, **options)
             self.defaults |= given
