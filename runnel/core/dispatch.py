@@ -75,6 +75,10 @@ class TensorLike:
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def apply_composed(self, composition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a function that is composed of ops (:mod:`runnel.core.composed`); by default op by op."""
+        return composition.function(*args, **kwargs)
+
     def lift(self, array: Any, dtype: DType) -> Any:
         """A constant (a Python scalar or a NumPy array) as a value of this kind."""
         raise NotImplementedError

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from runnel.core.casting import CASTING
+from runnel.core.composed import composed, composition_of
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, float32, float64, from_numpy
 from runnel.ops import (
@@ -36,8 +37,14 @@ R = TypeVar("R")
 
 
 def in_low(function: Callable[P, R], *, widened: bool = False) -> Callable[P, R]:
-    """``function`` with float operands and result rounded to the dtype wanted, unless there is a float64 among them.
-    Operands come in that dtype where the machine multiplies it, else, or with ``widened``, in float32."""
+    """Round the float operands and the result of ``function`` to the dtype of autocast, unless one of them is float64.
+
+    Operands keep that dtype where the machine multiplies it; otherwise, or with ``widened``, they become float32. A
+    composition stays one, so that the conversions are part of its program."""
+
+    composition = composition_of(function)
+    if composition is not None:
+        return composed(in_low(composition.function, widened=widened))
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -58,7 +65,11 @@ def in_low(function: Callable[P, R], *, widened: bool = False) -> Callable[P, R]
 
 
 def in_full(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` with operands of two bytes converted to float32 where a dtype is wanted for products."""
+    """Convert the operands of ``function`` that have two bytes to float32 under autocast. A composition stays one."""
+
+    composition = composition_of(function)
+    if composition is not None:
+        return composed(in_full(composition.function))
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,9 +1,8 @@
-"""Eager calls of compositions (:mod:`runnel.core.composed`): op by op at first, then as one program.
+"""Run compositions (:mod:`runnel.core.composed`) eagerly: op by op at first, then as one program.
 
 A signature is what a program depends on: the shapes, dtypes, strides and devices of tensors, whether gradients are
-wanted, and the values of all other arguments. It is compiled when it has been called ``PATIENCE`` times, and as often
-as the function has programs already: shapes that are seen once or twice compile nothing, and ever new ones less and
-less.
+wanted, and the values of all other arguments. A signature is compiled after ``PATIENCE`` calls, and after as many calls
+as the function has programs: shapes seen once or twice compile nothing, and new shapes compile less and less.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final
 from runnel.backends import context as contexts
 from runnel.core import switches
 from runnel.core.casting import CASTING
-from runnel.core.composed import RUNNER, Composition
+from runnel.core.composed import Composition
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
 from runnel.core.namespaces import imported
@@ -23,8 +22,8 @@ from runnel.core.recent import Recent
 from runnel.core.switches import RESOLVED
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING
-from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor.handle import Handle
+from runnel.tensor.stand_in import StandIn
 
 PATIENCE: Final = 2  # calls of a signature that run op by op
 PROGRAMS: Final = 64  # of a composition, in each of two generations
@@ -38,7 +37,7 @@ Run = Callable[..., Any]  # of the tensors among the arguments
 
 
 class Signatures:
-    """What is known of the signatures of one composition: their ``programs``, and how often the others were called."""
+    """The signatures of one composition: the ``programs`` of some, and how often the others were called."""
 
     __slots__ = ("calls", "compiled", "programs")
 
@@ -48,7 +47,7 @@ class Signatures:
         self.compiled = 0
 
     def is_due(self, key: Any) -> bool:
-        """Whether one more call makes it worth while to compile ``key``."""
+        """Count a call, and return whether ``key`` is to be compiled."""
         calls = self.calls.get(key) or 0
         self.calls[key] = calls + 1
         return calls >= max(PATIENCE, self.compiled)
@@ -58,7 +57,7 @@ _SIGNATURES: Final[dict[Composition[Any, Any], Signatures]] = {}
 
 
 def known_signatures() -> list[Signatures]:
-    """Those of all compositions that were called."""
+    """Return the signatures of all compositions that were called."""
     return list(_SIGNATURES.values())
 
 
@@ -68,7 +67,7 @@ def clear() -> None:
 
 
 class _Inside(threading.local):
-    """The composition that runs op by op on this thread: those that it calls are not counted."""
+    """The composition that runs op by op on this thread; compositions that it calls are not counted."""
 
     composition: Composition[Any, Any] | None = None
 
@@ -76,22 +75,23 @@ class _Inside(threading.local):
 _INSIDE: Final = _Inside()
 
 
-def run(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Carry out ``composition`` on whatever it is called with."""
+def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``composition``, whose first tensor is ``self``: the method ``apply_composed`` of tensors."""
     active = ACTIVE
-    if active.trace is not None or active.level is not None or active.is_by_op:
+    if active.trace is not None or active.level is not None or active.is_by_op or self._level is not None:
         return composition.function(*args, **kwargs)
     if switches.check_nans.value or switches.eager.value:
         return composition.function(*args, **kwargs)
+    own = self.__class__
     records = RECORDING.get()
     key: list[Any] = [RESOLVED.state.context or contexts.switched(), CASTING.dtype, *kwargs]
-    tensors: list[Tensor] = []
+    tensors: list[Handle[Any]] = []
     for x in (*args, *kwargs.values()) if kwargs else args:
         kind = x.__class__
-        if kind is not Tensor and issubclass(kind, Variable):
+        if kind is not own and issubclass(kind, StandIn):
             x = x.read()
             kind = x.__class__
-        if kind is Tensor:
+        if kind is own:
             key += (x._aval, x._layout[1], records and x.requires_grad)
             tensors.append(x)
         elif kind in _SETTINGS:
@@ -116,7 +116,7 @@ def run(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[
 def _op_by_op(
     known: Signatures, signature: Any, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Carry it out as its function says, or compile it, if it is due."""
+    """Run the function op by op, and compile it afterwards if it is due."""
     if _INSIDE.composition is not None:
         return composition.function(*args, **kwargs)
     _INSIDE.composition = composition
@@ -129,6 +129,3 @@ def _op_by_op(
     finally:
         _INSIDE.composition = None
     return result
-
-
-RUNNER.run = run

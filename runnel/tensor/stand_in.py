@@ -37,6 +37,9 @@ class StandIn(ArrayMethods[T]):
         tensors = tuple([x.read() for x in inputs])
         return tensors[0].apply_op(op, tensors, attrs)
 
+    def apply_composed(self, composition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.read().apply_composed(composition, args, kwargs)
+
     def lift(self, array: Any, dtype: DType) -> T:
         return self.read().lift(array, dtype)
 

@@ -32,7 +32,7 @@ from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.contiguity import contiguous
 from runnel.ops.conversion import stop_gradient_p
-from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
+from runnel.tensor import composing, copying, eager, inplace, ownership, tape, tracing
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
@@ -113,6 +113,8 @@ class Tensor(Handle["Tensor"]):
                         result._record.line = tracebacks.user_line()
                 break
         return result
+
+    apply_composed = composing.run
 
     def on(self, device: Device) -> Tensor:
         """The same values on ``device``; the memory is shared where devices can. Gradients go the way back."""
