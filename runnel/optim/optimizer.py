@@ -1,7 +1,7 @@
 """The base of all optimizers: parameter groups, state, ``step`` and ``zero_grad``, saving and loading.
 
 An optimizer says which state it keeps for each Parameter and how one group is updated, in ops on tensors. In eager mode
-all updates of a step run as one program (``fused.py``); in a compiled function they become part of its program.
+all updates of a step run as one program; in a compiled function they become part of its program.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from runnel.core.dtypes import float64
 from runnel.core.errors import DTypeError, GradientError
 from runnel.core.tracebacks import ending_at_user
 from runnel.optim import hyperparameters
-from runnel.optim.fused import StepPrograms, is_builtin
 from runnel.optim.group import ParamGroup
 from runnel.optim.state import LeafVariable, checked_state, filled, state_of
+from runnel.optim.step_program import StepPrograms
 from runnel.tensor import tracing
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
@@ -48,6 +48,11 @@ class Optimizer(Stateful):
 
     accepts_sparse = False  # whether rows whose gradient is 0 keep their value and state
     saves_steps = True  # whether the saved state has the number of steps, as PyTorch's has
+    _is_custom = False  # whether update() is the user's: eagerly its ops run one by one, for they may read anything
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._is_custom = cls.__module__.partition(".")[0] != __name__.partition(".")[0]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -141,7 +146,7 @@ class Optimizer(Stateful):
         """Return the Variable that is optimized as ``p``; raise an error if there is none."""
         name = type(self).__name__
         if isinstance(p, Tensor):
-            if self.has_own_step and not is_builtin(type(self)):
+            if self.has_own_step and self._is_custom:
                 raise TypeError(f"[{name}] params must be Parameters, since it has its own step(); got a Tensor.")
             p = LeafVariable(name, p)
         if not isinstance(p, Variable):
@@ -226,10 +231,10 @@ class Optimizer(Stateful):
         result = None if closure is None else closure()
         for leaf in self._leaves:
             leaf.take()
-        if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
+        if self._is_custom or tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             self.update_all()
         else:
-            self._programs.run(self, _step)
+            self._programs.run(self)
         for leaf in self._leaves:
             leaf.give()
         return result
@@ -330,10 +335,6 @@ class Optimizer(Stateful):
             for i, group in enumerate(self.param_groups)
         ]
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
-
-
-def _step(optimizer: Optimizer) -> None:
-    Optimizer.step(optimizer)  # not that of a subclass which called it
 
 
 # Parts of updates -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from runnel.backends import context
-from runnel.compile.compiled import Compiled, compile
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings
 from runnel.core.avals import common_device
@@ -76,23 +75,17 @@ class StepPrograms:
     It has no ``__dict__``, so compiled functions that reach the optimizer do not watch it: it changes no result.
     """
 
-    __slots__ = ("_observed", "_programs", "_version")
+    __slots__ = ("_programs", "_version")
 
     def __init__(self) -> None:
         self._programs: list[Callable[[Hashable], bool]] = []
-        self._observed: Compiled | None = None
         self._version = -1
 
-    def run(self, optimizer: Any, step: Callable[[Any], Any]) -> None:
-        """Carry out ``step(optimizer)`` as a program. If none fits its structure and gradients, make one."""
+    def run(self, optimizer: Any) -> None:
+        """Run ``optimizer.update_all()`` as a program. If none fits the structure and the gradients, make one."""
         if self._version != STATE_VERSION.now or type(optimizer.state) is not TickingDict:
             optimizer.current_structure()
             self._version = STATE_VERSION.now
-        if not is_builtin(type(optimizer)):  # what its update reads is observed
-            if self._observed is None:
-                self._observed = compile(step, keep_grads=True, name=f"{type(optimizer).__name__}.step")
-            self._observed(optimizer)
-            return
         structure = optimizer._structure
         for place, program in enumerate(self._programs):
             if program(structure):
@@ -102,14 +95,9 @@ class StepPrograms:
         parameters = [p for group in optimizer.param_groups for p in group.params]
         if any(p.grad is not None for p in parameters):
             self._make(structure, parameters, optimizer)
-            self.run(optimizer, step)  # another thread may have changed gradients meanwhile
+            self.run(optimizer)  # another thread may have changed gradients meanwhile
 
     @context.in_one_context
     def _make(self, structure: Hashable, parameters: list[Variable], optimizer: Any) -> None:
         program = step_program(structure, parameters, optimizer.update_all, type(optimizer).__name__)
         self._programs = [program, *self._programs[: _MOST_PROGRAMS - 1]]
-
-
-def is_builtin(kind: type) -> bool:
-    """Return whether a class of optimizers is Runnel's, whose update reads nothing but groups, state and gradients."""
-    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
