@@ -18,44 +18,6 @@ from runnel.tensor.trace import Trace
 from tests.compile.capture.agreeing import tensor
 
 
-def test_an_exception_leaves_what_eager_code_leaves() -> None:
-    v = rn.Variable([1.0, 2.0], requires_grad=True)
-
-    @compile
-    def f(x, fail):
-        (v * x).sum().backward()
-        v.assign(v + x)
-        if fail:
-            raise KeyError("user")
-        return v.read()
-
-    for i, error in enumerate((True, False, True), start=1):
-        if error:
-            with pytest.raises(KeyError, match="user"):
-                f(tensor(1, 1), True)
-        else:
-            f(tensor(1, 1), False)
-        assert v.numpy().tolist() == [1 + i, 2 + i]
-        assert v.grad.tolist() == [i, i]
-
-
-def test_interrupt_leaves_variables() -> None:
-    v = rn.Variable([1.0])
-
-    @compile
-    def f(interrupt):
-        v.assign(v + 1)
-        if interrupt:
-            raise KeyboardInterrupt
-        return v.read()
-
-    f(False)
-    with pytest.raises(KeyboardInterrupt):
-        f(True)
-    assert v.item() == 2
-    assert f(False).item() == 3
-
-
 def test_index_out_of_range_leaves_variables() -> None:
     v = rn.Variable([1.0, 2.0, 3.0])
 
@@ -71,24 +33,6 @@ def test_index_out_of_range_leaves_variables() -> None:
             f(bad)
         assert v.numpy().tolist() == [5, 6, 7]
     assert f(good).tolist() == [17, 18, 19]
-
-
-def test_state_made_by_the_first_call() -> None:
-    class Lazy(nn.Module):
-        def __init__(self) -> None:
-            self.scale = None
-
-        def forward(self, x):
-            if self.scale is None:
-                self.scale = nn.Parameter(rn.ones((3,)))
-            return x * self.scale.value
-
-    model = Lazy()
-    f = compile(lambda x: model(x))
-    for i in range(4):
-        assert f(tensor(i, 1, 2)).tolist() == [i, 1, 2]
-    assert f.statistics["traces"] == 1
-    assert [name for name, _ in model.named_parameters()] == ["scale"]
 
 
 def test_state_made_at_each_call_runs_eagerly() -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.core.errors import CaptureWarning, TracedValueError
+from runnel.core.errors import CaptureWarning
 from tests.compile.stories import Story, stories
 from tests.compile.worlds import tensor
 
@@ -229,23 +228,6 @@ def step(x):
 @pytest.mark.parametrize("story", OUTSIDE + OBJECTS + ARRAYS)
 def test_runs_eagerly(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.run(monkeypatch)
-
-
-VALUES: Final = {
-    "if": "def step(x): return x if x.sum() > 0 else -x",
-    "item": "def step(x): return x * x.sum().item()",
-    "float": "def step(x): return x * float(x.sum())",
-    "assert": "def step(x):\n    assert (x > 0).all()\n    return x",
-    "numpy": "def step(x): return np.asarray(x)",
-}
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_a_value_of_a_traced_tensor_is_an_error(name: str) -> None:
-    space: dict[str, Any] = {"np": np}
-    exec(VALUES[name], space)
-    with pytest.raises(TracedValueError, match="value"):
-        rn.compile(space["step"])(tensor(1.0, 2.0))
 
 
 def test_the_sentence_is_said_once_and_names_the_line() -> None:
