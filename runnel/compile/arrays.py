@@ -1,107 +1,69 @@
-"""Tensors, Variables and NumPy arrays in an observed run: their guards, and which become inputs.
+"""NumPy arrays and scalars in an observed run.
 
-A tensor from outside counts by shape, dtype and whether it requires a gradient; ops that read it make it an input of
-the program, found again at its source. A Variable counts for which one it is. Of an array, too, ops make an input;
-NumPy's own functions compute with what it holds, which is checked then.
+An array from outside is an input of the program wherever an op reads it: its shape and dtype are checked, not its
+content. NumPy itself computes only with numbers, and with arrays that the run made of numbers: those are constants of
+the program. Any other use of NumPy ends the observation with a sentence that names the function of Runnel to write.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import operator
+import sys
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from runnel.compile.observe.classes import MISSING
+from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import container_of
+from runnel.compile.observe.sources import Source
+from runnel.compile.observe.symbols import bare
+from runnel.compile.observe.values import described
 from runnel.core.dtypes import from_numpy
-from runnel.core.lifetime import Weak
-from runnel.tensor import grad_hooks, tensor as tensors, tracing
-from runnel.tensor.floats import TracedFloat
-from runnel.tensor.handle import version
-from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.methods import ArrayMethods
 
+PACKAGE: Final = __name__.partition(".")[0]
 LARGEST: Final = 1 << 20  # bytes of an array that is compared at each call
-
-
-def is_traceable(kind: type) -> bool:
-    """Whether values of this kind are tensors, or numbers of the program."""
-    return kind is Tensor or kind is TracedFloat or issubclass(kind, Variable)
+_PACKAGES: Final = ("numpy", "ml_dtypes")
+_SHAPED: Final = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
+IN_PLACE: Final = frozenset(f for name, f in vars(operator).items() if name.startswith("i") and callable(f)) - {
+    operator.index, operator.is_, operator.is_not, operator.inv, operator.invert, operator.indexOf, operator.itemgetter
+}  # fmt: skip
+CALLABLES: Final = (np.ufunc, type(np.sum), np.vectorize)
+# Functions and methods that depend on their arguments alone and change none of them.
+_PURE: Final = frozenset(
+    {
+        "__getattr__",
+        "all", "any", "append", "arange", "argmax", "argmin", "argsort", "array", "asarray", "astype", "broadcast_to",
+        "ceil", "clip", "concat", "concatenate", "copy", "cumprod", "cumsum", "diag", "diff", "dot", "dtype",
+        "expand_dims", "eye", "finfo", "flatten", "flip", "floor", "full", "full_like", "geomspace", "hstack",
+        "identity", "iinfo", "interp", "is_integer", "isclose", "isscalar", "issubdtype", "item", "linspace",
+        "logspace", "max", "mean", "median", "meshgrid", "min", "ndim", "ones", "ones_like", "outer", "pad",
+        "permute_dims", "prod", "promote_types", "ravel", "repeat", "reshape", "result_type", "roll", "round", "shape",
+        "size", "sort", "split", "squeeze", "stack", "std", "sum", "take", "tile", "tobytes", "tolist", "trace",
+        "transpose", "tri", "tril", "triu", "unique", "var", "vstack", "where", "zeros", "zeros_like",
+    }
+)  # fmt: skip
 
 
 def is_numpy(kind: type) -> bool:
-    """Whether values of this kind are NumPy's."""
+    """Return whether values of a class are NumPy's arrays or scalars."""
     return issubclass(kind, (np.ndarray, np.generic))
 
 
-# Where they are found -------------------------------------------------------------------------------------------------
+def is_of_numpy(thing: Any) -> bool:
+    """Return whether a function or class belongs to NumPy, its random numbers apart."""
+    module = str(getattr(thing, "__module__", None) or "")
+    return module.partition(".")[0] in _PACKAGES and not module.startswith("numpy.random")
 
 
-def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
-    """Another tensor of the same kind can stand in for this one."""
-    if value.is_traced:
-        rec.policy.refuse_leftover(value)
-    other = "{v}.requires_grad"
-    if value.requires_grad:  # then backward() and is_leaf tell leaves from others
-        other = f"not {{v}}.requires_grad or ({{v}}._record is None) is not {value._record is None}"
-    fails = f"type({{v}}) is not Tensor or {{v}}._aval is not {{0}} or {other}"
-    rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
-
-
-def check_layout(rec: Recorder, value: Tensor) -> None:
-    """The strides of a tensor are read: those from outside are checked, those of what a program computes it decides."""
-    source = rec.source_of(value)
-    if value.is_traced or source is None:
-        rec.refuse(
-            f"how the elements of a traced tensor ({value.aval}) lie in memory is asked",
-            "call contiguous() without asking, which costs nothing",
-        )
-    rec.log.check(source, "{v}._layout[1] != {0}", f"strides of {source}", (value._layout[1],))
-
-
-def check_hooks(rec: Recorder, value: Tensor) -> None:
-    """Gradients are computed inside that pass by a tensor from outside: no hook waits for them there."""
-    if is_hooked(value):
-        grad_hooks.require_no_trace("register_hook")
-    source = rec.source_of(value)
-    if source is not None:
-        rec.log.check(source, "is_hooked({v})", f"hooks of gradients of {source}")
-
-
-def is_hooked(value: Tensor) -> bool:
-    """Whether a hook is attached to a tensor."""
-    return bool(grad_hooks.ON_GRADIENT.get(id(version(value))) or grad_hooks.AFTER_ACCUMULATION.get(id(value)))
-
-
-def described_aval(value: Any) -> str:
-    """What stands where a tensor was, for messages."""
-    return str(value.aval) if isinstance(value, Tensor) else f"a {type(value).__name__}"
-
-
-def check_variable(rec: Recorder, value: Variable, source: Source) -> None:
-    """Programs are bound to Variables."""
-    rec.log.check(source, "{v} is not {0}", f"which Variable {source} is", (Identity(value),))
-    fails = f"{{v}}._requires_grad is not {value.requires_grad} or {{v}}._aval is not {{0}}"
-    rec.log.check(source, fails, f"{source}.requires_grad or {source}.device", (value.aval,), looks_into=())
-
-
-def bound_variable(rec: Recorder, variable: Variable) -> None:
-    """A Variable that code of ours came upon: where it was found does not matter, for programs are bound to it."""
-    if rec.source_of(variable) is None:
-        rec.log.check(
-            None,
-            f"{{0}}()._requires_grad is not {variable.requires_grad} or {{0}}()._aval is not {{1}}",
-            f"{variable.name}.requires_grad or {variable.name}.device",
-            (Weak(variable), variable.aval),
-            looks_into=(),
-        )
+# Values from outside --------------------------------------------------------------------------------------------------
 
 
 def check_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
-    """Of an array, shape and dtype are known; what it holds is an input, or checked when it is looked at."""
+    """Check the shape and dtype of an array, which ops may read as an input."""
     fails = "type({v}) is not {0} or {v}.shape != {1} or {v}.dtype != {2}"
     rec.log.check(source, fails, f"shape and dtype of {source}", (type(value), value.shape, value.dtype))
     trace = tracing.ACTIVE.trace
@@ -109,29 +71,40 @@ def check_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
         trace.known_arrays[id(value)] = value
 
 
-def looked_at(rec: Recorder, value: np.generic, source: Source | None) -> None:
-    """The value of a scalar matters to the trace."""
-    if source is not None:
-        check_scalar(rec, value, source)
-
-
 def check_kind_of_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
-    """What NumPy computes of a number is computed again; others of its scalars count by value."""
+    """Check the type of a number, and the value of any other scalar."""
     if isinstance(value, (np.integer, np.floating)):
         rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (type(value),))
     else:
-        check_scalar(rec, value, source)
+        _check_scalar(rec, value, source)
 
 
-def check_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
-    """A later call must find the same bits."""
+def _check_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
     bits = rec.memo.setdefault(("bits", id(value)), value.tobytes())
     rec.keep(value)
     rec.log.check(source, "type({v}) is not {0} or {v}.tobytes() != {1}", f"{source}", (type(value), bits))
 
 
+def as_number(rec: Recorder, value: Any) -> Any:
+    """Convert a scalar from outside to the Python number it is beside a tensor; return other values as they are."""
+    source = rec.source_of(value) if isinstance(value, (np.floating, np.integer)) else None
+    if source is None:
+        return value
+    number = value.item()
+    return rec.reach_symbolic(number, rec.log.source(source, "{p}.item()", f"{source}.item()", number))
+
+
+def number_of(otherwise: Any) -> Any:
+    """Return an answer to ``float()`` or ``int()`` that takes scalars of NumPy's."""
+
+    def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
+        return otherwise(rec, *[as_number(rec, x) for x in args], **kwargs)
+
+    return answer
+
+
 def as_input(rec: Recorder, value: np.ndarray) -> Any:
-    """An array from outside as the tensor that ops read."""
+    """Return the tensor that ops read in place of an array from outside."""
     known = rec.memo.get(("input", id(value)))
     if known is None:
         trace: Any = tracing.ACTIVE.trace
@@ -151,53 +124,126 @@ def _dtype_of(value: np.ndarray) -> Any:
         return None
 
 
-def looked_into(rec: Recorder, value: np.ndarray, source: Source | None) -> None:
-    """What an array holds matters to the trace: a later call must find the same bits."""
+def check_content(rec: Recorder, value: np.ndarray) -> np.ndarray:
+    """Compare an array that a function of Runnel looks into, at each call, with a copy of what it holds now."""
+    source = rec.source_of(value)
     if source is None:
-        return
-    if value.dtype.hasobject:
-        for i, element in enumerate(value.flat):
-            content(rec, rec.reach(element, rec.log.source(source, f"{{p}}.item({i})", f"{source}.item({i})", element)))
-        return
-    if value.nbytes > LARGEST:
+        return value
+    if value.dtype.hasobject or value.nbytes > LARGEST:
         rec.refuse(
-            f"NumPy computes with '{source}', of {value.nbytes:,} bytes, all of which would be compared at each call",
-            "use runnel's functions on it, or pass it as an argument",
+            f"'{source}' is an array of {value.nbytes:,} bytes, all of which would be compared at each call",
+            "pass rn.asarray of it",
         )
     snapshot = rec.memo.get(("bits", id(value)))
     if snapshot is None:
         snapshot = rec.memo["bits", id(value)] = np.array(value, order="K")
         snapshot.flags.writeable = False
     rec.log.check(source, "array_differs({v}, {0})", f"content of {source}", (snapshot,))
-
-
-def compared_content(rec: Recorder, value: Tensor) -> np.ndarray | None:
-    """What a tensor from outside holds, where the shape of a result depends on it: a later call must find the same.
-    None for one of a batch, that is an argument or in a container that is one: another is expected at each call."""
-    source = rec.source_of(value)
-    if source is None or value.is_traced or value.nbytes > LARGEST or _is_of_a_batch(source):
-        return None
-    known: np.ndarray | None = rec.memo.get(("content", id(value)))
-    if known is None:
-        with tracing.activate(None):  # in the trace it has no value
-            known = rec.memo["content", id(value)] = np.array(value.numpy())
-        known.flags.writeable = False
-        rec.keep(value)
-    rec.log.check(source, "array_differs({v}.numpy(), {0})", f"content of {source}", (known,))
-    return known
-
-
-def _is_of_a_batch(source: Source) -> bool:
-    one = source
-    while one.parent is not None:
-        one = one.parent
-        if one.value is not MISSING and container_of(type(one.value)) is None:
-            return False
-    return source.is_argument
+    return value
 
 
 def array_differs(value: Any, expected: np.ndarray) -> bool:
-    """Whether an array, of the same shape and dtype, has other contents than the copy made of it, bit by bit."""
+    """Return whether an array of the same shape and dtype holds other bits than ``expected``."""
     if value.flags.c_contiguous and expected.flags.c_contiguous:
         return bool((value.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8)).any())
     return bool(value.tobytes() != expected.tobytes())
+
+
+def look_into(rec: Recorder, value: Any, source: Source | None) -> None:
+    """Let code that is not observed look into a value of NumPy's: a scalar counts by value, an array is refused."""
+    if source is None:
+        return
+    if isinstance(value, np.ndarray):
+        _refuse(rec, f"NumPy's array '{source}' is looked into", "")
+    _check_scalar(rec, value, source)
+
+
+# Code of NumPy --------------------------------------------------------------------------------------------------------
+
+
+def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function or class of NumPy's that is given numbers, and arrays made of them."""
+    name = getattr(function, "__name__", "")
+    is_scalar = isinstance(function, type) and issubclass(function, np.generic)
+    if (name not in _PURE and type(function) is not np.ufunc and not is_scalar) or "out" in kwargs:
+        _refuse(rec, f"numpy.{name}() is called", name)
+    if type(function) is np.ufunc and len(args) > function.nin:
+        _refuse(rec, f"numpy.{name}() writes into an array", name)
+    return returning(_computed(rec, function, f"numpy.{name}()", name, args, kwargs))
+
+
+def method(rec: Recorder, value: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a method of a scalar, a dtype, or an array that the run made."""
+    name = function.__name__
+    if isinstance(value, np.ndarray) and (rec.source_of(value) is not None or name not in _PURE or name == "sort"):
+        _refuse(rec, f"{name}() of {_described(rec, value)} is called", name)
+    content(rec, value)
+    return returning(_computed(rec, function, f"{name}()", name, args, kwargs))
+
+
+def random_method(rec: Recorder, value: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    """Refuse to draw NumPy's random numbers."""
+    rec.refuse(
+        f"NumPy's random numbers are drawn ({function.__name__})", "use runnel's, or pass the array as an argument"
+    )
+
+
+def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
+    """Apply an operator to scalars, or to arrays that the run made."""
+    if function in IN_PLACE and isinstance(operands[0], np.ndarray):
+        _refuse(rec, f"{_described(rec, operands[0])} is changed in place", "")
+    return _computed(rec, function, f"{function.__name__}()", "", operands, {})
+
+
+def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
+    """Read the length of an array, or an item of one that the run made."""
+    if function is len:
+        return len(value)
+    if function.__name__ not in ("getitem", "iter"):
+        _refuse(rec, f"an item of {_described(rec, value)} is set", "")
+    return _computed(rec, function, "an item", "", (value, *rest), {})
+
+
+def attribute(rec: Recorder, value: Any, name: str) -> Any:
+    """Read ``value.name`` of something of NumPy's."""
+    result = getattr(value, name)
+    if isinstance(value, np.ndarray):
+        if rec.source_of(value) is not None and name not in _SHAPED and not callable(result):
+            _refuse(rec, f"{name} of {_described(rec, value)} is read", name)
+    else:
+        content(rec, value)
+    return result
+
+
+def is_own_attribute(kind: type, name: str) -> bool:
+    """Return whether an attribute is NumPy's own, and not one that a user's class adds or replaces."""
+    owner = next((base for base in kind.__mro__ if name in base.__dict__), None)
+    return owner is not None and (owner is object or not is_python_class(owner))
+
+
+def _computed(rec: Recorder, function: Any, what: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute a constant of the program, of numbers and of arrays that the run made."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, np.ndarray) and rec.source_of(value) is not None:
+            _refuse(rec, f"NumPy computes with the array '{rec.source_of(value)}' ({what})", name)
+        if isinstance(value, ArrayMethods) or (callable(value) and not isinstance(value, type)):
+            _refuse(rec, f"NumPy is given {described(value)} ({what})", name)
+        content(rec, value)
+    try:
+        with np.errstate(all="raise"):
+            return function(*map(bare, args), **{key: bare(x) for key, x in kwargs.items()})
+    except FloatingPointError as error:  # of which NumPy warns at each call, or not, as it is told
+        rec.refuse(f"NumPy finds an error in what it computes: {error}", "compute it outside of the compiled function")
+
+
+def _described(rec: Recorder, value: Any) -> str:
+    source = rec.source_of(value)
+    return "an array of NumPy's" if source is None else f"the array '{source}'"
+
+
+def _refuse(rec: Recorder, reason: str, name: str) -> NoReturn:
+    """End the observation, and name the function of Runnel that does the same."""
+    offered = name if name in vars(sys.modules[PACKAGE]) or name in sys.modules[PACKAGE].__all__ else ""
+    if offered:
+        rec.refuse(reason, f"write rn.{offered}(...), on rn.asarray(array) where it is given an array")
+    rec.refuse(reason, "use Runnel's functions on rn.asarray(array), or call it outside of the compiled function")

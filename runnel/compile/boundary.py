@@ -22,11 +22,11 @@ from runnel.compile.observe.exposure import settle_parts, stands_for_values
 from runnel.compile.observe.protocols import check_absent
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN, SYMBOLIC, container_of, is_class
-from runnel.compile.owned import PACKAGE, advances_version, is_own, structure
-from runnel.compile.patched import all_stay, are_intact
+from runnel.compile.owned import PACKAGE, advances_version, is_own, require_own_methods, structure
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
+from runnel.tensor.floats import is_traceable
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import CallsUsers, Stateful, StatefulTree
 from runnel.tensor.variable import STATE_VERSION
@@ -100,7 +100,7 @@ class _Arguments:
         rec, kind = self.rec, type(value)
         if kind in PLAIN or kind in SYMBOLIC:
             return rec.concrete_number(value)
-        if arrays.is_traceable(kind) or isinstance(value, ArrayMethods):
+        if is_traceable(kind) or isinstance(value, ArrayMethods):
             return value
         if kind is FunctionType:
             return self.function(value)
@@ -113,7 +113,9 @@ class _Arguments:
                 *[self.argument(x) for x in value.args],
                 **{name: self.argument(x) for name, x in value.keywords.items()},
             )
-        if is_class(value) or arrays.is_numpy(kind):
+        if isinstance(value, np.ndarray):
+            return arrays.check_content(rec, value)
+        if is_class(value):
             return content(rec, value)
         if kind is slice:
             return slice(*map(self.concrete, (value.start, value.stop, value.step)))
@@ -202,7 +204,7 @@ class _Arguments:
         if ("checked", id(value)) not in rec.memo:
             rec.memo["checked", id(value)] = True
             rec.memo.setdefault("covered", set()).update(looked_into)
-            all_stay(rec, known)
+            require_own_methods(rec, known)
             into = looked_into if advances_version(type(value)) else None
             rec.log.check(source, "structure({v}) != {0}", f"structure of {source}", (known,), looks_into=into)
         return value
@@ -225,7 +227,7 @@ def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]
         looked_into: set[int] = set()
         parts = structure(value, looked_into)
         rec.keep(value)
-        entry = rec.memo["structure", id(value)] = now, parts if parts and are_intact(parts) else None, looked_into
+        entry = rec.memo["structure", id(value)] = now, parts, looked_into
     return entry[1], entry[2]
 
 

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from runnel.backends.context import default_device
-from runnel.compile import arrays
+from runnel.compile import tensors as checks
 from runnel.compile.boundary import watched
 from runnel.compile.observe import attributes
 from runnel.compile.observe.asynchronous import Collections
@@ -256,8 +256,8 @@ class TraceSession(Session):
             rec.log.check(None, "{0}.count != {1}", "hooks of gradients", (hooks, hooks.count))
 
         self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
-        self.trace.layout_asked = functools.partial(arrays.check_layout, rec)
-        self.trace.looks_at = functools.partial(arrays.compared_content, rec)
+        self.trace.layout_asked = functools.partial(checks.check_layout, rec)
+        self.trace.looks_at = functools.partial(checks.compared_content, rec)
 
     @undisturbed
     def end(self) -> None:
@@ -384,7 +384,7 @@ class TraceSession(Session):
         backward, ends = self._derivative(recipes.rec)
         as_found = dict.fromkeys((*traced.absent_gradients, *traced.lost_gradients))
         for variable in {**traced.nodes, **traced.gradients, **as_found}:
-            arrays.bound_variable(recipes.rec, variable)
+            checks.bound_variable(recipes.rec, variable)
         updates = {
             node: tensors.node_of(traced.values[variable], trace)
             for variable, node in traced.nodes.items()
@@ -419,7 +419,7 @@ class TraceSession(Session):
         """What backward programs are made of, and where the tensors from outside are found that it leads to."""
         for tensor, stand_in in self._stand_ins.by_handle.values():
             if self._differentiates:
-                arrays.check_hooks(rec, tensor)
+                checks.check_hooks(rec, tensor)
             if stand_in._grad is not None:
                 rec.refuse(
                     f"backward() inside reaches {_named(rec, tensor)}, whose tape goes on outside",

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from weakref import WeakSet
 
 from runnel.backends import context
-from runnel.compile import audit, numpy_settings
+from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, capture
 from runnel.compile.compiled_program import CompiledProgram
@@ -103,13 +103,11 @@ class Executable:
 
     def fits(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether everything this was traced with is as it was."""
-        with numpy_settings.quietly():
-            return self.guard.holds(function, args, kwargs) is not None and self._wrong_gradient() is None
+        return self.guard.holds(function, args, kwargs) is not None and self._wrong_gradient() is None
 
     def change(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Why this does not fit."""
-        with numpy_settings.quietly():
-            return self.guard.why(function, args, kwargs) or self._wrong_gradient() or "something it reads changed"
+        return self.guard.why(function, args, kwargs) or self._wrong_gradient() or "something it reads changed"
 
     def _wrong_gradient(self) -> str | None:
         return None if self.captured is None else self.captured.wrong_gradient()

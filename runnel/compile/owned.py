@@ -16,8 +16,9 @@ from typing import Any, Final, Generic
 
 import numpy as np
 
-from runnel.compile.observe.classes import is_empty, is_python_class
-from runnel.compile.observe.values import CONTAINERS, PLAIN, is_class
+from runnel.compile.observe.classes import MISSING, is_empty, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.values import CONTAINERS, PLAIN, container_of, is_class
 from runnel.core import pytree
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
@@ -42,6 +43,60 @@ def advances_version(kind: type) -> bool:
     return _ADVANCES_VERSION.setdefault(
         kind, lambda: issubclass(kind, Stateful) and not any("__setattr__" in c.__dict__ for c in users_bases(kind))
     )
+
+
+def require_own(rec: Recorder, kind: type, name: str) -> Any:
+    """Return what a class of Runnel holds under a name, or MISSING. Later calls must find the same. A method that
+    somebody else has given to the class ends the observation: classes of Runnel are closed."""
+    found = lookup(kind, name)
+    if found is MISSING:
+        rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
+    elif _is_part(kind, name, found):
+        return found
+    elif _is_foreign(found):
+        rec.refuse(
+            f"{kind.__name__}.{name} is no method of Runnel's own",
+            "give the method to a subclass, or write a function: compiled functions need Runnel's classes as they are",
+        )
+    elif name.isidentifier() and getattr(kind, name, MISSING) is found:
+        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
+    return found
+
+
+_WRAPPERS: Final[dict[type, str]] = {property: "fget", staticmethod: "__func__", classmethod: "__func__"}
+
+
+def _is_foreign(found: Any) -> bool:
+    """Return whether what a class of Runnel holds is somebody else's."""
+    if type(found) in _WRAPPERS:
+        found = getattr(found, _WRAPPERS[type(found)])
+    if type(found) is types.FunctionType:
+        return str(found.__globals__.get("__name__")).partition(".")[0] != PACKAGE
+    if container_of(type(found)) is not None or type(found) is functools.partial:
+        return True
+    return is_python_class(type(found)) and not is_own(type(found))
+
+
+def _is_part(kind: type, name: str, found: Any) -> bool:
+    """Return whether an attribute of a class reads a part of an object, whose value matters."""
+    if is_own(type(found)) or isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        return True
+    if type(found) in PLAIN:
+        return False
+    return any(name in namespace(base).get("__annotations__", ()) for base in mro(kind) if is_own(base))
+
+
+_CALLED_INSIDE: Final = ("__call__", "forward", "training"), ("step", "update", "zero_grad")
+METHODS: Final = sum(_CALLED_INSIDE, ())
+
+
+def require_own_methods(rec: Recorder, structure: tuple[Any, ...]) -> None:
+    """Check the methods that Runnel's own code calls of the Modules and optimizers in a structure."""
+    kinds = {x for x in structure if isinstance(x, type) and issubclass(x, Stateful)}
+    for kind in sorted(kinds, key=lambda kind: kind.__qualname__):
+        for name in _CALLED_INSIDE[not issubclass(kind, StatefulTree)]:
+            if lookup(kind, name) is not MISSING:
+                require_own(rec, kind, name)
 
 
 def users_bases(kind: type) -> list[type]:

@@ -16,12 +16,9 @@ from runnel.compile import (
     boundary,
     branches,
     callbacks,
-    numpy_settings,
-    numpys,
-    operations,
     recipes as results,
-    recomputed,
     schedules,
+    tensors,
 )
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.changes import DeletingState, Setting, SettingState
@@ -33,8 +30,18 @@ from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, described, is_class
-from runnel.compile.owned import advances_version, holds_state, is_own, parts_of, runs_users, structure, tree
-from runnel.compile.patched import METHODS, foreign_source, found_in, is_intact, is_patched
+from runnel.compile.owned import (
+    METHODS,
+    advances_version,
+    holds_state,
+    is_own,
+    parts_of,
+    require_own,
+    runs_users,
+    structure,
+    tree,
+    users_bases,
+)
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
 from runnel.core.around import passes_on
@@ -42,9 +49,10 @@ from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
 from runnel.core.public import public
+from runnel.core.pytree import flatten
 from runnel.core.watched import WatchedDict
 from runnel.tensor import tracing
-from runnel.tensor.floats import TracedFloat
+from runnel.tensor.floats import TracedFloat, is_traceable
 from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
@@ -54,20 +62,18 @@ from runnel.tensor.variable import Variable
 from runnel.transforms.custom import CustomDerivative
 
 _FLOATING: Final = frozenset({"+", "-", "*", "/"})  # operators that make whole numbers beside floating tensors floats
-_DISPATCHER: Final = type(np.sum)  # of NumPy's functions
-_OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cython has a class of this name
 
 
 EXTRA.update(
     holds_state=holds_state,
-    is_hooked=arrays.is_hooked,
+    is_hooked=tensors.is_hooked,
     Tensor=Tensor,
     array_differs=arrays.array_differs,
     structure=structure,
     parts_of=parts_of,
     tree=tree,
 )
-DESCRIBED[ShapedArray] = arrays.described_aval
+DESCRIBED[ShapedArray] = tensors.described_aval
 
 
 class Rules(Policy):
@@ -81,15 +87,15 @@ class Rules(Policy):
             id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
             id(public(manual_seed)): _seeded,
         }
-        self.answers |= {id(f): numpys.number_of(f, self.answers[id(f)]) for f in (float, int)}
+        self.answers |= {id(f): arrays.number_of(self.answers[id(f)]) for f in (float, int)}
 
     # Values -----------------------------------------------------------------------------------------------------------
 
     def leaf(self, kind: type) -> Any:
         if kind is Tensor:
-            return arrays.check_tensor
+            return tensors.check_tensor
         if issubclass(kind, Variable):
-            return arrays.check_variable
+            return tensors.check_variable
         if issubclass(kind, np.ndarray):
             return arrays.check_array
         if issubclass(kind, np.generic):
@@ -102,28 +108,27 @@ class Rules(Policy):
         return (kind is float and source.is_argument) or source.label in rec.session.varying
 
     def is_fixed_class(self, kind: type) -> bool:
-        return (is_own(kind) and not is_patched(kind)) or str(kind.__module__).partition(".")[0] in (
-            numpys.NAME,
-            "ml_dtypes",
-        )
+        return is_own(kind) or arrays.is_of_numpy(kind)
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
         is_array = type(value) is Tensor or issubclass(type(value), Variable)
         return is_array and value.dtype in (float32, float64) and symbol.removesuffix("=") in _FLOATING
 
     def as_number(self, rec: Recorder, value: Any) -> Any:
-        return recomputed.as_number(rec, value)
+        return arrays.as_number(rec, value)
 
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, WatchedDict)
 
     def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
-        return foreign_source(rec, kind, name, found_in(rec, kind, name)) if is_own(kind) else None
+        if is_own(kind):
+            require_own(rec, kind, name)
+        return None
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         ours = next((base for base in mro(kind) if is_own(base)), None)
         if ours is not None:
-            found_in(rec, ours, name)
+            require_own(rec, ours, name)
 
     def advances_version(self, kind: type) -> bool:
         return advances_version(kind)
@@ -133,20 +138,20 @@ class Rules(Policy):
         return kind in PLAIN or issubclass(kind, (Variable, DType, WatchedDict)) or advances_version(kind)
 
     def operator(self, kind: type, other: type) -> Any:
-        return operations.operator_for(kind, other)
+        return tensors.operator_for(kind, other)
 
     def item(self, kind: type) -> Any:
-        return operations.item if arrays.is_traceable(kind) or issubclass(kind, np.ndarray) else None
+        return tensors.item if is_traceable(kind) or issubclass(kind, np.ndarray) else None
 
     def attribute(self, kind: type, name: str) -> Any:
         if issubclass(kind, Schedule):
             return _attribute_of_schedule
-        return operations.rule_for(kind, name)
+        return tensors.rule_for(kind, name)
 
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
         if not isinstance(key, Variable):
             return super().is_pinned_key(rec, key)
-        arrays.bound_variable(rec, key)
+        tensors.bound_variable(rec, key)
         rec.pinned(key)
         return True
 
@@ -155,21 +160,14 @@ class Rules(Policy):
 
     def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
         kind = type(value)
-        if issubclass(kind, np.ndarray):
-            arrays.looked_into(rec, value, source)
-        elif issubclass(kind, np.generic):
-            arrays.looked_at(rec, value, source)
+        if arrays.is_numpy(kind):
+            arrays.look_into(rec, value, source)
         elif str(kind.__module__).startswith("numpy.random") and source is not None:
             rec.refuse(
                 f"NumPy's random numbers are drawn by {described(value)} ('{source}')",
                 "use rn.rand or rn.randn, or pass the array as an argument",
             )
-        elif numpys.looks_into(kind) and source is not None:
-            rec.refuse(
-                f"'{source}' is {described(value)}, which NumPy's own code looks into and which may be changed",
-                "call it outside and pass the result as an argument",
-            )
-        elif not (arrays.is_traceable(kind) or issubclass(kind, (np.generic, DType, np.dtype)) or is_own(kind)):
+        elif not (is_traceable(kind) or issubclass(kind, (DType, np.dtype)) or is_own(kind)):
             super().look_into(rec, value, source)
 
     def result(self, kind: type) -> Any:
@@ -188,27 +186,27 @@ class Rules(Policy):
     # Code -------------------------------------------------------------------------------------------------------------
 
     def is_library(self, module: str) -> bool:
-        return module.partition(".")[0] in ("runnel", numpys.NAME) or super().is_library(module)
+        return module.partition(".")[0] in ("runnel", "numpy") or super().is_library(module)
 
     def counts_by_identity(self, function: FunctionType) -> bool:
-        return boundary.is_ours(function) or numpys.is_numpys(function)
+        return boundary.is_ours(function) or arrays.is_of_numpy(function)
 
     def is_unobserved(self, module: str) -> bool:
-        return module.partition(".")[0] in (*boundary.OURS, numpys.NAME)
+        return module.partition(".")[0] in (*boundary.OURS, "numpy")
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):
             if branches.chooses(function):
                 return _chosen
             return _called_back if callbacks.takes_one(function) else _ours
-        if numpys.is_numpys(function):
-            return numpys.called
+        if arrays.is_of_numpy(function):
+            return _called_numpy
         return super().native(function)
 
     def native_class(self, kind: type) -> Any:
         if is_own(kind):
             return _constructed
-        return numpys.called if str(kind.__module__).partition(".")[0] in (numpys.NAME, "ml_dtypes") else None
+        return _called_numpy if arrays.is_of_numpy(kind) else None
 
     def callable(self, kind: type) -> Any:
         if issubclass(kind, Wrapper):
@@ -217,36 +215,36 @@ class Rules(Policy):
             return _called_uncompiled
         if issubclass(kind, CustomDerivative):
             return _called_custom
-        if kind in (np.ufunc, _DISPATCHER, np.vectorize):
-            return numpys.called
-        if kind.__name__ == _OF_CYTHON:
-            return numpys.compiled_by_cython
+        if kind in arrays.CALLABLES:
+            return _called_numpy
+        if kind.__name__ == "cython_function_or_method":  # NumPy's random numbers; each such module has its own class
+            return _called_cython
         return super().callable(kind)
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return (
-            numpys.called(rec, function, args, kwargs)
-            if numpys.is_numpys(function)
-            else super().c_function(rec, function, args, kwargs)
-        )
+        if arrays.is_of_numpy(function):
+            return _called_numpy(rec, function, args, kwargs)
+        return super().c_function(rec, function, args, kwargs)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if str(kind.__module__).partition(".")[0] in (numpys.NAME, "ml_dtypes"):
-            return numpys.called(rec, kind, args, kwargs)
+        if arrays.is_of_numpy(kind):
+            return _called_numpy(rec, kind, args, kwargs)
         return super().c_class(rec, kind, args, kwargs)
 
     def method(self, kind: type, name: str) -> Any:
         if issubclass(kind, (np.ndarray, np.generic, np.dtype, np.ufunc)):
-            return numpys.method
+            return arrays.method
         if str(kind.__module__).startswith("numpy.random"):
-            return numpys.random_method
+            return arrays.random_method
         return super().method(kind, name)
 
     def shows_unknown(self, text: str) -> bool:
         return shows_traced(text)
 
     def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
-        numpy_settings.check_print_options(rec, values)
+        for value in flatten(list(values))[0]:
+            if arrays.is_numpy(type(value)):
+                rec.refuse("a text is made of NumPy's values", "print tensors, or make the text outside")
 
     def context_manager(self, kind: type) -> bool:
         return is_own(kind)
@@ -442,6 +440,17 @@ def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
 # Runnel's code --------------------------------------------------------------------------------------------------------
 
 
+def _called_numpy(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if any(is_traceable(type(x)) for x in args):
+        return returning(boundary.run(rec, function, args, kwargs))
+    return arrays.called(rec, function, args, kwargs)
+
+
+def _called_cython(rec: Recorder, function: Any, args: Any, kwargs: Any) -> NoReturn:
+    rec.policy.refuse_c(rec, function)
+    raise AssertionError
+
+
 def _called_back(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return returning(callbacks.call(rec, function, args, kwargs))
 
@@ -521,7 +530,7 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
 
 def _is_known(rec: Recorder, owner: Any) -> bool:
     """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
-    return is_intact(type(owner)) and boundary.watched(rec, owner)[0] is not None
+    return not users_bases(type(owner)) and boundary.watched(rec, owner)[0] is not None
 
 
 _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}

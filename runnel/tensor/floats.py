@@ -25,6 +25,7 @@ from runnel.ops import arithmetic
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import counted
+from runnel.tensor.variable import Variable
 
 _NUMBERS = (bool, int, float)
 _UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply, np.true_divide: ops.divide}
@@ -197,6 +198,11 @@ def run_time_number(getter: Callable[[], float], name: str = "number") -> float 
     node = trace.input(aval((), dtypes.float64), InputKind.SCALAR, name)
     trace.scalars.append((getter, node))
     return traced_float(node)
+
+
+def is_traceable(kind: type) -> bool:
+    """Return whether values of a class are tensors, Variables or run-time floats."""
+    return kind is Tensor or kind is TracedFloat or issubclass(kind, Variable)
 
 
 def traced_float(node: Value) -> TracedFloat:

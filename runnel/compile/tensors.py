@@ -1,0 +1,204 @@
+"""Tensors and Variables in an observed run: their checks, operators, items and attributes.
+
+A tensor from outside counts by shape, dtype and whether it requires a gradient; an op that reads it makes it an input
+of the program, found again at its source. A Variable counts by which one it is.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.compile import arrays, boundary
+from runnel.compile.observe import attributes
+from runnel.compile.observe.classes import MISSING
+from runnel.compile.observe.plain import COMPARISONS, OPERATORS
+from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.sources import Identity, Source
+from runnel.compile.observe.values import PLAIN, container_of
+from runnel.compile.owned import is_own, require_own
+from runnel.core.lifetime import Weak
+from runnel.tensor import grad_hooks, tracing
+from runnel.tensor.floats import is_traceable
+from runnel.tensor.handle import version
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+_PART_OF_CODE: Final = frozenset({"__class__", "__array_priority__"})
+
+
+# Values from outside --------------------------------------------------------------------------------------------------
+
+
+def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
+    """Another tensor of the same kind can stand in for this one."""
+    if value.is_traced:
+        rec.policy.refuse_leftover(value)
+    other = "{v}.requires_grad"
+    if value.requires_grad:  # then backward() and is_leaf tell leaves from others
+        other = f"not {{v}}.requires_grad or ({{v}}._record is None) is not {value._record is None}"
+    fails = f"type({{v}}) is not Tensor or {{v}}._aval is not {{0}} or {other}"
+    rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
+
+
+def check_layout(rec: Recorder, value: Tensor) -> None:
+    """The strides of a tensor are read: those from outside are checked, those of what a program computes it decides."""
+    source = rec.source_of(value)
+    if value.is_traced or source is None:
+        rec.refuse(
+            f"how the elements of a traced tensor ({value.aval}) lie in memory is asked",
+            "call contiguous() without asking, which costs nothing",
+        )
+    rec.log.check(source, "{v}._layout[1] != {0}", f"strides of {source}", (value._layout[1],))
+
+
+def check_hooks(rec: Recorder, value: Tensor) -> None:
+    """Gradients are computed inside that pass by a tensor from outside: no hook waits for them there."""
+    if is_hooked(value):
+        grad_hooks.require_no_trace("register_hook")
+    source = rec.source_of(value)
+    if source is not None:
+        rec.log.check(source, "is_hooked({v})", f"hooks of gradients of {source}")
+
+
+def is_hooked(value: Tensor) -> bool:
+    """Whether a hook is attached to a tensor."""
+    return bool(grad_hooks.ON_GRADIENT.get(id(version(value))) or grad_hooks.AFTER_ACCUMULATION.get(id(value)))
+
+
+def described_aval(value: Any) -> str:
+    """What stands where a tensor was, for messages."""
+    return str(value.aval) if isinstance(value, Tensor) else f"a {type(value).__name__}"
+
+
+def check_variable(rec: Recorder, value: Variable, source: Source) -> None:
+    """Programs are bound to Variables."""
+    rec.log.check(source, "{v} is not {0}", f"which Variable {source} is", (Identity(value),))
+    fails = f"{{v}}._requires_grad is not {value.requires_grad} or {{v}}._aval is not {{0}}"
+    rec.log.check(source, fails, f"{source}.requires_grad or {source}.device", (value.aval,), looks_into=())
+
+
+def bound_variable(rec: Recorder, variable: Variable) -> None:
+    """A Variable that code of ours came upon: where it was found does not matter, for programs are bound to it."""
+    if rec.source_of(variable) is None:
+        rec.log.check(
+            None,
+            f"{{0}}()._requires_grad is not {variable.requires_grad} or {{0}}()._aval is not {{1}}",
+            f"{variable.name}.requires_grad or {variable.name}.device",
+            (Weak(variable), variable.aval),
+            looks_into=(),
+        )
+
+
+def compared_content(rec: Recorder, value: Tensor) -> np.ndarray | None:
+    """What a tensor from outside holds, where the shape of a result depends on it: a later call must find the same.
+    None for one of a batch, that is an argument or in a container that is one: another is expected at each call."""
+    source = rec.source_of(value)
+    if source is None or value.is_traced or value.nbytes > arrays.LARGEST or _is_of_a_batch(source):
+        return None
+    known: np.ndarray | None = rec.memo.get(("content", id(value)))
+    if known is None:
+        with tracing.activate(None):  # in the trace it has no value
+            known = rec.memo["content", id(value)] = np.array(value.numpy())
+        known.flags.writeable = False
+        rec.keep(value)
+    rec.log.check(source, "array_differs({v}.numpy(), {0})", f"content of {source}", (known,))
+    return known
+
+
+def _is_of_a_batch(source: Source) -> bool:
+    one = source
+    while one.parent is not None:
+        one = one.parent
+        if one.value is not MISSING and container_of(type(one.value)) is None:
+            return False
+    return source.is_argument
+
+
+# Operators, items, attributes -----------------------------------------------------------------------------------------
+
+
+def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
+    """Apply an operator to operands of which at least one is a tensor, or NumPy's."""
+    if not any(is_traceable(type(x)) for x in operands):
+        return arrays.operate(rec, function, *operands)
+    _check_methods(rec, function, operands)
+    return boundary.run(rec, function, tuple([arrays.as_number(rec, x) for x in operands]), {})
+
+
+def _check_methods(rec: Recorder, function: Any, operands: tuple[Any, ...]) -> None:
+    """Check that the special methods behind an operator are Runnel's."""
+    name = _SPECIAL.get(function, f"__{function.__name__.strip('_')}__")
+    if issubclass(type(operands[0]), ArrayMethods):
+        require_own(rec, type(operands[0]), name)
+    if function in _BINARY and issubclass(type(operands[1]), ArrayMethods):
+        plain = name.removeprefix("__i") if function in arrays.IN_PLACE else name.removeprefix("__")
+        require_own(rec, type(operands[1]), _REFLECTED.get(name, f"__r{plain}"))
+
+
+def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
+    """Read or write items of a tensor, or iterate over it."""
+    if not is_traceable(type(value)):
+        return arrays.item(rec, function, value, *rest)
+    _check_methods(rec, function, (value, *rest))
+    return boundary.run(rec, function, (value, *rest), {})
+
+
+def attribute(rec: Recorder, value: Any, name: str) -> Any:
+    """Read ``value.name`` of a tensor or Variable."""
+    if require_own(rec, type(value), name) is MISSING:
+        return attributes.of_object(rec, value, name)
+    source = rec.source_of(value)
+    if name == "requires_grad" and isinstance(value, Variable):
+        bound_variable(rec, value)
+    if name == "strides":
+        check_layout(rec, value.read())
+    if source is None or name in _PART_OF_CODE:
+        return getattr(value, name)
+    if name == "grad" and type(value) is Tensor and not rec.session.has_left_gradient(value):
+        grad = value._grad
+        return rec.reach(grad, rec.log.source(source, "{p}._grad", f"{source}.grad", grad))
+    if name == "name" and isinstance(value, Variable):
+        return rec.reach(value.name, rec.log.source(source, "{p}.name", f"{source}.name", value.name))
+    if name == "grad_fn" and value.grad_fn is not None and not value.is_traced:
+        rec.refuse(f"'{source}.grad_fn' is read, another one at each call", "ask for is_leaf or requires_grad")
+    if name in ("__dict__", "_node", "_storage"):
+        rec.refuse(f"'{source}.{name}' is read")
+    return getattr(value, name)
+
+
+_BINARY: Final = frozenset(f for symbol, f in (OPERATORS | COMPARISONS).items() if symbol != "[]")
+_SPECIAL: Final = {operator.inv: "__invert__", operator.concat: "__add__"}  # methods whose names differ
+_REFLECTED: Final = {
+    "__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__",
+    "__ne__": "__ne__",
+}  # fmt: skip
+
+
+def _belongs(kind: type, name: str) -> bool:
+    """Return whether an attribute belongs to a class of this package, not to a user's subclass."""
+    owner = next((base for base in kind.__mro__ if name in base.__dict__), None)
+    return owner is not None and (is_own(owner) or owner is object)
+
+
+def rule_for(kind: type, name: str) -> Any:
+    """Return how an attribute of such values is read; None: by the rules for Python's objects."""
+    if is_traceable(kind):
+        return attribute if _belongs(kind, name) or is_own(kind) else None
+    return arrays.attribute if arrays.is_numpy(kind) and arrays.is_own_attribute(kind, name) else None
+
+
+def operator_for(kind: type, other: type) -> Any:
+    """Return how an operator is applied; None: by the rules for Python's objects."""
+    if is_traceable(kind) or arrays.is_numpy(kind):
+        return operate if _goes_with(other) else None
+    if is_traceable(other) or arrays.is_numpy(other):
+        return operate if _goes_with(kind) else None
+    return None
+
+
+def _goes_with(kind: type) -> bool:
+    return kind in PLAIN or kind in (list, tuple) or is_traceable(kind) or arrays.is_numpy(kind)
