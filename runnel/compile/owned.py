@@ -87,7 +87,7 @@ def _is_part(kind: type, name: str, found: Any) -> bool:
 
 
 _CALLED_INSIDE: Final = ("__call__", "forward", "training"), ("step", "update", "zero_grad")
-METHODS: Final = sum(_CALLED_INSIDE, ())
+METHODS: Final = (*sum(_CALLED_INSIDE, ()), "update_all")
 
 
 def require_own_methods(rec: Recorder, structure: tuple[Any, ...]) -> None:

@@ -29,7 +29,7 @@ from runnel.compile.observe.plain import returning
 from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import PLAIN, described, is_class
+from runnel.compile.observe.values import PLAIN, container_of, described, is_class
 from runnel.compile.owned import (
     METHODS,
     advances_version,
@@ -108,7 +108,7 @@ class Rules(Policy):
         return (kind is float and source.is_argument) or source.label in rec.session.varying
 
     def is_fixed_class(self, kind: type) -> bool:
-        return is_own(kind) or arrays.is_of_numpy(kind)
+        return (is_own(kind) and container_of(kind) is None) or arrays.is_of_numpy(kind)
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
         is_array = type(value) is Tensor or issubclass(type(value), Variable)
@@ -242,9 +242,8 @@ class Rules(Policy):
         return shows_traced(text)
 
     def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
-        for value in flatten(list(values))[0]:
-            if arrays.is_numpy(type(value)):
-                rec.refuse("a text is made of NumPy's values", "print tensors, or make the text outside")
+        if any(arrays.is_numpy(type(value)) for value in flatten(list(values))[0]):
+            arrays.check_print_options(rec)
 
     def context_manager(self, kind: type) -> bool:
         return is_own(kind)
