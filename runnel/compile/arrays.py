@@ -19,7 +19,7 @@ from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.symbols import bare
-from runnel.compile.observe.values import described
+from runnel.compile.observe.values import SYMBOLIC, described
 from runnel.core.dtypes import from_numpy
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
@@ -206,12 +206,27 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
 
 
 def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
-    """Read the length of an array, or an item of one that the run made."""
+    """Read the length of an array, or an item by numbers and slices."""
     if function is len:
         return len(value)
+    source = rec.source_of(value)
+    if function is operator.getitem and source is not None and _is_position(rest[0]):
+        key = _plain(content(rec, rest[0]))
+        result = value[key]
+        return rec.reach(result, rec.log.source(source, "{p}[{0}]", f"{source}[{key!r}]", result, (key,)))
     if function.__name__ not in ("getitem", "iter"):
         _refuse(rec, f"an item of {_described(rec, value)} is set", "")
     return _computed(rec, function, "an item", "", (value, *rest), {})
+
+
+def _is_position(key: Any) -> bool:
+    return type(key) in (int, slice, *SYMBOLIC) or (type(key) is tuple and all(map(_is_position, key)))
+
+
+def _plain(key: Any) -> Any:
+    if type(key) is slice:
+        return slice(bare(key.start), bare(key.stop), bare(key.step))
+    return tuple(map(_plain, key)) if type(key) is tuple else bare(key)
 
 
 def attribute(rec: Recorder, value: Any, name: str) -> Any:

@@ -185,7 +185,7 @@ def step(x): return x * zlib.crc32(b'abc')
 """)
 
 ARRAYS: Final = stories("""
-## array_from_outside_is_written, eager: from outside is set
+## array_from_outside_is_written, eager: is set
 a = np.zeros(3, np.float32)
 def step(x):
     a[0] += 1
