@@ -22,13 +22,13 @@ from runnel.compile.observe.exposure import settle_parts, stands_for_values
 from runnel.compile.observe.protocols import check_absent
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN, SYMBOLIC, container_of, is_class
-from runnel.compile.owned import PACKAGE, advances_version, is_own, require_own_methods, structure
+from runnel.compile.owned import PACKAGE, advances_version, is_own, is_plain_object, require_own_methods, structure
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
 from runnel.tensor.floats import is_traceable
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.stateful import CallsUsers, Stateful, StatefulTree
+from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import STATE_VERSION
 
 _APPLICATIONS: Final = tuple(  # they use the library as a user does
@@ -60,11 +60,6 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
             raise
         trace.deferred_error = before
         return call.call(target, [call.concrete(x) for x in args], {n: call.concrete(x) for n, x in kwargs.items()})
-
-
-def observed(rec: Recorder, function: FunctionType) -> Any:
-    """A function of ours around one of the user's, which is observed in it."""
-    return _Arguments(rec).function(function)
 
 
 class _Arguments:
@@ -134,7 +129,7 @@ class _Arguments:
             return value
         if not is_ours(value):
             return rec.twin(value) if rec.policy.native(value) is None else value
-        if value.__closure__ is None or _HOLDS_NOTHING.setdefault(value, lambda: _holds_nothing(value)):
+        if holds_nothing(value):
             return value
         known = rec.memo.get(("ours", id(value)))
         if known is None:
@@ -160,7 +155,7 @@ class _Arguments:
         if at is not None:
             rec.reach(value.__self__, rec.log.source(at, "{p}.__self__", f"{at}.__self__", value.__self__))
             rec.reach(value.__func__, rec.log.source(at, "{p}.__func__", f"{at}.__func__", value.__func__))
-        if is_ours(value.__func__) and is_own(type(value.__self__)) and not isinstance(value.__self__, CallsUsers):
+        if is_ours(value.__func__) and is_own(type(value.__self__)) and not holds_users(rec, value.__self__):
             self.concrete(value.__self__)
             return value
         if type(value.__func__) is FunctionType and not is_ours(value.__func__):
@@ -231,9 +226,22 @@ def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]
     return entry[1], entry[2]
 
 
-_HOLDS_NOTHING: ByIdentity[FunctionType, bool] = ByIdentity()
+def holds_users(rec: Recorder, value: Any) -> bool:
+    """Return whether a plain object of ours holds things of the user's, or tensors: its methods are observed. An object
+    that the run made was given observed functions; of what it holds, a Module from outside may have others."""
+    if not is_plain_object(type(value)) or not hasattr(value, "__dict__"):
+        return False
+    if rec.source_of(value) is not None:
+        return watched(rec, value)[0] is None
+    parts = list(value.__dict__.values())
+    return any(isinstance(x, Stateful) and rec.source_of(x) and watched(rec, x)[0] is None for x in parts)
 
 
-def _holds_nothing(function: FunctionType) -> bool:
-    """Whether a function of ours holds nothing of the user's."""
-    return structure(function) is not None
+_HOLDS_NOTHING: Final[ByIdentity[FunctionType, bool]] = ByIdentity()
+
+
+def holds_nothing(function: FunctionType) -> bool:
+    """Return whether a function of ours closes over nothing of the user's."""
+    if function.__closure__ is None:
+        return True
+    return _HOLDS_NOTHING.setdefault(function, lambda: structure(function) is not None)

@@ -18,13 +18,15 @@ import numpy as np
 
 from runnel.compile.observe.classes import MISSING, is_empty, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import CONTAINERS, PLAIN, container_of, is_class
+from runnel.compile.observe.values import CONTAINERS, PLAIN, is_class
+from runnel.compile.wrappers import Wrapper
 from runnel.core import pytree
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
+from runnel.core.references import FunctionLike
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.scalars import Schedule
-from runnel.tensor.stateful import CallsUsers, HoldsTensors, Stateful, StatefulTree
+from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import Variable
 
 PACKAGE: Final = __name__.partition(".")[0]
@@ -51,7 +53,7 @@ def require_own(rec: Recorder, kind: type, name: str) -> Any:
     found = lookup(kind, name)
     if found is MISSING:
         rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
-    elif _is_part(kind, name, found):
+    elif _is_part(kind, name, found) or name == "__annotations__":
         return found
     elif _is_foreign(found):
         rec.refuse(
@@ -63,6 +65,12 @@ def require_own(rec: Recorder, kind: type, name: str) -> Any:
     return found
 
 
+def is_own_module(name: str) -> bool:
+    """Return whether code of a module is this package's, or Python's, as decorators and generated methods are."""
+    top = name.partition(".")[0]
+    return top == PACKAGE or (top in sys.stdlib_module_names and top != "__main__")
+
+
 _WRAPPERS: Final[dict[type, str]] = {property: "fget", staticmethod: "__func__", classmethod: "__func__"}
 
 
@@ -71,8 +79,8 @@ def _is_foreign(found: Any) -> bool:
     if type(found) in _WRAPPERS:
         found = getattr(found, _WRAPPERS[type(found)])
     if type(found) is types.FunctionType:
-        return str(found.__globals__.get("__name__")).partition(".")[0] != PACKAGE
-    if container_of(type(found)) is not None or type(found) is functools.partial:
+        return not is_own_module(str(found.__globals__.get("__name__")))
+    if type(found) in (list, dict, set, deque, functools.partial):
         return True
     return is_python_class(type(found)) and not is_own(type(found))
 
@@ -105,42 +113,43 @@ def users_bases(kind: type) -> list[type]:
 
 
 def runs_users(value: Any) -> bool:
-    """Whether functions of ours may call the user's through a value: a class of the user's that extends one of ours,
-    such as ``autograd.Function``, an object of one, or an object of ours that holds one."""
-    kind = type(value)
-    if kind in PLAIN:
-        return False
-    return _extends(value) if is_class(value) else any(_extends(type(x)) for x in _held(value))
+    """Return whether functions of ours may call the user's through a value: a class of the user's that extends one of
+    ours, such as ``autograd.Function``, an object of one, or an object of ours that holds one."""
+    visited: set[int] = set()
+    waiting = [value]
+    while waiting:
+        now = waiting.pop()
+        kind = type(now)
+        if kind in PLAIN or id(now) in visited:
+            continue
+        visited.add(id(now))
+        if is_class(now) and now is value and _extends(now):
+            return True
+        if _extends(kind):
+            return True
+        if kind in (list, tuple):
+            waiting += now
+        elif is_plain_object(kind):
+            waiting += getattr(now, "__dict__", {}).values()
+    return False
+
+
+def is_plain_object(kind: type) -> bool:
+    """Return whether objects of a class of ours are made of their attributes alone: distributions, for one."""
+    special = (Stateful, Schedule, ArrayMethods, FunctionLike, Wrapper, type, BaseException)
+    return is_own(kind) and not issubclass(kind, special)
 
 
 def _extends(kind: type) -> bool:
-    return issubclass(kind, CallsUsers) or _EXTENDS.setdefault(kind, lambda: _is_extension(kind))
+    return _EXTENDS.setdefault(kind, lambda: _is_extension(kind))
 
 
 def _is_extension(kind: type) -> bool:
     """Not of what programs know otherwise: Modules, optimizers and their kin, arrays, trees, and errors."""
     if is_own(kind) or not is_python_class(kind) or issubclass(kind, (ArrayMethods, BaseException, *CONTAINERS)):
         return False
-    own = [c for c in kind.__mro__ if is_own(c) and c not in (Stateful, HoldsTensors)]
     is_tree = dataclasses.is_dataclass(kind) or pytree.is_registered(kind)
-    return bool(own) and not is_tree and not issubclass(kind, (Stateful, Schedule))
-
-
-def _held(value: Any) -> list[Any]:
-    """An object, and what objects of ours that are made of their attributes have for these."""
-    found: dict[int, Any] = {}
-    waiting = [value]
-    while waiting:
-        now = waiting.pop()
-        kind = type(now)
-        if id(now) in found:
-            continue
-        found[id(now)] = now
-        if kind in (list, tuple):
-            waiting += now
-        elif issubclass(kind, HoldsTensors) and is_own(kind):
-            waiting += now.__dict__.values()
-    return list(found.values())
+    return any(map(is_own, kind.__mro__)) and not is_tree and not issubclass(kind, (Stateful, Schedule))
 
 
 class Foreign(Exception):

@@ -32,9 +32,11 @@ from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, container_of, described, is_class
 from runnel.compile.owned import (
     METHODS,
+    PACKAGE,
     advances_version,
     holds_state,
     is_own,
+    is_plain_object,
     parts_of,
     require_own,
     runs_users,
@@ -44,7 +46,6 @@ from runnel.compile.owned import (
 )
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
-from runnel.core.around import passes_on
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
@@ -55,7 +56,7 @@ from runnel.tensor import tracing
 from runnel.tensor.floats import TracedFloat, is_traceable
 from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
-from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
+from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import left_over, shows_traced
 from runnel.tensor.variable import Variable
@@ -263,7 +264,7 @@ class Rules(Policy):
             return value
         if isinstance(value, Stateful):
             return _structure_checked(rec, value)
-        if isinstance(value, HoldsTensors):
+        if is_plain_object(type(value)) and hasattr(value, "__dict__"):
             return _attributes_observed(rec, value)
         rec.refuse(
             f"a function of Runnel is given a {type(value).__name__} that holds things of yours, which it may read",
@@ -338,7 +339,7 @@ def _structure_checked(rec: Recorder, value: Any) -> Any:
     return value
 
 
-def _attributes_observed(rec: Recorder, value: HoldsTensors) -> Any:
+def _attributes_observed(rec: Recorder, value: Any) -> Any:
     """An object whose attributes are read one by one, so that tensors among them are inputs of the program."""
     source = rec.source_of(value)
     if source is not None:
@@ -348,7 +349,7 @@ def _attributes_observed(rec: Recorder, value: HoldsTensors) -> Any:
         part = attributes.read(rec, value, name)
         items = [rec.hooks.get_item(part, i) for i in range(len(part))] if type(part) is list else [part]
         for item in items:
-            if isinstance(item, HoldsTensors):
+            if is_plain_object(type(item)) and hasattr(item, "__dict__"):
                 _attributes_observed(rec, item)
             else:
                 content(rec, item)
@@ -460,8 +461,10 @@ def _chosen(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
-    if passes_on(function):
-        return boundary.observed(rec, function), args, kwargs
+    if function.__globals__["__name__"].startswith(_MODES) and not boundary.holds_nothing(function):
+        return rec.twin(function), args, kwargs  # a decorator of a mode made it, which passes its arguments on
+    if args and boundary.holds_users(rec, args[0]):
+        return rec.twin(function), args, kwargs
     if any(map(runs_users, (*args, *kwargs.values()))):
         return rec.twin(function), args, kwargs
     if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
@@ -471,9 +474,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         answer = _SPECIAL.get(name)
         if answer is not None:
             return returning(answer(rec, function, *args, **kwargs))
-        if name in owner.that_change:
-            return rec.twin(function), args, kwargs
-        if isinstance(owner, StatefulTree) and name in owner.of_the_tree:
+        if name in _WALKS and isinstance(owner, StatefulTree):
             _reach_tree(rec, owner)
         elif name not in (_RUNS if isinstance(owner, StatefulTree) else METHODS):
             return rec.twin(function), args, kwargs
@@ -488,11 +489,13 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     return returning(boundary.run(rec, function, args, kwargs))
 
 
-_RUNS: Final = frozenset({"__call__", "forward"})  # what need not be observed of a Module that is known
+_MODES: Final = f"{PACKAGE}.tensor."
+_RUNS: Final = frozenset({"__call__", "forward"})  # of a Module that is known: run unobserved
+_WALKS: Final = frozenset({"named_children", "named_modules", "_named_variables", "zero_grad"})  # read the tree alone
 
 
 def _reach_tree(rec: Recorder, owner: Any) -> None:
-    """Where the Modules below ``owner`` are found, which a method is about to give."""
+    """Note where the Modules below ``owner`` are found, which a walk is about to give."""
     waiting, visited = [owner], set()
     while waiting:
         now = waiting.pop()

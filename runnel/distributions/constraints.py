@@ -12,10 +12,9 @@ import numpy as np
 
 from runnel import ops
 from runnel.ops.library.triangles import tril
-from runnel.tensor.stateful import HoldsTensors
 
 
-class Constraint(HoldsTensors):
+class Constraint:
     """A set of values. ``description`` completes the sentence "it is …"."""
 
     is_discrete = False

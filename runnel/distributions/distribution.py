@@ -17,13 +17,12 @@ from runnel.random.drawing import as_parameter, known_values
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.requirements import require_at_run
-from runnel.tensor.stateful import HoldsTensors
 from runnel.tensor.tensor import Tensor
 
 Shape = tuple[int, ...]
 
 
-class Distribution(HoldsTensors):
+class Distribution:
     """A distribution of probability, or a batch of them: ``batch_shape`` counts distributions, and ``event_shape`` is
     the shape of one value.
 

@@ -13,10 +13,9 @@ from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.circular import atanh
 from runnel.ops.library.cumulative import cumprod, cumsum
 from runnel.random.drawing import as_parameter
-from runnel.tensor.stateful import HoldsTensors
 
 
-class Transform(HoldsTensors):
+class Transform:
     """A function on values, ``transform(x)``, with its inverse ``transform.inv(y)`` and
     ``log_abs_det_jacobian(x, y)``, the logarithm of how much it stretches volumes at x. A subclass defines ``_call``,
     ``_inverse`` and the latter."""

@@ -12,7 +12,6 @@ from runnel.core import pytree
 from runnel.core.errors import ArgumentError
 from runnel.nn.derived import Part, with_part, without_part
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.stateful import CallsUsers
 from runnel.transforms.custom import custom_vjp
 
 Function = Callable[..., Any]
@@ -163,7 +162,7 @@ def _called(hook: Hook, module: Any, args: Any, kwargs: Any, result: Any) -> Any
     return hook.function(module, args, result)
 
 
-class Watch(CallsUsers):
+class Watch:
     """The backward hooks of one call: gradients pass by on their way through the results and the arguments."""
 
     def __init__(self, module: Any) -> None:

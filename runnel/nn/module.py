@@ -38,21 +38,6 @@ _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 class Module(Hooks, StatefulTree):
     """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
 
-    of_the_tree = frozenset(
-        {
-            "parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
-            "named_children", "zero_grad", "num_parameters", "state_dict", "get_submodule", "get_parameter",
-            "get_buffer", "_named_variables",
-            "_persistent",
-        }
-    )  # fmt: skip
-    that_change = frozenset(
-        {
-            "train", "eval", "apply", "append", "extend", "insert", "update", "pop", "clear", "_renumber",
-            "__setitem__", "__delitem__", "register_buffer", "register_parameter", "register_module", "add_module",
-            "requires_grad_", "set_submodule",
-        }
-    )  # fmt: skip
     training: bool = True
     _transient: frozenset[str] = frozenset()  # buffers that state_dict() leaves out
     _vacant_parameters: frozenset[str] = frozenset()  # names that hold None until a Parameter is set

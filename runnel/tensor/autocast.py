@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from runnel.core.around import passing_on
 from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16
 from runnel.core.errors import DTypeError
@@ -52,4 +51,4 @@ class autocast:
             with casting(dtype):
                 return function(*args, **kwargs)
 
-        return passing_on(call)
+        return call

@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from runnel.core.around import passing_on
 from runnel.core.errors import GradientError
 
 T = TypeVar("T")
@@ -146,7 +145,7 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
         def generate(*args: Any, **kwargs: Any) -> Any:
             return _stepped(function(*args, **kwargs), enabled)
 
-        return passing_on(generate)
+        return generate
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -154,18 +153,14 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
             with recording(enabled):
                 return await function(*args, **kwargs)
 
-        return passing_on(wait)
+        return wait
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        before = RECORDING.get()
-        RECORDING.set(enabled)
-        try:
+        with recording(enabled):
             return function(*args, **kwargs)
-        finally:
-            RECORDING.set(before)
 
-    return passing_on(call)
+    return call
 
 
 def _stepped(generator: Generator[Any, Any, Any], enabled: bool) -> Generator[Any, Any, Any]:

@@ -5,7 +5,7 @@ Programs look at such an object again only when the version has changed. ``STATE
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from runnel.core.watched import WatchedDict
 from runnel.tensor.variable import STATE_VERSION, Variable
@@ -38,23 +38,9 @@ class Stateful:
         object.__delattr__(self, name)
         STATE_VERSION.now += 1
 
-    # Methods that look at nothing but the tree of stateful objects and Variables below this one.
-    of_the_tree: ClassVar[frozenset[str]] = frozenset()
-    # Methods that set attributes.
-    that_change: ClassVar[frozenset[str]] = frozenset()
-
     def program_structure(self) -> list[Any]:
         """What a program depends on of this object, besides the values of Variables; all of its attributes."""
         return [part for name, item in list(self.__dict__.items()) for part in (item, name)]
-
-
-class HoldsTensors:
-    """An object that is made of its attributes, tensors among them: a distribution, for one. Programs take each tensor
-    as an input."""
-
-
-class CallsUsers:
-    """An object whose methods call functions that the user gave. Where a call is observed, so are they."""
 
 
 class StatefulTree(Stateful):
