@@ -128,12 +128,12 @@ def step(x): return rn.checkpoint(net)(x)
 """)
 
 STATE: Final = stories("""
-## wrapper_around_a_compiled_function_is_compiled, fails: the wrapper is lost
+## wrapper_around_a_compiled_function_is_compiled
 inner = rn.compile(lambda x: x * gain); gain = 2.0
 @functools.wraps(inner)
 def step(x): return inner(x) + 1
 #> gain = 3.0
-## function_with_attributes_of_ours, fails: they replace those of the compiled function
+## function_with_attributes_of_ours
 def step(x): return x * step.function
 step.function, step._entry, step._options = 2.0, 1, 2
 ## optimizer_step_compiled_alone, fails: the stored gradients are gone afterwards
@@ -221,7 +221,6 @@ def test_a_rule_in_python_reads_state_when_it_runs(function: Any, monkeypatch: p
     assert gradient(compiled) == gradient(function)
 
 
-@fails("functools.wraps copies the attributes of a compiled function")
 @pytest.mark.parametrize("wrap", [rn.compile, rn.uncompiled])
 def test_a_wrapper_runs_its_own_function(wrap: Any) -> None:
     inner = wrap(lambda x: x * 2)
