@@ -115,7 +115,7 @@ NAMES = {
     "clamp": "runnel.ops.statistics:clip",
     "clamp_max": "runnel.ops.updates:clamp_max",
     "clamp_min": "runnel.ops.updates:clamp_min",
-    "clear_caches": "runnel.compile.caches:clear_caches",
+    "clear_caches": "runnel.compile.cache:clear_caches",
     "clip": "runnel.ops.statistics:clip",
     "column_stack": "runnel.ops.library.joining:column_stack",
     "combinations": "runnel.ops.library.joining:combinations",

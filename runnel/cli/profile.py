@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from runnel.backends.host import threads
-from runnel.compile.inspection import inspected
 from runnel.compile.profiling import Profiled, Recording, recorded
 from runnel.inspection import tables, timeline
+from runnel.inspection.inspection import inspected
 from runnel.inspection.measure import Measurement
 
 EXAMPLES = (
@@ -68,7 +68,7 @@ def _run(script: str, arguments: list[str]) -> int:
 
 def _measured(profiled: Profiled, seconds: float) -> Measurement | None:
     native = profiled.executable.native
-    return None if native is None else inspected(native).measure(seconds)
+    return None if native is None else inspected(native.compiled).measure(seconds)
 
 
 def _report(recording: Recording, measured: list[tuple[Profiled, Measurement | None]], top: int) -> str:

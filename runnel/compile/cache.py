@@ -10,12 +10,58 @@ import weakref
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from runnel.backends.host import locks
+import numpy as np
+
+from runnel.backends import base
+from runnel.backends.context import CompileContext
+from runnel.backends.host import locks, memory
 from runnel.compile.executable import Executable
-from runnel.compile.signature import Circumstances
+from runnel.core import generated
+from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
+from runnel.tensor import composing, eager, tensor
+from runnel.tensor.tensor import Tensor
+from runnel.transforms import scan_gradient
+
+
+def kinds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    """Equal for calls that one program may serve. Not more than a first sorting: guards decide."""
+    return tuple(map(_kind, args)), tuple([(name, _kind(value)) for name, value in kwargs.items()])
+
+
+def _kind(value: Any) -> Hashable:
+    if type(value) is Tensor:
+        return value._aval
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype
+    return id(type(value))
+
+
+class Circumstances(NamedTuple):
+    """What a program depends on besides what its function reads."""
+
+    context: CompileContext
+    recording: bool  # whether the mode is that of ``no_grad``, or not
+    autocast: DType | None
+
+
+def difference(was: Circumstances, now: Circumstances) -> str:
+    """How circumstances differ, as a sentence; "" where they do not."""
+    if was.recording != now.recording:
+        return f"gradients are {'' if now.recording else 'not '}recorded (no_grad, enable_grad)"
+    if was.context.threads != now.context.threads:
+        return f"the number of threads is {now.context.threads}, was {was.context.threads}"
+    if was.context.target is not now.context.target:
+        return f"the target is {now.context.target.name}, was {was.context.target.name}"
+    if was.context is not now.context:
+        return "switches of the compiler have changed"
+    if was.autocast is not now.autocast:
+        dtypes = [dtype.name if dtype is not None else "off" for dtype in (now.autocast, was.autocast)]
+        return f"autocast is {dtypes[0]}, was {dtypes[1]}"
+    return ""
+
 
 PROGRAMS: Final = 256  # of one function
 VARYING: Final = 64  # numbers of a function that may change without another trace
@@ -175,3 +221,22 @@ def clear() -> None:
     for of_code in _ENTRIES.values():
         for programs in list(of_code.values()):
             programs.clear()
+
+
+def clear_caches() -> None:
+    """Let go of what is kept only to be quick: programs of compiled functions, plans of single ops, constants, machine
+    code that nothing refers to, blocks of memory that wait to be used again.
+
+    Nothing that is in use is lost. The next calls trace and plan again, and find their machine code on the disk. What
+    belongs to a model goes with the model anyway; nobody needs to call this.
+    """
+    clear()
+    composing.clear()
+    eager.clear()
+    scan_gradient.clear()
+    generated.bytecode.cache_clear()
+    for backend in base.BACKENDS.values():
+        backend.clear()
+    for constants in tensor.CONSTANT_CACHES:
+        constants.clear()
+    memory.trim()

@@ -1,11 +1,7 @@
-"""The generated code of a call: guard, base pointers of the inputs, launch, and tensors of the results.
+"""Compile a captured function, and write the code of its calls: guard, run, results and side effects.
 
-A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a
-program does not need are not there. Two functions take a call as it comes: ``general(fn, args, kwargs)`` checks
-everything, and ``quick(fn, args, kwargs)`` what can change without a change of the state version. Each gives ``MISS``
-where something is not as it was.
-
-Both take a frame of the program's pool, so that what a call writes down for its run is its own, whatever breaks in.
+Three functions take a call: ``general(fn, args, kwargs)`` checks everything, ``quick`` only what can change without a
+change of the state version, and ``alternate`` that and the gradients. Each returns ``MISS`` if something has changed.
 """
 
 from __future__ import annotations
@@ -17,14 +13,18 @@ from functools import partial
 from itertools import starmap
 from typing import Any, Final
 
+from runnel.backends import context
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
-from runnel.compile.compiled_program import CompiledProgram
 from runnel.compile.observe.changes import Direct
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
+from runnel.compiler.entry import compile_graph
+from runnel.compiler.options import NO_CHOICES, Bindings, Choices
+from runnel.compiler.plan import Plan
 from runnel.core.casting import CASTING
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
+from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
 from runnel.tensor.consumed import CONSUMED
 from runnel.tensor.differentiable.call import Taping
@@ -33,11 +33,28 @@ from runnel.tensor.handle import Record
 from runnel.tensor.tensor import Tensor, dense
 from runnel.tensor.variable import STATE_VERSION
 
+
+class CompiledProgram:
+    """The program of a :class:`Capture`, bound to its Variables."""
+
+    def __init__(self, captured: Capture, choices: Choices = NO_CHOICES) -> None:
+        self.captured: Final = captured
+        self.circumstances: Final = context.current()  # in which it was traced
+        bindings = Bindings(are_trained=captured.derivative is not None)
+        self.compiled: Final = compile_graph(captured.graph, bindings, context.on(captured.device), choices.stored())
+        self.program, self.recipe = self.compiled.program, self.compiled.recipe
+        self.binding: Final = Binding(self.compiled, captured.bound_variables)
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plan
+
+
 Call = Callable[..., Any]
 
 
 class _Miss:
-    """What a call gives when the program is not the one for it."""
+    """The result of a call that the program does not fit."""
 
     __slots__ = ()
 
@@ -58,7 +75,7 @@ class Counter:
 
 
 class CallWriter:
-    """Writes the functions of one program."""
+    """Writes the functions that call one program."""
 
     def __init__(self, native: CompiledProgram, observation: Observation, counter: Counter) -> None:
         self.captured: Capture = observation.program
@@ -102,7 +119,7 @@ class CallWriter:
             self.namespace[name] = value
 
     def general(self) -> Call:
-        """``general(fn, args, kwargs)``: checks everything, and runs."""
+        """Write ``general(fn, args, kwargs)``: check everything, and run."""
         lines = [
             _SAME_CIRCUMSTANCES,
             "now, grads = STATE.now, STATE.grads",
@@ -153,7 +170,7 @@ class CallWriter:
         return ["try:", *inside, "except Exception: return MISS"]
 
     def _function(self, head: str, checks: list[str], fast: bool) -> Call:
-        """``fast``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
+        """Write a function. ``fast``: no ``.grad`` has come or gone since the last run."""
         before, when_over = ([], []) if self.taping is None else (self.taping.before, self.taping.after)
         call: Call = self.bound.function(
             head,
@@ -194,8 +211,8 @@ class CallWriter:
         return feeds
 
     def _gradients(self, fast: bool) -> list[str]:
-        """The gradients that will be stored, who holds them, and those that they replace, which are kept until after
-        the run: the end of a tensor may run code of the user's. See ``_after``."""
+        """Make the gradients that will be stored. Those that they replace are kept until after the run, since the end
+        of a tensor may run code of the user."""
         lines: list[str] = []
         for i, (_, how, result) in enumerate(self.captured.gradients):
             if how is Gradient.TENSOR:
@@ -205,8 +222,8 @@ class CallWriter:
         return lines
 
     def _after(self, fast: bool) -> list[str]:
-        """What a completed run changes besides memory. Things outside last: that call is one of C code, as long as they
-        are changed by such, so that nobody breaks in; where somebody does, they are changed all the same."""
+        """Change what a completed run changes besides memory. Side effects come last: they are one call of C code,
+        which no signal handler interrupts as long as C code makes them. After an interruption the rest is made."""
         lines = [WRITES] if self.captured.written else []
         for i, (variable, how, _) in enumerate(self.captured.gradients):
             self.namespace[f"variable_of{i}"] = variable
@@ -220,7 +237,7 @@ class CallWriter:
                 lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; STATE.grads += 1")
         if self.observation.effects:
             work = ["try: do(work)", "except Exception: raise", "except BaseException: do(work); raise"]
-            if self.of_state:  # behind the changes, where they broke off, too
+            if self.of_state:  # after the changes, even if these were interrupted
                 work = ["try:", *[f"    {line}" for line in work], f"finally: STATE.now += {self.of_state}"]
             lines += work
         return lines
@@ -236,7 +253,7 @@ class CallWriter:
         return [line for i, (n, _) in enumerate(self.captured.outputs) for line in self.bound.tensor(f"r{i}", n)]
 
     def _effects(self) -> list[str]:
-        """The changes of things outside, as calls that are made out before the run, unless they need what it gives."""
+        """Prepare the side effects as calls, before the run unless they need its results."""
         if not self.observation.effects:
             return []
         method = "calls_later" if self.observation.reads_results else "calls"
@@ -246,7 +263,7 @@ class CallWriter:
         ]  # fmt: skip
 
     def _effects_done(self) -> list[str]:
-        """Changes of Modules advance the state version, which changes nothing that this checks."""
+        """Take note that own changes of Modules have advanced the state version."""
         count = self.advances_version
         return [f"if STATE.now == COUNTER.clock + {count}: COUNTER.clock = STATE.now"] if count else []
 
@@ -261,7 +278,7 @@ class CallWriter:
         return f"RESULT(({self.guard.values()}), {'objects' if self.observation.effects else self._outputs_by_key()})"
 
     def _expression(self, recipe: Any, level: int = 0) -> str | None:
-        """A result as code, where it is simple; a tuple that occurs twice is not, for it must be one object."""
+        """Return a result as code if it is simple. Nested tuples are not: one that occurs twice must be one object."""
         if type(recipe) is Output:
             return f"r{recipe.place}"
         if type(recipe) is GuardValue:

@@ -13,12 +13,11 @@ from typing import Any, Final, cast, overload
 
 from runnel.backends import context
 from runnel.compile import cache
+from runnel.compile.cache import Circumstances, difference, kinds
 from runnel.compile.calling import MISS
-from runnel.compile.executable import Executable, Options, Raised, Unsettled, prepare
-from runnel.compile.explaining import Explanation, explained
+from runnel.compile.executable import Executable, Explanation, Options, Raised, Unsettled, explained, prepare
 from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.not_capturable import NotCapturable
-from runnel.compile.signature import Circumstances, difference, kinds
 from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.compiler.memory.planner import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by

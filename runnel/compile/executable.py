@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any, Final, NamedTuple, Protocol
 from weakref import WeakSet
 
 from runnel.backends import context
 from runnel.compile import audit
-from runnel.compile.calling import MISS, CallWriter, Counter
+from runnel.compile.calling import MISS, CallWriter, CompiledProgram, Counter
 from runnel.compile.capture import Capture, capture
-from runnel.compile.compiled_program import CompiledProgram
-from runnel.compile.inspection import inspected
 from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.not_capturable import NotCapturable
@@ -21,8 +19,9 @@ from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
+from runnel.core.records import record
 from runnel.inspection import ladder
-from runnel.inspection.inspection import Inspection
+from runnel.inspection.inspection import Inspection, inspected
 
 
 class Keeper(Protocol):
@@ -83,7 +82,7 @@ class Executable:
         """The reports on what it runs; CaptureError where that is plain Python."""
         if self.native is None:
             raise CaptureError(f"[program] this call runs eagerly, {self.reason}: no program.")
-        return inspected(self.native)
+        return inspected(self.native.compiled)
 
     @lazy
     def quick(self) -> Any:
@@ -177,7 +176,7 @@ def prepare(
             raise
         observation = traced(recompute=True)
         native = CompiledProgram(observation.program, options.choices)
-    ladder.announce(inspected(native))
+    ladder.announce(inspected(native.compiled))
     return Executable(name, observation.guard, observation, native, varying=varying)
 
 
@@ -187,3 +186,44 @@ class Raised(Exception):
 
 class Unsettled(Exception):
     """The call prepared something that later ones will find: it runs eagerly, once."""
+
+
+@record(slots=False)
+class Explanation:
+    """What is known of one kind of call."""
+
+    name: str
+    runs: str  # how
+    checked: tuple[str, ...]  # at each call
+    checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set
+    computed: tuple[str, ...]  # from what it reads, at each call; without what is only checked
+    changes: tuple[str, ...]  # what each call changes outside
+    traced_again: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = (
+            ("checks at each call", self.checked),
+            ("checks when a Module or an optimizer was changed", self.checked_by_clock),
+            ("computes at each call", self.computed),
+            ("changes", self.changes),
+            ("was traced again because", self.traced_again),
+        )
+        lines = [f"{self.name}() {self.runs}"]
+        for title, items in parts:
+            if items:
+                lines += [f"{title}:", *(f"  {item}" for item in items)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explained(name: str, retraces: Sequence[str], executable: Executable) -> Explanation:
+    """The explanation of what ``executable`` does."""
+    how = "runs as a program" if executable.native is not None else f"runs eagerly: {executable.reason}"
+    always, by_version = executable.guard.labels()
+    effects = () if executable.observation is None else executable.observation.effects
+    changes = tuple(effect.label for effect in effects)
+    again = tuple(line.partition(": ")[2] for line in retraces)
+    computed = tuple(label for label in executable.guard.computed if label not in {*always, *by_version})
+    return Explanation(name, how, always, by_version, computed, changes, again)

@@ -1,4 +1,4 @@
-"""Graphs that were not traced, as callable functions: compiled, and bound to Variables."""
+"""Compile graphs and call them as functions."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from runnel.tensor.variable import Variable
 
 
 class GraphFunction:
-    """``graph`` as a function. Called with a tensor for each input that is no Variable, it gives the outputs and
-    updates the Variables; any number of threads may call it.
+    """A graph as a function of tensors, one for each input that is not a Variable or a capture.
+
+    A call returns the outputs and updates the Variables. Any number of threads may call it.
 
     Args:
-        graph: what to compute; it is checked.
-        variables: the Variable for each of its inputs of kind VARIABLE.
-        context: target, threads and whatever else the program depends on; the present one by default.
+        graph: the graph, which is verified.
+        variables: the Variable for each input of kind VARIABLE.
+        context: target, threads and everything else that the program depends on; by default the current context.
         choices: passes, memory planner and memory budget.
-        captures: tensors for inputs that are the same at each call, and no arguments.
-        numbers: for each input of kind SCALAR what gives its number at each call.
+        captures: tensors for inputs that are the same at each call and are not arguments.
+        numbers: functions that return the number for each input of kind SCALAR at each call.
     """
 
     def __init__(
@@ -52,26 +53,14 @@ class GraphFunction:
         self.variables: Final = [variables[x] for x in slots]
         bindings = Bindings(are_trained=bool(graph.updates))
         compiled = compile_graph(graph, bindings, context, choices.stored())
-        self.program, self.hoisted_constants, self.recipe = (
-            compiled.program,
-            compiled.hoisted_constants,
-            compiled.recipe,
-        )
-        inputs = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
-        arguments = [x for x in inputs if x not in captures and x not in numbers]
-        places = {x: i for i, x in enumerate(inputs)}
-        written = [i for i, x in enumerate(slots) if x in graph.updates]
-        self.binding: Final = Binding(
-            self.program,
-            lambda: self.variables,
-            written,
-            len(inputs),
-            [places[x] for x in numbers],
-            compiled.hoisted_constants,
-        )
+        self.compiled: Final = compiled
+        self.program: Final = compiled.program
+        self.binding: Final = Binding(compiled, lambda: self.variables)
+        fed = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        arguments = [x for x in fed if x not in captures and x not in numbers]
         self._count = len(arguments)
         self._argument_errors = _ArgumentErrors(graph.name, [x.aval.on(context.device) for x in arguments])
-        self.call: Final = self._written(context, arguments, captures, numbers, bool(written))
+        self.call: Final = self._written(context, arguments, captures, numbers)
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
         if len(arguments) != self._count:
@@ -84,7 +73,6 @@ class GraphFunction:
         arguments: Sequence[Value],
         captures: Mapping[Value, Tensor],
         numbers: Mapping[Value, Callable[[], float]],
-        writes: bool,
     ) -> Callable[..., tuple[Tensor, ...]]:
         """Write the code of a call."""
         device = context.device
@@ -117,14 +105,14 @@ class GraphFunction:
             f"call({everything})",
             "call of a graph",
             checks=checks,
-            after=[WRITES] if writes else [],
+            after=[WRITES] if self.graph.updates else [],
             then=[*made, f"return ({returned})"],
         )
         return call
 
 
 class _ArgumentErrors:
-    """Makes the error for arguments that a graph does not take."""
+    """Makes the error for arguments of the wrong number, shapes or dtypes."""
 
     def __init__(self, name: str, avals: list[ShapedArray]) -> None:
         self._name = name
@@ -132,7 +120,7 @@ class _ArgumentErrors:
 
     def __call__(self, arguments: Sequence[Tensor]) -> ArgumentError:
         received = [x.aval for x in arguments]
-        return ArgumentError(f"[{self._name}] takes tensors {self._avals}; received {received}.")
+        return ArgumentError(f"[{self._name}] arguments must be tensors {self._avals}; got {received}.")
 
 
 def _require_variables(slots: list[Value], variables: Mapping[Value, Variable], context: CompileContext) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Final, Self
 import numpy as np
 
 from runnel.backends import context as contexts
-from runnel.compile.inspection import inspected
 from runnel.compiler.memory.planner import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
@@ -24,7 +23,7 @@ from runnel.declarative.operation import Declared, Operation
 from runnel.declarative.plan import LONGEST, CompiledPlan, EagerPlan, Plan
 from runnel.declarative.state import Placeholder, Variable, VariableOperation, fits
 from runnel.declarative.training import Minimize
-from runnel.inspection.inspection import Inspection
+from runnel.inspection.inspection import Inspection, inspected
 from runnel.ops import cast
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor import tensor as tensors
@@ -113,7 +112,7 @@ class Session:
             program = self._program(plan, values)
         if isinstance(program, EagerPlan):
             raise GraphError("[session] this run is carried out operation by operation; it has no program.")
-        return inspected(program.function)
+        return inspected(program.function.compiled)
 
     # Variables --------------------------------------------------------------------------------------------------------
 

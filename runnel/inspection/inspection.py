@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runnel.compiler.entry import CompiledGraph
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.rematerialisation import Fitted
@@ -125,3 +126,9 @@ class Inspection:
 
     def __repr__(self) -> str:
         return f"<inspection of program '{self.name}': {len(self.plan.calls)} calls>"
+
+
+def inspected(compiled: CompiledGraph) -> Inspection:
+    """Return the reports on a compiled graph. They keep the program, but not the Variables that it is bound to."""
+    program, hoisted_constants, _, recipe = compiled
+    return Inspection(program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, hoisted_constants)

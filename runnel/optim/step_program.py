@@ -36,7 +36,7 @@ def step_program(
             tracer.variables.gradients[p] = tracer.argument(g.aval, f"{p.name}.grad")
         update()
         graph = tracer.graph([], name)
-    program = compile_graph(graph, Bindings(are_trained=True), context.on(device)).program
+    compiled = compile_graph(graph, Bindings(are_trained=True), context.on(device))
     names: dict[str, Any] = {
         "CONTEXT": context.current(), "STRUCTURE": structure, "Tensor": Tensor, "context": context.current,
         "dense": tensors.dense,
@@ -59,9 +59,7 @@ def step_program(
         names[f"number{i}"] = getter
         feeds.append(number(len(feeds), f"number{i}()"))
     variables = list(tracer.bound_variables.values())
-    written = [i for i, v in enumerate(variables) if v in tracer.variables.written]
-    numbers = range(len(gradients), len(feeds))
-    bound = Bound(program, Tensor, feeds, variables=Binding(program, lambda: variables, written, len(feeds), numbers))
+    bound = Bound(compiled.program, Tensor, feeds, variables=Binding(compiled, lambda: variables))
     bound.namespace |= names
     run: Callable[[Hashable], bool] = bound.function(
         "run(structure)", "step of an optimizer", checks=checks, after=[WRITES], then=["return True"]

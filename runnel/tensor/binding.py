@@ -1,7 +1,8 @@
-"""The binding of a program to Variables: their current memory, and the state locks that a run takes.
+"""Bind programs to Variables: to their current memory, and to the state locks that a run takes.
 
-A frame is bound at some version of its locks. A launch that finds another one is refused, nothing has happened, and the
-frame is bound anew: Variables that the program writes get memory that nobody reads (``Variable.private_address``).
+A frame is bound at some version of its locks. A launch that finds another version is refused before anything happens,
+and the frame is bound again: Variables that the program writes get memory that nobody reads
+(``Variable.private_address``).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any, Final
 from runnel.backends.host import layout, memory
 from runnel.backends.host.layout import STALE
 from runnel.backends.host.state import VERSION, WRITES, StateLock
+from runnel.compiler.entry import CompiledGraph
 from runnel.compiler.executable.frame import Frame, Pool
 from runnel.compiler.executable.program import Program
+from runnel.graph.node import InputKind
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.pin import Pin
 from runnel.tensor.turns import MARKS, TURN
@@ -26,16 +29,16 @@ _PATIENCE: Final = 3  # refusals after which the others are asked to wait
 
 
 class BoundFrame(Frame):
-    """A frame with the Variables' memory in it, and run-time numbers in ``floats``."""
+    """A frame with the memory of Variables, and with run-time numbers in ``floats``."""
 
     __slots__ = ("_numbers", "floats", "pins", "prepared", "prepared_at", "versions")
 
     def __init__(self, program: Program, inputs: int, numbers: Collection[int]) -> None:
-        """``numbers`` are the places of run-time numbers among the first ``inputs`` inputs, which a call gives."""
+        """``numbers`` are the places of run-time numbers among the first ``inputs`` inputs."""
         super().__init__(program, {*numbers, *range(inputs, program.inputs)})
         self._numbers = (ctypes.c_double * max(inputs, 1))()
         self.floats: Final = memoryview(self._numbers).cast("B").cast("d")
-        self.pins: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
+        self.pins: list[Pin] = []  # keep the memory alive that the program may read until it is bound again
         self.versions: list[int] = []  # of the locks, when it was bound
         self.prepared: list[memory.Storage] = []
         self.prepared_at: list[tuple[int, int]] = []
@@ -45,28 +48,24 @@ class BoundFrame(Frame):
 
 
 class Binding:
-    """A program bound to Variables; frames of it, a :class:`BoundFrame` each, in a ``pool``.
+    """A program bound to Variables, with its frames, a :class:`BoundFrame` each, in a ``pool``.
 
-    ``variables`` gives the Variables, which this does not keep alive itself, and ``written`` are numbers of them.
-    ``numbers`` are the places of run-time numbers among the inputs, of which there are ``inputs``; behind them come the
-    outputs of the ``hoisted_constants``, which computes from Variables what does not change until they do.
+    Args:
+        compiled: the program. Its first inputs are those of the graph that are not Variables; the outputs of its
+            ``hoisted_constants``, which depend only on Variables and are computed when these have changed, follow.
+        variables: returns the Variables of the graph, in its order. The binding does not keep them alive.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        variables: Callable[[], Sequence[Variable]],
-        written: Collection[int],
-        inputs: int,
-        numbers: Sequence[int],
-        hoisted_constants: Program | None = None,
-    ) -> None:
-        self.program = program
-        self.hoisted_constants = hoisted_constants
+    def __init__(self, compiled: CompiledGraph, variables: Callable[[], Sequence[Variable]]) -> None:
+        graph = compiled.recipe.graph
+        slots = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
+        others = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        self.program: Final = compiled.program
+        self._hoisted_constants = compiled.hoisted_constants
         self._variables = variables
-        self._written = written
-        self._inputs = inputs
-        self._places = tuple(numbers)
+        self._written = frozenset(i for i, x in enumerate(slots) if x in graph.updates)
+        self._inputs = len(others)
+        self._numbers = tuple(i for i, x in enumerate(others) if x.kind is InputKind.SCALAR)
         bound = variables()
         self.locks: list[StateLock] = locks_of(bound)
         owned = {v.state_lock for v in self._changed(bound)}
@@ -86,15 +85,15 @@ class Binding:
         return [v for i, v in enumerate(variables) if i in self._written]
 
     def frame(self) -> BoundFrame:
-        """A frame more; its first launch will find it unbound."""
-        frame = BoundFrame(self.program, self._inputs, self._places)
-        for i in self._places:
+        """Create a frame; its first launch will find it unbound."""
+        frame = BoundFrame(self.program, self._inputs, self._numbers)
+        for i in self._numbers:
             frame.bases[2 + i] = frame.number_address(i)
         frame.launch.lock([(address, owned, -1, layout.ANY) for address, owned in self._modes])
         return frame
 
     def resume(self, frame: BoundFrame) -> int:
-        """Bind ``frame`` and run it, after a launch that was STALE; the status of the run."""
+        """Bind ``frame`` and run it, after a launch that was STALE; return the status of the run."""
         refusals = 0
         while True:
             with TURN.reserved() if refusals >= _PATIENCE else nullcontext():
@@ -108,7 +107,7 @@ class Binding:
             refusals += 1
 
     def _disturb(self) -> None:
-        """Let other programs find these locks changed, so that they too come to where they wait for their turn."""
+        """Make other programs find these locks changed, so that they wait for their turn."""
         for lock in self.locks:
             lock.words[VERSION] += 1
 
@@ -116,7 +115,7 @@ class Binding:
         return [lock.words[VERSION] for lock in self.locks]
 
     def _bind(self, frame: BoundFrame) -> bool:
-        """Whether the frame is bound: not if something changed while it was being bound."""
+        """Bind the frame; return False if something changed meanwhile."""
         versions = self._versions()
         if frame.versions != versions:
             mark = MARKS.take()
@@ -134,17 +133,17 @@ class Binding:
                 frame.bases[slot] = pin.address
             frame.pins, frame.versions = pins, versions
         counts = [layout.ANY] * len(self.locks)
-        if self.hoisted_constants is not None:
+        if self._hoisted_constants is not None:
             states = [(lock.words[WRITES], lock.assigned) for lock in self.locks]
             counts = [writes for writes, _ in states]
-            if frame.prepared_at != states and not self._prepare(frame, self.hoisted_constants, counts):
+            if frame.prepared_at != states and not self._prepare(frame, self._hoisted_constants, counts):
                 return False
             frame.prepared_at = states
         frame.launch.lock([(*mode, v, w) for mode, v, w in zip(self._modes, frame.versions, counts, strict=True)])
         return True
 
     def _prepare(self, frame: BoundFrame, hoisted_constants: Program, counts: list[int]) -> bool:
-        """Compute anew the hoisted constants; False if Variables have changed meanwhile."""
+        """Compute the hoisted constants again; return False if Variables have changed meanwhile."""
         frame.prepared, frame.prepared_at = [], []  # first, so that the same memory serves again
         storages = [hoisted_constants.backend.allocate(nbytes) for nbytes in hoisted_constants.outputs]
         inner: Any = hoisted_constants.pool.take()

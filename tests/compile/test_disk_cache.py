@@ -22,7 +22,7 @@ from runnel.backends.cpu.functions import Functions
 from runnel.backends.host import objects, sources
 from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache
-from runnel.compile.compiled_program import CompiledProgram
+from runnel.compile.calling import CompiledProgram
 from runnel.compiler import disk_cache
 from runnel.compiler.executable.program import Program
 from runnel.compiler.executable.serialized import command_buffer

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
-from runnel.compile.compiled_program import CompiledProgram
+from runnel.compile.calling import CompiledProgram
 from runnel.core import switches
 from runnel.ops.contiguity import contiguous
 
@@ -66,7 +66,7 @@ def test_results_follow_the_variables(change: Callable[[rn.Variable], None]) -> 
         check()
     with rn.no_grad():
         native = native_of(serve, x)
-    assert native.hoisted_constants is not None
+    assert native.compiled.hoisted_constants is not None
     (frame,) = native.binding.pool.frames
     before = frame.prepared_at
     check()
@@ -81,7 +81,7 @@ def test_small_values_are_not_prepared() -> None:
     weight = rn.Variable(np.ones((4, 4), "float32"))
     serve, x = serving(weight), rn.ones((2, 4))
     serve(x)
-    assert native_of(serve, x).hoisted_constants is None
+    assert native_of(serve, x).compiled.hoisted_constants is None
 
 
 def test_what_the_program_changes_is_not_prepared() -> None:
@@ -95,7 +95,7 @@ def test_what_the_program_changes_is_not_prepared() -> None:
         return result
 
     sums = [float(step(x).sum()) for _ in range(3)]
-    assert native_of(step, x).hoisted_constants is None
+    assert native_of(step, x).compiled.hoisted_constants is None
     assert sums[0] > sums[1] > sums[2]
 
 
@@ -118,7 +118,7 @@ def test_weights_of_products_lie_in_panels(rows: int, inner: int, columns: int, 
         for _ in range(2):
             assert compiled(x).numpy().tobytes() == serve(x).numpy().tobytes()
             weight.assign(weight.read() * 0.5)
-    assert native_of(compiled, x).hoisted_constants is not None
+    assert native_of(compiled, x).compiled.hoisted_constants is not None
     assert str(compiled.program(x).schedule).count("panel_product") == 1
 
 
@@ -127,4 +127,4 @@ def test_what_many_rows_share_is_read_where_it_lies() -> None:
     serve = rn.compile(lambda x: x @ weight)
     x = rn.ones((2000, SIZE))
     serve(x)
-    assert native_of(serve, x).hoisted_constants is None
+    assert native_of(serve, x).compiled.hoisted_constants is None
