@@ -14,7 +14,7 @@ import numpy as np
 
 import runnel as rn
 from runnel.core.errors import RunnelError
-from runnel.train.progress import Progress
+from runnel.train.callbacks import Progress
 
 Batch = tuple[np.ndarray, np.ndarray]
 

@@ -68,7 +68,7 @@ def test_every_listed_method_is_there() -> None:
 def test_names_are_loaded_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = type(sys)("tests.a_namespace")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    sys.modules.pop("runnel.data.text.lengths", None)
+    sys.modules.pop("runnel.data.text.vocabulary", None)
     names = {"one_hot": "runnel.ops.indexing:one_hot", "text": "runnel.data.text"}
     module.__all__, module.__getattr__, module.__dir__ = namespace(module.__name__, names, forwards=("runnel.fft",))
     assert module.__all__ == ["one_hot", "text"] and "one_hot" in vars(module)

@@ -11,9 +11,7 @@ import numpy as np
 from runnel.core.errors import RunnelError
 from runnel.data.cifar_binary import MIRRORS, SHAPE, classification, members, read_binary
 from runnel.data.classification import Classification
-from runnel.data.download import fetch
-from runnel.data.npz import arrays
-from runnel.data.places import Folder, cache_folder, file_in, folder_of
+from runnel.data.download import Folder, arrays, cache_folder, fetch, file_in, folder_of
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 ARCHIVE = "cifar-10-binary.tar.gz"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from runnel.data.cifar_binary import MIRRORS, classification, members, read_binary
 from runnel.data.classification import Classification
-from runnel.data.download import fetch
-from runnel.data.places import Folder, cache_folder, file_in, folder_of
+from runnel.data.download import Folder, cache_folder, fetch, file_in, folder_of
 
 ARCHIVE = "cifar-100-binary.tar.gz"
 CHECKSUM = "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"  # SHA-256 of the archive as it comes

@@ -1,9 +1,10 @@
-"""Samples put together to batches."""
+"""Combine samples into batches, padded, stacked or packed, in private or shared memory."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -102,3 +103,72 @@ def default_convert(data: Any) -> Any:
         parts = [default_convert(value) for value in data]
         return type(data)(*parts) if hasattr(data, "_fields") else type(data)(parts)
     return data
+
+
+Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
+
+
+class _Room(threading.local):
+    """What gives this thread the memory of its batches."""
+
+    allocate: Allocate | None = None
+
+
+ROOM = _Room()
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of undefined elements for a part of a batch."""
+    return np.empty(shape, dtype) if ROOM.allocate is None else ROOM.allocate(shape, dtype)
+
+
+class Packed(NamedTuple):
+    """Sequences one behind the other. ``values`` (sum of lengths, …) are their elements; sequence i is
+    ``values[cu_seqlens[i] : cu_seqlens[i + 1]]``, with ``cu_seqlens`` int32 (sequences + 1,), as
+    ``nn.functional.varlen_attention`` takes them."""
+
+    values: Any
+    cu_seqlens: Any
+
+    @property
+    def lengths(self) -> list[int]:
+        """The length of each sequence."""
+        offsets = self.cu_seqlens.numpy()
+        return [int(n) for n in np.diff(offsets)]
+
+
+def pack_collate(batch: Sequence[Any]) -> Any:
+    """A ``collate_fn`` for ragged samples: arrays and lists of numbers of one or more axes become a :class:`Packed`, of
+    which samples may differ in the first axis; single numbers and strings are put together as ``default_collate`` does.
+    Goes into tuples, lists and mappings. ShapeError for samples that differ in another axis."""
+    if not batch:
+        raise ArgumentError("[pack_collate] there are no samples to put together.")
+    first = batch[0]
+    if isinstance(first, Mapping):
+        return {key: pack_collate([sample[key] for sample in batch]) for key in first}
+    if isinstance(first, tuple) or (isinstance(first, list) and not _is_sequence(first)):
+        parts = [pack_collate(part) for part in zip(*batch, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else parts
+    if isinstance(first, str | bytes) or np.ndim(_array(first)) == 0:
+        return default_collate(batch)
+    return _packed([_array(sample) for sample in batch])
+
+
+def _is_sequence(sample: list[Any]) -> bool:
+    return all(isinstance(item, int | float | np.number) for item in sample)
+
+
+def _array(sample: Any) -> np.ndarray:
+    array = sample.numpy() if isinstance(sample, ArrayMethods) else np.asarray(sample)
+    return array.astype(np.int64) if isinstance(sample, list) and not sample else array
+
+
+def _packed(arrays: list[np.ndarray]) -> Packed:
+    if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
+        raise ShapeError(
+            f"[pack_collate] samples differ in their first axis alone; received {[array.shape for array in arrays]}."
+        )
+    offsets = np.cumsum([0, *(len(array) for array in arrays)]).astype(np.int32)
+    values = new_array((int(offsets[-1]), *arrays[0].shape[1:]), np.result_type(*{array.dtype for array in arrays}))
+    np.concatenate(arrays, out=values, casting="unsafe")
+    return Packed(asarray(values, copy=False), asarray(offsets, copy=False))

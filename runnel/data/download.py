@@ -1,21 +1,75 @@
-"""Downloads into the user's cache folder, from several mirrors, verified by checksum and written atomically."""
+"""Locate, download and read the files of data sets: cache folders, checksums, gzip, npz and idx (MNIST's format)."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
+import math
 import os
 import urllib.request
 import warnings
+import zipfile
+import zlib
 from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError
 
+import numpy as np
+
+from runnel.backends.host.objects import user_cache_dir
+from runnel.core import switches
 from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import RunnelError
 from runnel.core.regular_files import read_regular
-from runnel.data.gz import unpacked
+
+Folder = str | os.PathLike[str]
+
+
+def cache_folder(data_set: str, cache: Folder | None) -> Path:
+    """The folder where downloads of ``data_set`` are kept: ``cache``, or a subfolder of what the switch ``data_dir``
+    names, or of the user's cache folder."""
+    if cache is not None:
+        return Path(cache)
+    return (Path(switches.data_dir.value) if switches.data_dir.value else user_cache_dir()) / data_set
+
+
+def folder_of(data_set: str, folder: Folder | None, *names: str) -> Folder | None:
+    """Where the files of a data set are: in ``folder``, if the caller names one; else in that of the switch
+    ``data_dir``, if it has one of ``names``. None where they are to be downloaded."""
+    if folder is None and switches.data_dir.value and _first(switches.data_dir.value, data_set, names) is not None:
+        return switches.data_dir.value
+    return folder
+
+
+def file_in(folder: Folder, data_set: str, *names: str) -> Path:
+    """The first of ``names`` that exists in ``folder``, or in its subfolder called as the data set."""
+    path = _first(folder, data_set, names)
+    if path is None:
+        raise RunnelError(f"[{data_set}] the folder '{os.fspath(folder)}' has no file {' or '.join(names)}.")
+    return path
+
+
+def _first(folder: Folder, data_set: str, names: tuple[str, ...]) -> Path | None:
+    places = (place / name for name in names for place in (Path(folder), Path(folder) / data_set))
+    return next((path for path in places if path.is_file()), None)
+
+
+def unpacked(data: bytes, name: str, largest: int = 1 << 32) -> bytes:
+    """The bytes of file ``name``, uncompressed if they are compressed; an error if there are more than ``largest``."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            content = file.read(largest + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise RunnelError(f"'{name}' is no intact gzip file: {error}.") from None
+    if len(content) > largest:
+        raise RunnelError(f"'{name}' has more than {largest} bytes when it is uncompressed.")
+    return content
+
 
 LARGEST: Final = 1 << 30  # bytes of a file, from the web or the disk
 _TIMEOUT: Final = 30.0  # seconds without an answer
@@ -84,3 +138,34 @@ def _intact(data: bytes, name: str, sha256: str, unpack: bool) -> bytes | str:
         return str(error)
     checksum = hashlib.sha256(content).hexdigest()
     return content if checksum == sha256 else f"checksum {checksum[:12]}… instead of {sha256[:12]}…"
+
+
+def arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
+    """The named arrays of an npz file. An array of Python objects, which only a pickle can hold, is refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            missing = [name for name in names if name not in archive.files]
+            if missing:
+                raise RunnelError(f"'{path}' has no array {', '.join(missing)}; it has {', '.join(archive.files)}.")
+            return {name: archive[name] for name in names}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        raise RunnelError(f"'{path}' is no npz file that can be read: {error}.") from None
+
+
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read_idx(data: bytes, name: str) -> np.ndarray:
+    """The array in the bytes of an idx file, compressed by gzip or not. ``name`` is for messages."""
+    data = unpacked(data, name)
+    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
+        raise RunnelError(f"[read_idx] '{name}' is no idx file.")
+    dtype, rank = np.dtype(_TYPES[data[2]]), data[3]
+    start = 4 + 4 * rank
+    if len(data) < start:
+        raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header alone needs {start}.")
+    shape = tuple(int(n) for n in np.frombuffer(data, ">u4", rank, 4))
+    size = start + math.prod(shape) * dtype.itemsize
+    if len(data) != size:
+        raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header asks for {size}.")
+    return np.frombuffer(data, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

@@ -12,9 +12,7 @@ import numpy as np
 
 from runnel.core.errors import RunnelError
 from runnel.data.classification import Classification
-from runnel.data.download import fetch
-from runnel.data.npz import arrays
-from runnel.data.places import Folder, cache_folder, file_in, folder_of
+from runnel.data.download import Folder, arrays, cache_folder, fetch, file_in, folder_of
 
 ARCHIVE = "imdb.npz"
 CHECKSUM = "69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f"  # SHA-256

@@ -10,8 +10,8 @@ from runnel.core.errors import ArgumentError
 from runnel.data import preparing
 from runnel.data.collating import default_collate, default_convert
 from runnel.data.datasets import IterableDataset
-from runnel.data.epochs import Epoch
 from runnel.data.fetching import Source
+from runnel.data.preparing import Epoch
 from runnel.data.progress import Order, Progress, checked
 from runnel.data.randomness import new_key
 from runnel.data.sampling import BatchSampler, RandomSampler, SequentialSampler

@@ -10,9 +10,7 @@ import numpy as np
 
 from runnel.core.errors import RunnelError
 from runnel.data.classification import Classification
-from runnel.data.download import fetch
-from runnel.data.idx import read_idx
-from runnel.data.places import Folder, cache_folder, file_in, folder_of
+from runnel.data.download import Folder, cache_folder, fetch, file_in, folder_of, read_idx
 
 PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 # SHA-256 of the uncompressed files.

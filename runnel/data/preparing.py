@@ -1,18 +1,17 @@
-"""How the batches of an epoch are prepared: when they are asked for, or ahead of time on threads or in processes.
-
-Each function gives the batches of its requests, in their order; ``first`` is the number of the first one.
-"""
+"""Iterate over one epoch: batches are prepared on request, or ahead of time by threads or processes."""
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, Self
 
 from runnel.core.errors import WorkerError
 from runnel.data.fetching import Noted, Source, Stream
+from runnel.data.progress import Progress
 from runnel.data.workers.pool import Failed, Pool, Worker
 from runnel.data.workers.process import Ended
 
@@ -115,3 +114,48 @@ def _answer(pool: Pool, number: int, answers: dict[int, Any], timeout: float) ->
     if isinstance(batch, Failed):
         raise batch.error
     return batch
+
+
+class Epoch:
+    """Gives batches and counts them. ``pool`` are the workers that prepare them, if processes do; they end with the
+    epoch unless ``keeps_pool``."""
+
+    def __init__(self, batches: Iterator[Any], progress: Progress, pool: Pool | None, keeps_pool: bool) -> None:
+        self._batches = batches
+        self._progress = progress
+        self._pool = pool
+        self._keeps_pool = keeps_pool
+        self._is_broken = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._progress.is_done = not self._is_broken
+            self.close()
+            raise
+        except BaseException:  # Ctrl-C as well: workers in the middle of something cannot be gone on with
+            self._is_broken = True
+            self.close()
+            raise
+        self._progress.position += 1
+        return batch
+
+    def close(self) -> None:
+        """End threads and processes that have prepared batches ahead."""
+        close: Callable[[], None] | None = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        pool.is_busy = False
+        if self._is_broken or not self._keeps_pool:
+            pool.close(at_once=self._is_broken)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()

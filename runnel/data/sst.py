@@ -12,8 +12,7 @@ from pathlib import Path
 
 from runnel.core.errors import RunnelError
 from runnel.core.records import record
-from runnel.data.download import fetch
-from runnel.data.places import Folder, cache_folder, file_in, folder_of
+from runnel.data.download import Folder, cache_folder, fetch, file_in, folder_of
 
 ARCHIVE = "trainDevTestTrees_PTB.zip"
 CHECKSUM = "5c613a4f673fc74097d523a2c83f38e0cc462984d847b82c7aaf36b01cbbbfcc"  # SHA-256 of the archive as it comes

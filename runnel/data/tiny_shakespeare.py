@@ -7,8 +7,7 @@ from pathlib import Path
 
 from runnel.core.errors import RunnelError
 from runnel.data.characters import Characters
-from runnel.data.download import fetch
-from runnel.data.places import Folder, cache_folder, file_in, folder_of
+from runnel.data.download import Folder, cache_folder, fetch, file_in, folder_of
 
 TEXT = "input.txt"
 CHECKSUM = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"  # SHA-256

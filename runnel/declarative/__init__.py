@@ -3,7 +3,6 @@
 from runnel.core import public
 from runnel.declarative.calls import call, constant
 from runnel.declarative.control import cond, scan, while_loop
-from runnel.declarative.drawing import to_dot, to_svg
 from runnel.declarative.files import load, save
 from runnel.declarative.function import function
 from runnel.declarative.gradients import gradients
@@ -23,7 +22,7 @@ from runnel.declarative.state import (
     variable,
     variable as Variable,
 )
-from runnel.declarative.text import to_text
+from runnel.declarative.text import to_dot, to_svg, to_text
 from runnel.declarative.training import minimize
 
 __all__ = [

@@ -41,9 +41,7 @@ class Graph:
         self._lock = threading.Lock()
 
     def _repr_html_(self) -> str:
-        drawing = (
-            namespaces.imported("runnel.declarative.drawing:to_svg")(self) if len(self.operations) <= _DRAWN else ""
-        )
+        drawing = namespaces.imported("runnel.declarative.text:to_svg")(self) if len(self.operations) <= _DRAWN else ""
         return html.folded(f"graph '{self.name}' of {len(self.operations)} operations", drawing)
 
     def __enter__(self) -> Graph:

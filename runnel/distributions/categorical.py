@@ -9,7 +9,7 @@ from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
-from runnel.distributions.probabilities import clamped, require_one
+from runnel.distributions.trials import clamped, require_one
 from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.cumulative import cumsum
 from runnel.ops.library.numbers import xlogy

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
-from runnel.distributions.probabilities import ByProbability
+from runnel.distributions.trials import ByProbability
 from runnel.ops.library.circular import atanh
 from runnel.ops.library.special import digamma, lgamma
 from runnel.random import continuous, drawing

@@ -8,13 +8,10 @@ from typing import Any, TypeVar
 
 from runnel import ops
 from runnel.distributions.categorical import Categorical, OneHotCategorical
-from runnel.distributions.distribution import Distribution, sum_last
-from runnel.distributions.exponential_family import ExponentialFamily
+from runnel.distributions.distribution import Distribution, ExponentialFamily, sum_last
 from runnel.distributions.gamma_family import Exponential, Gamma, Pareto
-from runnel.distributions.half import HalfNormal
-from runnel.distributions.independent import Independent
 from runnel.distributions.intervals import ContinuousBernoulli, Uniform
-from runnel.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
+from runnel.distributions.location_scale import Cauchy, Gumbel, HalfNormal, Laplace, Normal
 from runnel.distributions.matrices import Wishart
 from runnel.distributions.multivariate_normal import (
     LowRankMultivariateNormal,
@@ -23,7 +20,7 @@ from runnel.distributions.multivariate_normal import (
     squared_distance,
 )
 from runnel.distributions.simplex import Beta, Dirichlet
-from runnel.distributions.transformed import TransformedDistribution
+from runnel.distributions.transformed import Independent, TransformedDistribution
 from runnel.distributions.trials import Bernoulli, Binomial, Geometric, Poisson
 from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.numbers import xlogy

@@ -1,4 +1,4 @@
-"""Distributions of loc + scale · z, where z has a distribution of its own."""
+"""Location-scale distributions, their half-line versions, and distributions of angles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import LOG_2PI, Distribution, broadcast_all
 from runnel.ops.library.circular import atan, tan
-from runnel.ops.library.special import erfinv, ndtr
+from runnel.ops.library.special import erfinv, i0e, i1e, ndtr
 from runnel.random import continuous
 
 _EULER = 0.57721566490153286
@@ -150,3 +150,103 @@ class Gumbel(LocationScale):
 
     def entropy(self) -> Any:
         return ops.log(self.scale) + (1 + _EULER)
+
+
+class Half(Distribution):
+    """What they share: they are folded from ``base_dist``, of location 0."""
+
+    arg_constraints: ClassVar = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _of: type[LocationScale]
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        (self.scale,) = broadcast_all(type(self).__name__, scale)
+        super().__init__(self.scale.shape, validate_args=validate_args)
+        self.base_dist = self._of(ops.zeros_like(self.scale), self.scale, validate_args=False)
+
+    def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        return ops.abs(self.base_dist.rsample(sample_shape, generator=generator, key=key))
+
+    @property
+    def mode(self) -> Any:
+        return ops.zeros_like(self.scale)
+
+    def log_prob(self, value: Any) -> Any:
+        x = self._valid(value)
+        return ops.where(ops.greater_equal(x, 0), self.base_dist.log_prob(x) + math.log(2), -math.inf)
+
+    def cdf(self, value: Any) -> Any:
+        return self.base_dist.cdf(self._valid(value)) * 2 - 1
+
+    def icdf(self, value: Any) -> Any:
+        return self.base_dist.icdf((value + 1) / 2)
+
+    def entropy(self) -> Any:
+        return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(Half):
+    """Absolute values of normal numbers of mean 0 and deviation ``scale``."""
+
+    _of = Normal
+
+    @property
+    def mean(self) -> Any:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Any:
+        return self.scale * self.scale * (1 - 2 / math.pi)
+
+
+class HalfCauchy(Half):
+    """Absolute values of Cauchy numbers of location 0; they have no finite mean."""
+
+    _of = Cauchy
+
+    @property
+    def mean(self) -> Any:
+        return ops.full_like(self.scale, math.inf)
+
+    @property
+    def variance(self) -> Any:
+        return ops.full_like(self.scale, math.inf)
+
+
+class VonMises(Distribution):
+    """Angles with a density proportional to exp(concentration·cos(x - loc))."""
+
+    arg_constraints: ClassVar = {"loc": constraints.real, "concentration": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.concentration = broadcast_all("VonMises", loc, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return continuous.vonmises(self.loc, self.concentration, shape, generator=generator, key=key)
+
+    @property
+    def mean(self) -> Any:
+        """The direction of the mean of (cos x, sin x)."""
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        """1 less the length of the mean of (cos x, sin x)."""
+        return 1 - i1e(self.concentration) / i0e(self.concentration)
+
+    def log_prob(self, value: Any) -> Any:
+        k = self.concentration
+        half = ops.sin((self._valid(value) - self.loc) / 2)
+        return -(half * half) * k * 2 - math.log(2 * math.pi) - ops.log(i0e(k))
+
+    def entropy(self) -> Any:
+        k = self.concentration
+        return k * (1 - i1e(k) / i0e(k)) + math.log(2 * math.pi) + ops.log(i0e(k))

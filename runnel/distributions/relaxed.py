@@ -11,9 +11,9 @@ from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.categorical import ByCategories
 from runnel.distributions.distribution import broadcast_all
-from runnel.distributions.probabilities import ByProbability
 from runnel.distributions.transformed import TransformedDistribution
 from runnel.distributions.transforms import ExpTransform, SigmoidTransform
+from runnel.distributions.trials import ByProbability
 from runnel.random import continuous
 
 

@@ -1,4 +1,4 @@
-"""Schedules to try: register tiles, blocks, orders and caches, as a few choices each."""
+"""Propose schedules for an expression: a default one, and candidates for the search."""
 
 from __future__ import annotations
 
@@ -93,3 +93,25 @@ def mutated(candidate: Candidate, solved: Solved, rng: random.Random) -> Candida
 
 def _caches(solved: Solved, rng: random.Random) -> tuple[tuple[str, int], ...]:
     return tuple((name, rng.randrange(4)) for name in solved.expression.names if rng.random() < 0.4)
+
+
+_BLOCK: Final = 64  # elements of a block of the only axis
+
+
+def automatic(solved: Solved) -> Schedule:
+    """Vectors along the last axis of the result, and threads over the others."""
+    schedule = Schedule(solved)
+    axes = [name for name, extent in solved.axes if extent > 1]
+    if not axes:
+        return schedule
+    *outer, last = axes
+    if not outer:
+        first, last = schedule.split(last, _BLOCK)
+        outer = [first]
+    shared = outer[0]
+    schedule.reorder(*outer, last, *(name for name, extent in solved.axes if extent <= 1))
+    for name in outer[1:]:
+        shared = schedule.fuse(shared, name)
+    schedule.parallel(shared)
+    schedule.vectorise(last)
+    return schedule

@@ -13,8 +13,7 @@ from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.records import replace
 from runnel.expressions import values
 from runnel.expressions.affine import rank
-from runnel.expressions.statement import Expression
-from runnel.expressions.values import Compute, Element, Literal, Value, derivative, elements, mul, where
+from runnel.expressions.values import Compute, Element, Expression, Literal, Value, derivative, elements, mul, where
 
 
 class Written(NamedTuple):

@@ -8,7 +8,7 @@ from runnel.compiler.kernels.parts import Parts
 from runnel.core import tables
 from runnel.core.avals import row_major
 from runnel.core.dtypes import float32
-from runnel.expressions.automatic import automatic
+from runnel.expressions.candidates import automatic
 from runnel.expressions.elements import compute_dtype
 from runnel.expressions.nest import Array, Nest
 from runnel.expressions.resolving import resolved

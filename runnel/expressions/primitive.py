@@ -22,8 +22,7 @@ from runnel.expressions.elements import compute_dtype, result_dtype
 from runnel.expressions.lowering import TensorExpressionLowering
 from runnel.expressions.resolving import resolved
 from runnel.expressions.schedule import Steps
-from runnel.expressions.statement import Expression
-from runnel.expressions.values import Element
+from runnel.expressions.values import Element, Expression
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add
 from runnel.ops.conversion import cast

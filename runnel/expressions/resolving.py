@@ -11,9 +11,8 @@ from runnel.core.avals import MOST, Shape
 from runnel.core.records import record
 from runnel.expressions import syntax, values
 from runnel.expressions.affine import Affine, combined, greatest, index, least, least_within, number, rank
-from runnel.expressions.statement import Expression
 from runnel.expressions.syntax import Access, Axis, Call, Comparison, Name, Node, Number, Statement
-from runnel.expressions.values import Compute, Element, Literal, Value
+from runnel.expressions.values import Compute, Element, Expression, Literal, Value
 
 MOST_INDEX: Final = 1 << 40  # no coefficient or extent is larger, so that positions are exact in int64
 

@@ -11,8 +11,7 @@ import functools
 from runnel.core.records import record
 from runnel.expressions import values
 from runnel.expressions.affine import Affine, Range, greatest, index, least, number
-from runnel.expressions.statement import Expression, Extents
-from runnel.expressions.values import Element, Value
+from runnel.expressions.values import Element, Expression, Extents, Value
 
 LONGEST = 1024  # most terms of a float sum or product in one chain
 

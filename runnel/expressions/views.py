@@ -14,8 +14,7 @@ from runnel.core.tangents import linear
 from runnel.expressions.affine import Affine
 from runnel.expressions.primitive import expression_of
 from runnel.expressions.schedule import Steps
-from runnel.expressions.statement import Expression
-from runnel.expressions.values import Element
+from runnel.expressions.values import Element, Expression
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
 from runnel.ops.padding import embedded_in_zeros

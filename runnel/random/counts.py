@@ -8,9 +8,18 @@ from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.ops.arguments import Array, Numbers
 from runnel.ops.library.special import lgamma
-from runnel.random.drawing import Draw, drawn, open_unit, require, require_positive, require_probability, require_scale
+from runnel.random.drawing import (
+    Draw,
+    counted,
+    drawn,
+    first_accepted,
+    open_unit,
+    require,
+    require_positive,
+    require_probability,
+    require_scale,
+)
 from runnel.random.gamma_family import log_standard_gamma
-from runnel.random.rejection import counted, first_accepted
 from runnel.tensor.tensor import Tensor
 
 _FEW = 10.0  # mean from which on rejection takes less time than a search

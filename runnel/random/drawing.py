@@ -10,7 +10,7 @@ import numpy as np
 from runnel import ops
 from runnel.core.devices import as_device
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import DType, as_dtype, float32, float64, int32, uint64
+from runnel.core.dtypes import DType, as_dtype, bool_, float32, float64, int32, int64, uint64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.ops.arguments import as_sizes, broadcast_shapes
 from runnel.ops.arithmetic import add_p
@@ -20,6 +20,7 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import key_of
 from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
+from runnel.transforms.while_loop import while_loop
 
 
 class Draw(NamedTuple):
@@ -160,3 +161,52 @@ def wide_bits(key: Any, shape: Iterable[int]) -> Tensor:
     upper, lower = (ops.cast(ops.random_bits(key, sizes, word), uint64) for word in (0, 1))
     bits: Tensor = ops.bitwise_or(ops.bitwise_left_shift(upper, 32), lower)
     return bits
+
+
+Attempt = Callable[[Any], tuple[Any, Any]]
+
+
+def first_accepted(key: Any, shape: tuple[int, ...], attempt: Attempt) -> Tensor:
+    """float64 of ``shape``: for each element the value of the first attempt that accepts it.
+
+    ``attempt(key)`` gives values and whether they are accepted. It must accept each element with a positive
+    probability, whatever the parameters are: NaN, too.
+    """
+
+    def again(carry: Any) -> Any:
+        number, value, is_accepted = carry
+        proposed, accepts = attempt(ops.fold_in(key, number))
+        value = ops.where(is_accepted, value, proposed)
+        return number + 1, value, ops.logical_or(is_accepted, accepts)
+
+    def goes_on(carry: Any) -> Any:
+        return ops.logical_not(ops.all(carry[2]))
+
+    start = (
+        ops.full_like(key, 0, (), int64), ops.full_like(key, 0, shape, float64), ops.full_like(key, 0, shape, bool_)
+    )  # fmt: skip
+    accepted: Tensor = while_loop(goes_on, again, start)[1]
+    return accepted
+
+
+def counted(u: Any, first: Any, ratio: Callable[[Any], Any]) -> Tensor:
+    """Inversion of a distribution of counts by search from 0: the smallest k with P(count ≤ k) > u, where
+    P(0) = ``first`` and P(k) = P(k - 1) · ``ratio(k)``. The search ends where P(k) no longer changes the sum."""
+
+    def is_sought(carry: Any) -> Any:
+        _, term, total = carry
+        return ops.logical_and(ops.greater_equal(u, total), ops.greater(total + term, total))
+
+    def further(carry: Any) -> Any:
+        k, term, total = carry
+        sought = is_sought(carry)
+        following = term * ratio(k + 1)
+        return (
+            ops.where(sought, k + 1, k),
+            ops.where(sought, following, term),
+            ops.where(sought, total + following, total),
+        )
+
+    start = (ops.zeros_like(u), first, first)
+    count: Tensor = while_loop(lambda carry: ops.any(is_sought(carry)), further, start)[0]
+    return count

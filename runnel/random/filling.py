@@ -1,18 +1,20 @@
-"""Arrays filled with random numbers in place: ``x.normal_()`` and its kin, with PyTorch's arguments."""
+"""Fill arrays with random numbers in place, draw arrays like others, and fork the generator's state."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
 from runnel import ops
-from runnel.core.dtypes import DType, bool_, int64, uint64
+from runnel.backends.context import default_device
+from runnel.core.devices import as_device
+from runnel.core.dtypes import DType, as_dtype, bool_, int64, uint64
 from runnel.core.errors import DTypeError
 from runnel.ops.arguments import Array
 from runnel.random import continuous, counts
 from runnel.random.drawing import require_positive, wide_bits
-from runnel.tensor.random import next_key
+from runnel.tensor.random import default_on, key_of, next_key, rand, randint, randn
 from runnel.tensor.tensor import Tensor
 
 _SIGNIFICANT_BITS: Final = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
@@ -99,3 +101,70 @@ def _bounds(dtype: DType) -> tuple[int, int]:
         return -(1 << _SIGNIFICANT_BITS[dtype.name]), 1 << _SIGNIFICANT_BITS[dtype.name]
     limits = np.iinfo(dtype.numpy)
     return int(limits.min), int(limits.max)
+
+
+def _key(x: Any, generator: Any, key: Any, device: Any) -> Any:
+    return key_of(generator, key, device or (None if key is not None else x.device))
+
+
+def rand_like(
+    x: Array,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform numbers in [0, 1) of the shape and dtype of ``x``; DTypeError if that is no float."""
+    return rand(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad)
+
+
+def randn_like(
+    x: Array,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal numbers of mean 0 and deviation 1 of the shape and dtype of ``x``; DTypeError if that is no float."""
+    return randn(x.shape, dtype=dtype or x.dtype, key=_key(x, generator, key, device), requires_grad=requires_grad)
+
+
+def randint_like(
+    x: Array,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: Any = None,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """Integers in [low, high), or in [0, low) if ``high`` is left out, of the shape and dtype of ``x``."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, x.shape, as_dtype(dtype) if dtype else x.dtype, key=_key(x, generator, key, device))
+
+
+class fork_rng:
+    """``with rn.random.fork_rng():`` the default generator goes on behind the block as if nothing had been drawn in it.
+
+    Args:
+        devices: those whose default generators do, that of ``runnel.device()`` if left out.
+        enabled: False does nothing.
+    """
+
+    def __init__(self, devices: Any = None, enabled: bool = True) -> None:
+        places = (default_device(),) if devices is None else tuple(map(as_device, devices))
+        self._generators = [default_on(place) for place in places] if enabled else []
+        self._states: list[list[Tensor]] = []
+
+    def __enter__(self) -> Self:
+        self._states.append([generator.get_state() for generator in self._generators])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for generator, state in zip(self._generators, self._states.pop(), strict=True):
+            generator.set_state(state)

@@ -13,9 +13,9 @@ from runnel.core.dtypes import float64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.conversion import stop_gradient
-from runnel.random.drawing import Draw, as_parameter, drawn, open_unit, require_positive, require_scale
+from runnel.ops.library.matrices import cholesky
+from runnel.random.drawing import Draw, as_parameter, drawn, first_accepted, open_unit, require_positive, require_scale
 from runnel.random.incomplete_gamma import log_slope
-from runnel.random.rejection import first_accepted
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.custom import custom_vjp
 
@@ -143,3 +143,25 @@ def dirichlet(
 def vectors(name: str, size: Any, length: int) -> tuple[int, ...] | None:
     """The shape of vectors of ``length`` that ``size`` counts."""
     return None if size is None else (*as_sizes(name, size), length)
+
+
+def multivariate_normal(
+    mean: Numbers, cov: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Normal vectors (…, n) of ``mean`` (…, n) and covariance ``cov`` (…, n, n), symmetric and positive definite:
+    mean + L·z, where L is its Cholesky factor. ``size`` is the shape in front of n. ShapeError if they do not fit;
+    ValueError of the factorization if ``cov`` is not positive definite."""
+    mean, cov = as_parameter(mean), as_parameter(cov)
+    n = mean.shape[-1] if getattr(mean, "ndim", 0) else -1
+    if getattr(cov, "ndim", 0) < 2 or cov.shape[-2:] != (n, n):
+        raise ShapeError(
+            f"[multivariate_normal] a mean (…, n) goes with a covariance (…, n, n); received shapes "
+            f"{getattr(mean, 'shape', ())} and {getattr(cov, 'shape', ())}."
+        )
+    factor = cholesky(cov)
+    spread = ops.broadcast_to(ops.zeros_like(mean), (*ops.add(mean, factor[..., 0]).shape,))
+    shape = None if size is None else (*as_sizes("multivariate_normal", size), n)
+    draw = drawn("multivariate_normal", (mean, spread), shape, dtype, generator, key, device)
+    standard = ops.normal(draw.key, draw.shape, draw.wide)
+    return draw.result(ops.add(ops.sum(ops.multiply(factor, ops.expand_dims(standard, -2)), -1), mean))

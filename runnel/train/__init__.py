@@ -5,9 +5,9 @@ from runnel.core.namespaces import namespace
 NAMES = {
     "AUROC": "runnel.train.metrics.scores:AUROC",
     "F1": "runnel.train.metrics.classification:F1",
-    "MAE": "runnel.train.metrics.regression:MAE",
-    "MSE": "runnel.train.metrics.regression:MSE",
-    "RMSE": "runnel.train.metrics.regression:RMSE",
+    "MAE": "runnel.train.metrics.scores:MAE",
+    "MSE": "runnel.train.metrics.scores:MSE",
+    "RMSE": "runnel.train.metrics.scores:RMSE",
     "Accuracy": "runnel.train.metrics.classification:Accuracy",
     "CSVLog": "runnel.train.log_files:CSVLog",
     "Callback": "runnel.train.callbacks:Callback",

@@ -1,10 +1,15 @@
-"""What is called back while a model is trained: the base class, values to watch, and early stopping."""
+"""Callbacks of a training run, the progress bar, and stopping at Ctrl-C between two steps."""
 
 from __future__ import annotations
 
 import math
+import signal
+import sys
+import threading
+import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
 
 from runnel.core.errors import ArgumentError, StateError
 from runnel.nn.module import Module
@@ -161,3 +166,94 @@ class EarlyStopping(Callback):
             raise StateError("[load_state_dict] the state of EarlyStopping has best, waited and best_model.")
         self.watched.best, self.waited = float(state["best"]), int(state["waited"])
         self._best_model = state["best_model"]
+
+
+class Interruption:
+    """``with Interruption() as request: …`` asks for a stop by ``request.is_made`` at the first SIGINT. The second one
+    goes to whoever would have got the first. In other threads than the main one it does nothing."""
+
+    def __init__(self) -> None:
+        self.is_made = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
+            self._before = signal.signal(signal.SIGINT, self._requested)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._give_back()
+
+    def _requested(self, number: int, frame: FrameType | None) -> None:
+        self.is_made = True
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+
+_EVERY = 5.0  # seconds between two plain lines
+_NARROW = 60  # columns of a terminal in which the numbers take the place of the bar
+
+
+class Progress:
+    """``with Progress("Training", 100) as bar: bar.advance(note="loss 0.31")``. Writes to standard error. ``total`` is
+    None where nobody knows it."""
+
+    def __init__(self, title: str, total: int | None) -> None:
+        self.title = title
+        self.total = total
+        self.done = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._last_report = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar = _rich_bar()
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task(self.title, total=self.total, note="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        """``steps`` more are done."""
+        self.done += steps
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.done, note=note)
+            return
+        now = time.monotonic()
+        if now - self._last_report >= _EVERY:
+            self._last_report = now
+            of = "" if self.total is None else f" of {self.total}"
+            print(f"{self.title}: {self.done}{of}  {note}", file=sys.stderr, flush=True)
+
+
+def _rich_bar() -> Any:
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+    except ImportError:
+        return None
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:  # rich would show nothing before the end
+        return None
+    place = [] if console.width < _NARROW else [BarColumn()]
+    columns = (
+        TextColumn("{task.description}"),
+        *place,
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    return Bar(*columns, console=console, transient=False)

@@ -19,16 +19,12 @@ from runnel.optim.lr_scheduler.combined import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.random import get_rng_state, set_rng_state
-from runnel.train.batches import Batch, Pass, Split, as_batch, as_inputs, number_of, pair, require_batches
-from runnel.train.callbacks import Callback
+from runnel.train.batches import Batch, Pass, Split, as_batch, as_inputs, joined, number_of, pair, require_batches
+from runnel.train.callbacks import Callback, Interruption, Progress
 from runnel.train.checkpoints import state_at
-from runnel.train.finiteness import parameters_that_are_not, traced_back
-from runnel.train.interruption import Interruption
-from runnel.train.joining import joined
 from runnel.train.metrics.metric import Mean, Metric
-from runnel.train.metrics.naming import named_metrics
-from runnel.train.progress import Progress
-from runnel.train.steps import Loss, Steps
+from runnel.train.metrics.scores import named_metrics
+from runnel.train.steps import Loss, Steps, parameters_that_are_not, traced_back
 
 _FORMAT = 2
 

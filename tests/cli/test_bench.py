@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runnel.cli import bench_models as models
+from runnel.cli import bench_cases as models
+from runnel.cli.bench import first_calls
 from runnel.cli.bench_cases import CASES, work
-from runnel.cli.bench_timing import first_calls
 from runnel.cli.main import main
 from runnel.core.errors import RunnelError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runnel.cli import checks
+from runnel.cli import doctor
 from runnel.cli.main import main
 from runnel.core import switches
 from runnel.inspection import targets
@@ -30,16 +30,16 @@ def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str], tmp_path: P
     ]  # fmt: skip
     assert findings["versions"]["figures"]["numpy"] and findings["arithmetic"]["figures"]["flops"] > 1e8
     assert findings["memory"]["figures"]["read"] > 1e7
-    assert all(finding["advice"] for finding in findings.values() if finding["state"] != checks.FINE)
-    assert findings["cache"]["state"] == checks.FINE and str(tmp_path) in findings["cache"]["text"]
+    assert all(finding["advice"] for finding in findings.values() if finding["state"] != doctor.FINE)
+    assert findings["cache"]["state"] == doctor.FINE and str(tmp_path) in findings["cache"]["text"]
 
 
-def only(monkeypatch: pytest.MonkeyPatch, check: checks.Check) -> None:
-    monkeypatch.setattr(checks, "CHECKS", (check,))
+def only(monkeypatch: pytest.MonkeyPatch, check: doctor.Check) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", (check,))
 
 
 def test_for_readers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    only(monkeypatch, checks.team)
+    only(monkeypatch, doctor.team)
     with switches.override(num_threads=200):
         assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -50,33 +50,33 @@ def test_for_readers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 def test_a_cache_that_others_can_write_to(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    only(monkeypatch, checks.cache_folder)
+    only(monkeypatch, doctor.cache_folder)
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o777)
     with switches.override(cache_dir=str(folder)):
         status, findings = found(capsys)
-    assert status == 1 and findings["cache"]["state"] == checks.PROBLEM
+    assert status == 1 and findings["cache"]["state"] == doctor.PROBLEM
     assert "RUNNEL_CACHE_DIR" in findings["cache"]["advice"] and "others may write" in findings["cache"]["text"]
 
 
 def test_a_cache_that_is_off_or_no_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    only(monkeypatch, checks.cache_folder)
+    only(monkeypatch, doctor.cache_folder)
     with switches.override(cache=False):
-        assert found(capsys)[1]["cache"]["state"] == checks.WARNING
+        assert found(capsys)[1]["cache"]["state"] == doctor.WARNING
     (tmp_path / "file").touch()
     with switches.override(cache_dir=str(tmp_path / "file")):
         assert found(capsys)[0] == 1
 
 
 def test_a_target_below_the_best(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    only(monkeypatch, checks.processor)
+    only(monkeypatch, doctor.processor)
     runnable = targets.runnable()
     with switches.override(target=runnable[-1]):
         finding = found(capsys)[1]["target"]
-    assert finding["state"] == (checks.WARNING if len(runnable) > 1 else checks.FINE)
+    assert finding["state"] == (doctor.WARNING if len(runnable) > 1 else doctor.FINE)
 
 
 def test_a_check_that_fails_is_a_problem(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from runnel.core.errors import RunnelError
-from runnel.data import download, gz
+from runnel.data import download
 from tests.data.server import serving
 
 CONTENT = b"figures" * 100
@@ -72,9 +72,9 @@ def test_files_that_do_not_end_are_refused(url: str, tmp_path: Path, monkeypatch
 
 
 def test_files_that_grow_when_unpacked_are_refused() -> None:
-    assert gz.unpacked(gzip.compress(bytes(1000)), "zeros", 1000) == bytes(1000)
+    assert download.unpacked(gzip.compress(bytes(1000)), "zeros", 1000) == bytes(1000)
     with pytest.raises(RunnelError, match="more than 999 bytes"):
-        gz.unpacked(gzip.compress(bytes(1000)), "zeros", 999)
+        download.unpacked(gzip.compress(bytes(1000)), "zeros", 999)
 
 
 def test_a_connection_that_ends_early_is_told(tmp_path: Path) -> None:

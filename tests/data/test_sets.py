@@ -13,7 +13,7 @@ import pytest
 
 from runnel import data
 from runnel.core.errors import RunnelError
-from runnel.data.idx import read_idx
+from runnel.data.download import read_idx
 from runnel.data.mnist import CHECKSUMS, PARTS
 from tests.data.server import serving
 

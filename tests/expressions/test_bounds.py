@@ -12,7 +12,7 @@ import pytest
 
 from runnel.backends.cpu.codegen import build
 from runnel.compiler.kernels.naming import named
-from runnel.expressions.automatic import automatic
+from runnel.expressions.candidates import automatic
 from runnel.expressions.nest import Nest
 from runnel.expressions.printing import dense_nest, kernel as dense_kernel
 from runnel.expressions.resolving import resolved

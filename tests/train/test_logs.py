@@ -15,7 +15,7 @@ import pytest
 
 from runnel import train
 from runnel.core.errors import ArgumentError, FileError
-from runnel.train.progress import Progress
+from runnel.train.callbacks import Progress
 from tests.train.trainings import loader, trainer
 
 
@@ -99,7 +99,7 @@ def test_arguments_that_are_refused(refused: Any) -> None:
 
 
 def test_progress_without_a_terminal_is_lines(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("runnel.train.progress._EVERY", 0.0)
+    monkeypatch.setattr("runnel.train.callbacks._EVERY", 0.0)
     with Progress("epoch 1/2", None) as bar:
         bar.advance(2, "loss 0.5")
     assert capsys.readouterr().err == "epoch 1/2: 2  loss 0.5\n"
@@ -117,7 +117,7 @@ def test_progress_on_terminals(columns: str, kind: str, has_bar: bool, monkeypat
     pytest.importorskip("rich")
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setenv("TERM", kind)
-    monkeypatch.setattr("runnel.train.progress._EVERY", 0.0)
+    monkeypatch.setattr("runnel.train.callbacks._EVERY", 0.0)
     monkeypatch.setattr("sys.stderr", Terminal())
     with Progress("epoch 1/2", 20) as bar:
         bar.done = 10  # as a training that is continued in the middle of an epoch says

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runnel import train
-from runnel.train.event_files import crc32c
+from runnel.train.tensorboard import crc32c
 from tests.train.trainings import loader, trainer
 
 

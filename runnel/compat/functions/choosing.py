@@ -1,21 +1,31 @@
-"""PyTorch's functions whose arguments or results differ from those of the same name in ``runnel``."""
+"""PyTorch's functions whose arguments or results differ from Runnel's functions of the same name."""
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from runnel import ops
+from runnel.core.dtypes import int64
 from runnel.core.library.dtype_info import result_type
 from runnel.io import saving
-from runnel.ops.arguments import Array, as_sizes
-from runnel.ops.library import joining, products
+from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
+from runnel.ops.items import getitem
+from runnel.ops.library import cumulative, joining, matrices, products
+from runnel.ops.library.joining import chunk, unstack
+from runnel.ops.library.plane import view_as_complex, view_as_real
+from runnel.ops.library.scattering import select
 from runnel.ops.library.sets import nonzero
+from runnel.ops.library.triangles import diagonal, unfold
 from runnel.tensor.creation import asarray
+from runnel.tensor.library.asking import t
+from runnel.tensor.library.likeness import squeeze
+from runnel.tensor.tensor import Tensor
 
 
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
@@ -122,3 +132,87 @@ def _indices(name: str, function: Any, row: int, col: int, offset: int, dtype: A
 def from_numpy(ndarray: Any) -> Any:
     """The values of an array as a tensor of its own: later changes of either are not seen by the other."""
     return asarray(ndarray)
+
+
+def _signed(x: Array, dtype: Any) -> Any:
+    return int64 if dtype is None and x.dtype.kind == "uint" else dtype
+
+
+def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+    """The sum over ``axis``; of integers and bools in int64."""
+    return ops.sum(x, axis, keepdims, _signed(x, dtype))
+
+
+def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+    """The product over ``axis``; of integers and bools in int64."""
+    return ops.prod(x, axis, keepdims, _signed(x, dtype))
+
+
+def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """The sums of the elements up to each one along ``axis``; of integers and bools in int64."""
+    return cumulative.cumsum(x, axis, _signed(x, dtype))
+
+
+def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """The products of the elements up to each one along ``axis``; of integers and bools in int64."""
+    return cumulative.cumprod(x, axis, _signed(x, dtype))
+
+
+def nuclear_norm(input: Array, dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Array:
+    """The sum of singular values."""
+    return matrices.matrix_norm(input, "nuc", dim, keepdim)
+
+
+def frobenius_norm(input: Array, dim: Axis = None, keepdim: bool = False) -> Array:
+    """The root of the sum of squares."""
+    return ops.norm(input, axis=dim or None, keepdims=keepdim)
+
+
+diagonal_copy = diagonal
+expand_copy = ops.broadcast_to
+narrow_copy = ops.narrow
+permute_copy = ops.permute
+select_copy = select
+split_copy = unsafe_split = split_with_sizes_copy = unsafe_split_with_sizes = ops.split
+squeeze_copy = squeeze
+t_copy = t
+transpose_copy = ops.transpose
+unbind_copy = unstack
+unfold_copy = unfold
+unsafe_chunk = chunk
+unsqueeze_copy = ops.expand_dims
+view_as_complex_copy = view_as_complex
+view_as_real_copy = view_as_real
+view_copy = ops.reshape
+
+
+def alias_copy(input: Array) -> Array:
+    """Another tensor of the same value."""
+    copy: Array = input.clone()
+    return copy
+
+
+def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
+    """The slice start:end:step along the axis ``dim``."""
+    axis = normalize_axis("slice_copy", dim, input.ndim)
+    if step == 0:
+        raise ValueError("[slice_copy] the step is not 0.")
+    return getitem(input, (*[slice(None)] * axis, slice(start, end, step)))
+
+
+def _updating(name: str) -> Callable[..., Any]:
+    """The method ``name`` as a function."""
+
+    def update(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(input, name)(*args, **kwargs)
+
+    update.__name__ = update.__qualname__ = name
+    update.__doc__ = f"Give ``input`` the value of ``{name[:-1]}`` of it and the arguments; returns ``input`` itself."
+    return update
+
+
+globals().update({name: _updating(name) for name in dir(Tensor) if re.fullmatch("[a-z].*[^_]_", name)})
+
+if TYPE_CHECKING:  # those are found by their names alone
+
+    def __getattr__(name: str) -> Any: ...

@@ -1,18 +1,21 @@
-"""PyTorch's ways to run functions: compiled, scripted, checkpointed, in lower precision, on accelerators."""
+"""PyTorch's ways to run functions: compile, jit, checkpoint, autocast, DataParallel and accelerators."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final as Final
 
-from runnel.compile import compiled
+from runnel.compile import compiled, wrappers
 from runnel.core import switches
 from runnel.core.casting import CASTING
 from runnel.core.devices import as_device
 from runnel.core.dtypes import DType, bfloat16, float16
 from runnel.nn.module import Module
+from runnel.tensor.active import ACTIVE
 from runnel.tensor.autocast import autocast as casting
 from runnel.tensor.random import get_rng_state, set_rng_state
 from runnel.transforms.checkpoint import checkpoint as rematerialized
@@ -217,3 +220,84 @@ def fork_rng(*args: Any, **options: Any) -> Iterator[None]:
         yield
     finally:
         set_rng_state(state)
+
+
+ScriptModule = Module  # what ``torch.jit.script`` gives for a module
+
+
+class ScriptFunction:
+    """PyTorch's class of functions in TorchScript; ``torch.jit.script`` gives functions as they are."""
+
+
+config: Final = SimpleNamespace(
+    cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False
+)
+
+
+def script(obj: Any, *args: Any, **options: Any) -> Any:
+    """The function or module itself: Python code runs as it stands, and :func:`runnel.compile` compiles it."""
+    return obj
+
+
+def as_it_is(function: Any = None, **options: Any) -> Any:
+    """A decorator that leaves a function as it is."""
+    return function if callable(function) else as_it_is
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """``the_value``."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether ``obj`` is of the type."""
+    return sys.modules["builtins"].isinstance(obj, target_type)
+
+
+def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of the function, which ``wait`` gives: it is computed at once."""
+    return function(*args, **kwargs)
+
+
+def wait(future: Any) -> Any:
+    """What ``fork`` gave."""
+    return future
+
+
+def never_scripting() -> bool:
+    """Never: Python code runs as it stands."""
+    return False
+
+
+def is_compiling() -> bool:
+    """Whether a function is being captured for compilation."""
+    return ACTIVE.trace is not None
+
+
+def disable(function: Any = None, recursive: bool = True, **options: Any) -> Any:
+    """The function as ``runnel.uncompiled`` has it: it runs as it is, and is no part of a program."""
+    return disable if function is None else wrappers.uncompiled(function)
+
+
+def without_compiler(function: Any = None, *args: Any, **options: Any) -> Any:
+    """Nothing; a function is given back as it is."""
+    return function
+
+
+class DataParallel(Module):
+    """A module whose calls are those of ``module``: PyTorch's on a machine without GPUs. Paths in the state dict begin
+    with "module."."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What ``module`` gives."""
+        return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module: Any, inputs: Any, device_ids: Any = None, *args: Any, module_kwargs: Any = None) -> Any:
+    """``module(*inputs)``."""
+    several = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*several, **(module_kwargs or {}))

@@ -10,8 +10,7 @@ import numpy as np
 from runnel.core.errors import ArgumentError
 from runnel.train.metrics.classification import Accuracy, Precision, Recall, TopK
 from runnel.train.metrics.metric import Metric
-from runnel.train.metrics.regression import MAE, MSE, RMSE
-from runnel.train.metrics.scores import AUROC
+from runnel.train.metrics.scores import AUROC, MAE, MSE, RMSE
 
 
 def in_shape(output: np.ndarray, target: np.ndarray) -> np.ndarray:

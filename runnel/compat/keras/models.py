@@ -21,7 +21,7 @@ from runnel.nn.containers import ModuleList
 from runnel.nn.rare.summary import Summary, summary
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import no_grad
-from runnel.train.joining import joined
+from runnel.train.batches import joined
 from runnel.train.trainer import Trainer
 
 

@@ -6,6 +6,7 @@ configuration as one program, else operation by operation.
 
 from runnel.compat.tinyflow import datasets as datasets, nn as nn, train as train
 from runnel.compat.tinyflow.base import (
+    Session as Session,
     Variable as Variable,
     assign as assign,
     float32 as float32,
@@ -43,4 +44,3 @@ from runnel.compat.tinyflow.nn import (
     max_pool as max_pool,
     mean_sparse_softmax_cross_entropy_with_logits as mean_sparse_softmax_cross_entropy_with_logits,
 )
-from runnel.compat.tinyflow.session import Session as Session

@@ -8,7 +8,7 @@ import numpy as np
 
 from runnel import data
 from runnel.data.classification import Classification
-from runnel.data.places import Folder
+from runnel.data.download import Folder
 
 
 class ArrayPacker:

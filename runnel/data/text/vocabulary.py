@@ -1,12 +1,17 @@
-"""Words as numbers."""
+"""Split text into words, map words to ids, and bring sequences to one length."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from runnel.core.errors import ArgumentError
+from runnel.data.collating import new_array
+from runnel.tensor.creation import asarray
 
 
 class Vocab:
@@ -66,3 +71,47 @@ class Vocab:
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """The words of numbers."""
         return [self.words[int(number)] for number in numbers]
+
+
+_WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[^\w\s]|_")
+
+
+def tokenize(text: str, lower: bool = True) -> list[str]:
+    """The words of a text, and its signs one by one, in lower case unless ``lower`` is False:
+    ``tokenize("It's fine.")`` gives ``["it's", "fine", "."]``."""
+    return _WORDS.findall(text.lower() if lower else text)
+
+
+def ngrams(tokens: Sequence[str], n: int) -> list[str]:
+    """The tokens, and behind them each run of 2 to ``n`` of them, joined by spaces."""
+    if n < 1:
+        raise ArgumentError(f"[ngrams] n is 1 or more; received {n!r}.")
+    runs = [tokens[i : i + size] for size in range(2, n + 1) for i in range(len(tokens) - size + 1)]
+    return [*tokens, *(" ".join(run) for run in runs)]
+
+
+def truncate(tokens: Sequence[Any], length: int, side: str = "right") -> Sequence[Any]:
+    """At most ``length`` tokens: what is cut off is at the "right" or at the "left"."""
+    if length < 0 or side not in ("left", "right"):
+        raise ArgumentError(f"[truncate] length is 0 or more and side left or right; received {length!r} and {side!r}.")
+    return tokens[:length] if side == "right" else tokens[max(len(tokens) - length, 0) :]
+
+
+def pad(tokens: Sequence[int], length: int, value: int = 0, side: str = "right") -> list[int]:
+    """``length`` tokens at least: as many of ``value`` as are missing at the "right" or "left"."""
+    if side not in ("left", "right"):
+        raise ArgumentError(f"[pad] side is left or right; received {side!r}.")
+    missing = [value] * (length - len(tokens))
+    return [*tokens, *missing] if side == "right" else [*missing, *tokens]
+
+
+def pad_collate(batch: Sequence[tuple[Sequence[int], int]]) -> list[Any]:
+    """A ``collate_fn`` for pairs (numbers of words, label): int64 tensors (N, longest) with zeros behind the
+    shorter ones, lengths (N,) and labels (N,)."""
+    texts, labels = zip(*batch, strict=True)
+    lengths = np.array([len(text) for text in texts], np.int64)
+    rows = new_array((len(texts), int(lengths.max(initial=0))), np.dtype(np.int64))
+    rows[...] = 0
+    for row, text in zip(rows, texts, strict=True):
+        row[: len(text)] = text
+    return [asarray(array, copy=False) for array in (rows, lengths, np.array(labels, np.int64))]

@@ -18,8 +18,7 @@ from typing import Any, Final, NamedTuple
 from runnel.core.errors import ArgumentError, WorkerError
 from runnel.data.fetching import Source
 from runnel.data.workers.batches import Parcel, Reader
-from runnel.data.workers.channel import Channel
-from runnel.data.workers.failures import Failure, received
+from runnel.data.workers.channel import Channel, Failure, received
 from runnel.data.workers.process import Answer, Begin, Prepare, Setup, run
 from runnel.data.workers.snapshot import Snapshot
 from runnel.data.workers.stages import Stage

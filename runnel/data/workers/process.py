@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core import switches
-from runnel.data.allocating import ROOM
+from runnel.data.collating import ROOM
 from runnel.data.fetching import Source, Stream
 from runnel.data.workers import channel, stages
 from runnel.data.workers.batches import Parcel, Writer
-from runnel.data.workers.failures import Failure, failure
-from runnel.data.workers.info import HERE, WorkerInfo
-from runnel.data.workers.stages import Stage
+from runnel.data.workers.channel import Failure, failure
+from runnel.data.workers.stages import HERE, Stage, WorkerInfo
 from runnel.tensor.random import manual_seed
 
 _STREAMS_APART = 1 << 40  # numbers of samples between those of two workers' streams

@@ -1,11 +1,12 @@
-"""What a worker is doing, in a page of memory that its parent reads: so that one that hangs or dies can be named."""
+"""Report the stage a worker is in through shared memory, so that a hanging worker can be named."""
 
 from __future__ import annotations
 
 import mmap
 import time
-from typing import Final
+from typing import Any, Final
 
+from runnel.core.records import record
 from runnel.data.fetching import doing
 from runnel.data.workers.blocks import mapped, new_block
 
@@ -72,3 +73,27 @@ class Stage:
             COLLATING: doing(batch, None),
             SENDING: f"sending batch {batch}",
         }[stage]
+
+
+@record
+class WorkerInfo:
+    """A worker process: its number ``id`` of ``num_workers``, the ``seed`` of its generators, and its copy of the
+    ``dataset``."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+class _Here:
+    info: WorkerInfo | None = None
+
+
+HERE: Final = _Here()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker process that this code runs in; None outside of one. An ``IterableDataset`` asks in ``__iter__`` which
+    share of the samples it should give: each worker has a copy of it, and all of them give batches by turns."""
+    return HERE.info

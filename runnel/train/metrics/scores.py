@@ -1,13 +1,15 @@
-"""Metrics of scores and likelihoods: areas under curves, perplexity."""
+"""Metrics of losses and regression, and the lookup of metrics by name."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from runnel.core.errors import ArgumentError
-from runnel.train.metrics.classification import rows_of_scores
+from runnel.train.metrics.classification import F1, Accuracy, ConfusionMatrix, Precision, Recall, TopK, rows_of_scores
 from runnel.train.metrics.metric import Metric, quotient, whole_labels
 
 
@@ -96,3 +98,84 @@ class Perplexity(Metric):
     def compute(self) -> float:
         mean = quotient(self.sums["sum"], self.sums["count"])
         return math.exp(mean) if mean < 700 else mean * math.inf
+
+
+class _OfDifferences(Metric):
+    """A mean over all elements of a function of output - target."""
+
+    def initial(self) -> dict[str, np.ndarray]:
+        return {"sum": np.zeros(()), "count": np.zeros((), np.int64)}
+
+    def of(self, difference: np.ndarray) -> np.ndarray:
+        """The function."""
+        raise NotImplementedError
+
+    def add(self, output: np.ndarray, target: np.ndarray) -> None:
+        self.require_equal_shapes(output, target)
+        difference = output.astype(np.float64) - target.astype(np.float64)
+        self.sums["sum"] = np.asarray(self.sums["sum"] + self.of(difference).sum())
+        self.sums["count"] += difference.size
+
+    def compute(self) -> float:
+        return quotient(self.sums["sum"], self.sums["count"])
+
+
+class MSE(_OfDifferences):
+    """The mean of (output - target)² over all elements."""
+
+    name = "mse"
+
+    def of(self, difference: np.ndarray) -> np.ndarray:
+        return difference**2
+
+
+class RMSE(MSE):
+    """The square root of the mean of (output - target)² over all elements."""
+
+    name = "rmse"
+
+    def compute(self) -> float:
+        return math.sqrt(super().compute())
+
+
+class MAE(_OfDifferences):
+    """The mean of \\|output - target\\| over all elements."""
+
+    name = "mae"
+
+    def of(self, difference: np.ndarray) -> np.ndarray:
+        return np.abs(difference)
+
+
+BY_NAME: Final[Mapping[str, type[Metric]]] = {
+    kind.name: kind
+    for kind in (Accuracy, TopK, Precision, Recall, F1, ConfusionMatrix, AUROC, Perplexity, MSE, RMSE, MAE)
+}
+OTHER_FIGURES: Final = ("epoch", "loss", "lr", "step")  # names that logs have without metrics
+
+
+def named_metrics(metrics: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Metric]:
+    """Metrics by name: of a mapping, or of a sequence of metrics, and of names of metrics. ArgumentError for others."""
+    if metrics is None:
+        return {}
+    if isinstance(metrics, str | Metric):
+        metrics = [metrics]
+    if isinstance(metrics, Mapping):
+        named = [(str(name), _metric(metric)) for name, metric in metrics.items()]
+    else:
+        named = [(metric.name, metric) for metric in map(_metric, metrics)]
+    result: dict[str, Metric] = {}
+    for name, metric in named:
+        if name in result or name in OTHER_FIGURES or name.startswith("val_"):
+            what = "two metrics are" if name in result else "no metric can be"
+            raise ArgumentError(f"[Trainer] {what} called '{name}'; pass a dict with a name for each of them.")
+        result[name] = metric
+    return result
+
+
+def _metric(metric: Any) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str) and metric in BY_NAME:
+        return BY_NAME[metric]()
+    raise ArgumentError(f"[Trainer] a metric is a Metric, or one of {', '.join(BY_NAME)}; received {metric!r}.")
