@@ -101,75 +101,42 @@ leaf:
     len(array)
     array.shape[0]
 num:
-    int(whole[$(0||-1||1)])
-    float(array[0])
-    float(array.sum())
-    int(whole.max())
     len(grid)
     array.ndim
     whole.size
-    float(scalar)
-    int(np.argmax(array))
+    array.shape[0]
     (array is grid['a'])
-    whole.tolist()[1]
-    float(np.mean(array)) + $num
-    float(array[whole[1]])
-    bool((array > 1).any())
-    int(np.searchsorted(whole, 2))
-    float(np.clip($num, 0, 5))
-    int(np.prod(whole.shape))
-    np.shares_memory(array, view) * 1
+    ~ int(whole[$(0||-1||1)])
+    ~ float(array.sum())
 cond:
-    array[0] > $num
-    bool(np.all(whole >= 0))
     array is grid['a']
-    scalar == $num
     array.dtype == np.float32
     isinstance(scalar, np.floating)
+    ~ array[0] > $num
 seq:
-    array * 2
-    whole.tolist()
-    [scalar, array[0]]
-    array[whole[:2]]
-    list(whole)
     array
-    scalar
     array.shape
-text:
-    str(whole)
-    f'{float(scalar):.2f}'
-    repr(array.dtype)
+    [scalar, array]
 tensor:
-    (y * float(array.mean()))
     (y + rn.asarray(array).sum())
     (y * scalar)
-    (y + rn.asarray(grid['a'] * 2).mean())
-    (y + whole[1])
-    (y * array.sum())
-    (rn.asarray(array)[whole[0]] + y)
+    rn.asarray(whole).sum() * y
+    (y + rn.asarray(array[$(0||-1||1)]))
+    (y + rn.asarray(array[:2]).mean())
+    (y + rn.asarray(grid['b']).sum().astype(rn.float32))
+    (rn.asarray(array)[rn.asarray(whole)[0]] + y)
 stat:
-    scalar = np.$(float32||float64||int32)($num)
-    scalar = scalar * 2
-    scalar += 1
-    array = array * 1.5
-    array = np.append(array, scalar)[-3:]
-    whole = whole + 1
-    whole = np.roll(whole, 1)
     grid['a'] = array
-    grid['b'] = np.ones(2) * total
     config['array'] = array
-    log.append(array.sum())
-    array = rn.asarray(array)
     view = array[:2]
+    scalar = $num
+    ~ array = array * 1.5
+    ~ array[0] = $num
+    ~ whole = np.roll(whole, 1)
 block:
-    for v$id in array:
-        y = y + v$id
-
-    if array[0] > $num:
+    if array.ndim == 1:
+        y = y + rn.asarray(array).max()
         $body
-
-    for i$id, v$id in enumerate(whole.tolist()):
-        total += i$id * v$id
 change:
     array[0] = 7
     view[0] = 3
