@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.fuzz.language import (
+    parts_chance,
     parts_core,
     parts_functions,
     parts_habits,
@@ -12,7 +13,6 @@ from tests.fuzz.language import (
     parts_library,
     parts_midway,
     parts_models,
-    parts_chance,
     parts_objects,
     parts_orders,
     parts_passed,

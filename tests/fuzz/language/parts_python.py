@@ -210,7 +210,7 @@ num:
     shadow()
     (lambda: total)()
     (lambda n=$num: [n + k for k in range(2)])()[-1]
-    [last_seen := v for v in numbers][-1] + last_seen
+    (lambda: [last_seen := v for v in numbers][-1] + last_seen)()
     unbound($cond)
     (undone[-1]() if undone else 1)
     made_functions.get($key, triple)($num)
