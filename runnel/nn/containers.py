@@ -16,7 +16,7 @@ Item = TypeVar("Item", Module, Parameter)
 
 
 class _Row(Module, Generic[Item]):
-    """Items numbered from 0, as attributes "0", "1", …."""
+    """A list whose items are the attributes "0", "1", …."""
 
     _kind: ClassVar[type[Any]] = Module
 
@@ -35,10 +35,10 @@ class _Row(Module, Generic[Item]):
 
     def _require_item(self, item: Any) -> None:
         if not isinstance(item, self._kind):
-            raise TypeError(f"[{type(self).__name__}] holds {self._kind.__name__}s; received {type(item).__name__}.")
+            raise TypeError(f"[{type(self).__name__}] items must be {self._kind.__name__}s; got {type(item).__name__}.")
 
     def _checked_item(self, item: Any) -> Any:
-        """``item`` as it is held; TypeError for what cannot be."""
+        """Return ``item`` as it is kept; raise TypeError for another kind."""
         self._require_item(item)
         return item
 
@@ -54,7 +54,7 @@ class _Row(Module, Generic[Item]):
         return self
 
     def insert(self, index: int, item: Item) -> None:
-        """Put an item in front of number ``index``."""
+        """Insert an item before item ``index``."""
         item = self._checked_item(item)
         items = self._items()
         items.insert(index, item)
@@ -91,7 +91,7 @@ class _Row(Module, Generic[Item]):
         self._renumber(items)
 
     def pop(self, index: int = -1) -> Item:
-        """Take an item out, by default the last one."""
+        """Remove and return an item, by default the last one."""
         item = self[index]
         del self[index]
         return item
@@ -108,7 +108,18 @@ class _Row(Module, Generic[Item]):
 
 
 class Sequential(_Row[Module]):
-    """Modules applied one after the other."""
+    """Modules that are called one after the other: the result of each is the argument of the next.
+
+    Args:
+        modules: the modules, or one dict from names to modules.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> model(rn.ones((3, 4))).shape
+        (3, 2)
+        >>> model[0].out_features
+        8
+    """
 
     def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
         if len(modules) == 1 and isinstance(modules[0], Mapping):
@@ -122,7 +133,7 @@ class Sequential(_Row[Module]):
         return [value for value in self.__dict__.values() if isinstance(value, Module)]
 
     def _renumber(self, items: list[Module]) -> None:
-        """Modules under the names that they have; new ones, and those with a number for a name, by their places."""
+        """Keep the names of modules that have one; name new ones, and those with a number, by their index."""
         named = {id(value): name for name, value in self.__dict__.items() if isinstance(value, Module)}
         for name in named.values():
             delattr(self, name)
@@ -135,7 +146,7 @@ class Sequential(_Row[Module]):
 
     def __mul__(self, times: int) -> Sequential:
         if not isinstance(times, int) or times < 1:
-            raise ValueError(f"[Sequential] can be repeated once or more often; received {times!r}.")
+            raise ValueError(f"[Sequential] times must be an int of at least 1; got {times!r}.")
         return Sequential(*self._items() * times)
 
     __rmul__ = __mul__
@@ -147,14 +158,27 @@ class Sequential(_Row[Module]):
 
 
 class ModuleList(_Row[Module]):
-    """A list whose modules' Parameters are found."""
+    """A list of modules whose Parameters are found, unlike those in a Python list.
+
+    Args:
+        modules: the modules.
+
+    Example:
+        >>> self.blocks = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        >>> for block in self.blocks:
+        ...     x = x + block(x)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__(modules or ())
 
 
 class ParameterList(_Row[Parameter]):
-    """A list of Parameters that are found. Arrays that are put in become Parameters."""
+    """A list of Parameters that are found, unlike those in a Python list. Arrays become Parameters.
+
+    Args:
+        values: Parameters or arrays.
+    """
 
     _kind = Parameter
 
@@ -166,7 +190,7 @@ class ParameterList(_Row[Parameter]):
 
 
 class _ByName(Module, Generic[Item]):
-    """Items as attributes of their names."""
+    """A dict whose items are attributes."""
 
     _kind: ClassVar[type[Any]] = Module
 
@@ -179,17 +203,17 @@ class _ByName(Module, Generic[Item]):
             self[name] = item
 
     def _checked_item(self, item: Any) -> Any:
-        """``item`` as it is held."""
+        """Return ``item`` as it is kept."""
         return item
 
     def __setitem__(self, name: str, item: Item) -> None:
         kind = type(self).__name__
         item = self._checked_item(item)
         if not isinstance(item, self._kind):
-            raise TypeError(f"[{kind}] holds {self._kind.__name__}s; received {type(item).__name__}.")
+            raise TypeError(f"[{kind}] items must be {self._kind.__name__}s; got {type(item).__name__}.")
         require_text(kind, "a key", name)
         if hasattr(type(self), name) or "." in name:
-            raise KeyError(f"[{kind}] '{name}' cannot be a name: it has a dot or is a method of {kind}.")
+            raise KeyError(f"[{kind}] a key must not contain a dot or be a method of {kind}; got '{name}'.")
         setattr(self, name, item)
 
     def __getitem__(self, name: str) -> Item:
@@ -199,13 +223,13 @@ class _ByName(Module, Generic[Item]):
         delattr(self, name)
 
     def pop(self, name: str) -> Item:
-        """Take the item called ``name`` out."""
+        """Remove and return the item called ``name``."""
         item = self[name]
         del self[name]
         return item
 
     def clear(self) -> None:
-        """Take all items out."""
+        """Remove all items."""
         for name in self.keys():
             del self[name]
 
@@ -229,14 +253,27 @@ class _ByName(Module, Generic[Item]):
 
 
 class ModuleDict(_ByName[Module]):
-    """A dict of modules whose Parameters are found."""
+    """A dict of modules whose Parameters are found, unlike those in a Python dict.
+
+    Args:
+        modules: a dict, or pairs of names and modules.
+
+    Example:
+        >>> heads = nn.ModuleDict({"class": nn.Linear(8, 10), "box": nn.Linear(8, 4)})
+        >>> heads["box"](rn.ones((2, 8))).shape
+        (2, 4)
+    """
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__(modules)
 
 
 class ParameterDict(_ByName[Parameter]):
-    """A dict of Parameters that are found. Arrays that are put in become Parameters."""
+    """A dict of Parameters that are found, unlike those in a Python dict. Arrays become Parameters.
+
+    Args:
+        parameters: a dict, or pairs of names and values.
+    """
 
     _kind = Parameter
 
@@ -247,26 +284,26 @@ class ParameterDict(_ByName[Parameter]):
         return as_parameter(item)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The Parameter called ``name``, or ``default``."""
+        """Return the Parameter called ``name``, or ``default``."""
         return dict(self.items()).get(name, default)
 
     def setdefault(self, name: str, default: Any = None) -> Parameter:
-        """The Parameter called ``name``, which becomes ``default`` if there is none."""
+        """Return the Parameter called ``name``; set it to ``default`` first if it does not exist."""
         if name not in self:
             self[name] = default
         return self[name]
 
     def popitem(self) -> tuple[str, Parameter]:
-        """Take the last Parameter out, with its name."""
+        """Remove and return the last Parameter, with its name."""
         name = self.keys()[-1]
         return name, self.pop(name)
 
     def copy(self) -> ParameterDict:
-        """Another dict of the same Parameters."""
+        """Return another dict of the same Parameters."""
         return ParameterDict(dict(self.items()))
 
     def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new dict with ``default`` under each of ``names``."""
+        """Return a new dict with ``default`` under each of ``names``."""
         return ParameterDict(dict.fromkeys(names, default))
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
@@ -278,7 +315,7 @@ class ParameterDict(_ByName[Parameter]):
 
 
 def as_parameter(value: Any) -> Any:
-    """An array as a Parameter; anything else as it is."""
+    """Return an array as a Parameter, and anything else unchanged."""
     return (
         Parameter(value) if isinstance(value, (ArrayMethods, np.ndarray)) and not isinstance(value, Variable) else value
     )

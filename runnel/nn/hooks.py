@@ -20,7 +20,7 @@ _OF_CALLS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks
 
 
 class Hook(NamedTuple):
-    """A function that was attached."""
+    """A registered function."""
 
     number: int
     function: Function
@@ -29,7 +29,7 @@ class Hook(NamedTuple):
 
 
 class RemovableHandle:
-    """What attaching a hook gives: ``remove()`` takes the hook away, as does the end of a ``with`` block."""
+    """The handle of a registered hook. ``remove()``, or the end of a ``with`` block, removes the hook."""
 
     def __init__(self, module: Any, kind: str, number: int) -> None:
         self._module = weakref.ref(module)
@@ -37,7 +37,7 @@ class RemovableHandle:
         self._number = number
 
     def remove(self) -> None:
-        """Take the hook away; a second time, nothing happens."""
+        """Remove the hook. A second call has no effect."""
         module = self._module()
         if module is None:
             return
@@ -54,7 +54,7 @@ class RemovableHandle:
 
 
 class Hooks:
-    """The methods of a module that attach hooks; each gives a handle whose ``remove()`` takes the hook away."""
+    """The methods of a module that register hooks. Each returns a handle whose ``remove()`` removes the hook."""
 
     _forward_hooks: tuple[Hook, ...] = ()
     _forward_pre_hooks: tuple[Hook, ...] = ()
@@ -68,47 +68,68 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Function, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """``hook(module, args)`` before each call; what it returns, unless None, takes the place of the arguments.
-        ``with_kwargs``: ``hook(module, args, kwargs)``, which returns a pair. ``prepend``: before other hooks."""
+        """Call ``hook(module, args)`` before each call. A result that is not None replaces the arguments.
+
+        Args:
+            hook: the function.
+            prepend: call it before the other hooks.
+            with_kwargs: call ``hook(module, args, kwargs)``, which returns a pair or None.
+        """
         return self._attached("_forward_pre_hooks", hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Function, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """``hook(module, args, result)`` after each call; what it returns, unless None, takes the place of the result.
-        ``with_kwargs``: ``hook(module, args, kwargs, result)``. ``always_call``: after a failed call too, with None."""
+        """Call ``hook(module, args, result)`` after each call. A result that is not None replaces the result.
+
+        Args:
+            hook: the function.
+            prepend: call it before the other hooks.
+            with_kwargs: call ``hook(module, args, kwargs, result)``.
+            always_call: also call it after a failed call, with None as the result.
+
+        Example:
+            >>> shapes = []
+            >>> handle = layer.register_forward_hook(lambda module, args, result: shapes.append(result.shape))
+        """
         return self._attached("_forward_hooks", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Function, prepend: bool = False) -> RemovableHandle:
-        """``hook(module, grad_output)`` when ``backward()`` has the gradients of the results (a tuple); what it
-        returns, unless None, takes their place."""
+        """Call ``hook(module, grad_output)`` when ``backward()`` has computed the gradients of the results, a tuple.
+
+        A result that is not None replaces them.
+        """
         return self._attached("_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Function, prepend: bool = False) -> RemovableHandle:
-        """``hook(module, grad_input, grad_output)`` when ``backward()`` has the gradients of the arguments, as tuples
-        with None for what needs none; what it returns, unless None, takes the place of ``grad_input``."""
+        """Call ``hook(module, grad_input, grad_output)`` when ``backward()`` has the gradients of the arguments.
+
+        Both are tuples, with None for values that need no gradient. A result that is not None replaces ``grad_input``.
+        """
         return self._attached("_backward_hooks", hook, prepend)
 
     def register_backward_hook(self, hook: Function) -> RemovableHandle:
-        """The same as :meth:`register_full_backward_hook`."""
+        """Do the same as :meth:`register_full_backward_hook`."""
         return self.register_full_backward_hook(hook)
 
     def register_state_dict_pre_hook(self, hook: Function) -> RemovableHandle:
-        """``hook(module, prefix, keep_vars)`` before ``state_dict()`` reads this module."""
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict()`` reads this module."""
         return self._attached("_state_dict_pre_hooks", hook)
 
     def register_state_dict_post_hook(self, hook: Function) -> RemovableHandle:
-        """``hook(module, state_dict, prefix, local_metadata)`` when ``state_dict()`` has read this module; it may
-        change the dict."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict()``; it may change the dict."""
         return self._attached("_state_dict_hooks", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Function) -> RemovableHandle:
-        """``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
-        before ``load_state_dict()`` looks at a copy of the dict, which it may change."""
+        """Call a hook before ``load_state_dict()``; it may change the dict, which is a copy.
+
+        Its arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs).
+        """
         return self._attached("_load_state_dict_pre_hooks", hook)
 
     def register_load_state_dict_post_hook(self, hook: Function) -> RemovableHandle:
-        """``hook(module, incompatible_keys)`` when ``load_state_dict()`` has loaded; it may change both lists of it."""
+        """Call ``hook(module, incompatible_keys)``, which may change both lists, after ``load_state_dict()``."""
         return self._attached("_load_state_dict_post_hooks", hook)
 
     def _attached(
@@ -116,7 +137,7 @@ class Hooks:
     ) -> RemovableHandle:
         if not callable(function):
             name = "register" + kind.removesuffix("s")
-            raise ArgumentError(f"[{name}] a hook is a function; received {type(function).__name__}.")
+            raise ArgumentError(f"[{name}] hook must be a function; got {type(function).__name__}.")
         hook, there = Hook(next(_NUMBERS), function, with_kwargs, always), getattr(self, kind)
         setattr(self, kind, (hook, *there) if prepend else (*there, hook))
         if kind in _OF_CALLS:
@@ -128,7 +149,7 @@ class Hooked(Part, Hooks):
     """A module that calls hooks when it is called."""
 
     def call_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of a call, with all hooks around it."""
+        """Return the result of a call, calling all hooks around it."""
         for hook in self._forward_pre_hooks:
             if hook.with_kwargs:
                 changed = hook.function(self, args, kwargs)
@@ -163,19 +184,19 @@ def _called(hook: Hook, module: Any, args: Any, kwargs: Any, result: Any) -> Any
 
 
 class Watch:
-    """The backward hooks of one call: gradients pass by on their way through the results and the arguments."""
+    """The backward hooks of one call, through which the gradients of its results and its arguments pass."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
         self.grad_output: tuple[Any, ...] = ()
 
     def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, whose gradients call the hooks."""
+        """Return the arguments such that their gradients call the hooks."""
         leaves, structure = pytree.flatten(args)
         return pytree.unflatten(structure, _passing(leaves, self._at_arguments))
 
     def results(self, result: Any) -> Any:
-        """The results, whose gradients call the hooks."""
+        """Return the results such that their gradients call the hooks."""
         leaves, structure = pytree.flatten(result)
         return pytree.unflatten(structure, _passing(leaves, self._at_results))
 
@@ -198,8 +219,10 @@ def _replaced(gradients: tuple[Any, ...], changed: Any) -> tuple[Any, ...]:
 
 
 def _passing(leaves: list[Any], changed: Function) -> list[Any]:
-    """``leaves``, with the gradients of the tensors among them, together, through ``changed``. They pass as one tensor:
-    so all of them are there at once."""
+    """Return ``leaves`` such that the gradients of all tensors among them pass through ``changed`` together.
+
+    They pass as one tensor, so that all of them are computed when ``changed`` is called.
+    """
     places = [i for i, x in enumerate(leaves) if isinstance(x, ArrayMethods) and x.read().requires_grad]
     if not places:
         return leaves

@@ -1,7 +1,7 @@
 """The Module: a tree of attributes that are Parameters, other Variables (buffers), Modules, or plain Python values.
 
-``parameters()`` and its kin look at the attributes. Setting or deleting one advances the state version, so that
-compiled programs look at their guards again. A name that holds a Parameter or a buffer goes on doing so.
+``parameters()`` and similar methods read the attributes. Setting or deleting one advances the state version, so that
+compiled programs check their guards again. A name that holds a Parameter or a buffer keeps this role.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, floa
 from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.showing import short_repr
 from runnel.core.tracebacks import ending_at_user
-from runnel.nn.conversion import destination
 from runnel.nn.hooks import Hooks
-from runnel.nn.parameter import Buffer, Parameter, named_in
+from runnel.nn.parameter import Buffer, Parameter, destination, named_in
+from runnel.nn.printing import lines
 from runnel.nn.saving import loaded, saved
 from runnel.nn.whereabouts import located
 from runnel.tensor import tracing
@@ -36,7 +36,26 @@ _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 @kinds.declare
 class Module(Hooks, StatefulTree):
-    """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
+    """The base class of layers and models. A subclass sets attributes in ``__init__`` and defines ``forward``.
+
+    Parameters, buffers and modules that are attributes are found by ``parameters()``, ``state_dict()``, ``to()`` and so
+    on. Calling ``super().__init__()`` is optional.
+
+    Attributes:
+        training: whether the module is in training mode; see :meth:`train`.
+
+    Example:
+        >>> class Classifier(nn.Module):
+        ...     def __init__(self, features, classes):
+        ...         super().__init__()
+        ...         self.hidden = nn.Linear(features, 32)
+        ...         self.out = nn.Linear(32, classes)
+        ...
+        ...     def forward(self, x):
+        ...         return self.out(rn.relu(self.hidden(x)))
+        >>> Classifier(8, 3)(rn.ones((5, 8))).shape
+        (5, 3)
+    """
 
     training: bool = True
     _transient: frozenset[str] = frozenset()  # buffers that state_dict() leaves out
@@ -48,11 +67,14 @@ class Module(Hooks, StatefulTree):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Buffers and Parameters that were registered by name."""
+            """Return a buffer or Parameter that was registered by name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute. A name that holds a Parameter takes Parameters, Modules and None; arrays and numbers that
-        are assigned to the name of a buffer become its value."""
+        """Set an attribute.
+
+        A name that holds a Parameter accepts Parameters, Modules and None. An array or number that is assigned to the
+        name of a buffer becomes its value.
+        """
         current = self.__dict__.get(name)
         if self._is_for_parameters(name, current):
             self._require_parameter(name, value)
@@ -78,19 +100,18 @@ class Module(Hooks, StatefulTree):
     def _require_parameter(self, name: str, value: Any) -> None:
         if value is not None and not isinstance(value, (Parameter, Module)):
             raise TypeError(
-                f"[{type(self).__name__}] '{name}' holds a Parameter, and a {type(value).__name__} is none: it would "
-                f"be lost for training and saving. Write {name}.assign(value) to change its value, or "
-                f"{name} = Parameter(value)."
+                f"[{type(self).__name__}] '{name}' must stay a Parameter; got {type(value).__name__}, which would not "
+                f"be trained or saved. Write {name}.assign(value) to change its value, or {name} = Parameter(value)."
             )
 
     def updated_buffer(self, buffer: Variable | None, name: str, value: Any) -> Variable:
-        """The buffer with ``value``; a new one where it is of another shape or dtype. Parameters are none."""
+        """Return the buffer with ``value``; a new one if the shape or dtype differs."""
         if self._is_for_parameters(name, buffer):
             self._require_parameter(name, value)
         if not isinstance(value, _NUMBERS):
             raise TypeError(
-                f"[{type(self).__name__}] '{name}' holds a buffer, and a {type(value).__name__} cannot become its "
-                f"value; assign an array, or delete it first (del {name})."
+                f"[{type(self).__name__}] '{name}' holds a buffer, whose value must be an array; got "
+                f"{type(value).__name__}. Delete the buffer first (del {name})."
             )
         if isinstance(value, (bool, int, float)) and buffer is not None and buffer.shape == ():
             value = np.asarray(value, buffer.dtype.numpy)
@@ -101,7 +122,7 @@ class Module(Hooks, StatefulTree):
         return buffer
 
     def _keep_vacant(self, name: str, current: Variable | None, is_parameter: bool = False) -> None:
-        """Remember what ``name`` is for while it holds None."""
+        """Remember the role of ``name`` while it holds None."""
         if is_parameter or isinstance(current, Parameter):
             self._vacant_parameters = self._vacant_parameters | {name}
         else:
@@ -114,16 +135,19 @@ class Module(Hooks, StatefulTree):
                 object.__setattr__(self, names, getattr(self, names) - {name})
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """State that is not trained, such as running statistics: a Variable as attribute ``name`` (None: none yet).
+        """Add state that is not trained, such as running statistics, as attribute ``name``.
 
-        With ``persistent=False``, ``state_dict()`` leaves it out.
+        Args:
+            name: the name, without a dot.
+            tensor: the first value, or None to set it later.
+            persistent: include the buffer in ``state_dict()``.
         """
         self._require_free("register_buffer", name)
         if name in self.__dict__:
-            raise ValueError(f"[register_buffer] {type(self).__name__} has an attribute '{name}' already.")
+            raise ValueError(f"[register_buffer] {type(self).__name__} already has an attribute '{name}'.")
         buffer = tensor if tensor is None or isinstance(tensor, Variable) else Variable(tensor, name=name)
         if isinstance(buffer, Parameter):
-            raise TypeError("[register_buffer] a Parameter is no buffer; set it as an attribute.")
+            raise TypeError("[register_buffer] tensor must not be a Parameter; set it as an attribute instead.")
         if not persistent:
             self._transient = self._transient | {name}
         if buffer is None:
@@ -131,34 +155,34 @@ class Module(Hooks, StatefulTree):
         setattr(self, name, buffer)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Set attribute ``name``; with None, a Parameter may be set there later, and nothing else."""
+        """Set attribute ``name`` to a Parameter, or to None if a Parameter is to be set there later."""
         self._require_free("register_parameter", name)
         if param is None:
             self._keep_vacant(name, None, is_parameter=True)
         elif not isinstance(param, Parameter):
-            raise TypeError(f"[register_parameter] '{name}' is to be a Parameter; received {type(param).__name__}.")
+            raise TypeError(f"[register_parameter] '{name}' must be a Parameter; got {type(param).__name__}.")
         setattr(self, name, param)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Set attribute ``name`` to a module; names need not be those of Python, but have no dot."""
+        """Set attribute ``name`` to a module. The name may be any string without a dot."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"[register_module] '{name}' is to be a Module; received {type(module).__name__}.")
+            raise TypeError(f"[register_module] '{name}' must be a Module; got {type(module).__name__}.")
         self._require_free("register_module", name)
         setattr(self, name, module)
 
     add_module = register_module
 
     def _require_free(self, op: str, name: str) -> None:
-        """Refuse what would be no name of its own in ``state_dict()``, and names of methods."""
+        """Raise KeyError for a name that is ambiguous in ``state_dict()``, or that a method has."""
         require_text(op, "name", name)
         if "." in name or not name or (name not in self.__dict__ and hasattr(self, name)):
-            raise KeyError(f"[{op}] '{name}' cannot be a name: it is empty, has a dot or is taken.")
+            raise KeyError(f"[{op}] name must not be empty, contain a dot or be in use; got '{name}'.")
 
     # Calling ----------------------------------------------------------------------------------------------------------
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes. Subclasses define it."""
-        raise NotImplementedError(f"[{type(self).__name__}] defines no forward(); define what it computes there.")
+        """Compute the result of a call. Subclasses define this."""
+        raise NotImplementedError(f"[{type(self).__name__}] must define forward(), which computes its result.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -179,7 +203,7 @@ class Module(Hooks, StatefulTree):
     # The tree ---------------------------------------------------------------------------------------------------------
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules that are attributes of this one, each once."""
+        """Iterate over the names and modules that are attributes of this one, each module once."""
         visited: set[int] = set()
         for name, value in list(self.__dict__.items()):
             if isinstance(value, Module) and id(value) not in visited:
@@ -187,14 +211,19 @@ class Module(Hooks, StatefulTree):
                 yield name, value
 
     def children(self) -> Iterator[Module]:
-        """The modules that are attributes of this one, without their names."""
+        """Iterate over the modules that are attributes of this one, each once."""
         return (module for _, module in self.named_children())
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all below it with their dotted paths, parents first; each once, or under each of its paths.
-        Those in ``memo`` are left out, and those that are given are put there."""
+        """Iterate over this module and all below it with their dotted paths, parents first.
+
+        Args:
+            memo: modules to leave out; the modules that are yielded are added.
+            prefix: the path of this module.
+            remove_duplicate: yield each module once, and not under each of its paths.
+        """
         visited = {id(module) for module in memo or ()}
         stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, self, ())]
         while stack:
@@ -214,34 +243,34 @@ class Module(Hooks, StatefulTree):
         return ((name, value) for name, value in list(self.__dict__.items()) if isinstance(value, Module))
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all below it, parents first; each once, or as often as it is held."""
+        """Iterate over this module and all below it, parents first; each once, or as often as it is an attribute."""
         return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a dotted path; "" is this one."""
+        """Return the module at a dotted path; "" is this one."""
         module = self if target == "" else self._at("get_submodule", "module", target)
         if not isinstance(module, Module):
             raise self._nothing_at("get_submodule", "module", target)
         return module
 
     def get_parameter(self, target: str) -> Parameter:
-        """The Parameter at a dotted path."""
+        """Return the Parameter at a dotted path."""
         value = self._at("get_parameter", "Parameter", target)
         if not isinstance(value, Parameter):
             raise self._nothing_at("get_parameter", "Parameter", target)
         return value
 
     def get_buffer(self, target: str) -> Variable:
-        """The buffer at a dotted path."""
+        """Return the buffer at a dotted path."""
         value = self._at("get_buffer", "buffer", target)
         if not isinstance(value, Variable) or isinstance(value, Parameter):
             raise self._nothing_at("get_buffer", "buffer", target)
         return value
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put ``module`` at a dotted path; with ``strict``, where a module is now."""
+        """Put ``module`` at a dotted path; with ``strict``, only if a module is there now."""
         if not isinstance(module, Module):
-            raise TypeError(f"[set_submodule] '{target}' is to be a Module; received {type(module).__name__}.")
+            raise TypeError(f"[set_submodule] module must be a Module; got {type(module).__name__}.")
         require_text("set_submodule", "target", target)
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
@@ -274,46 +303,51 @@ class Module(Hooks, StatefulTree):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """All Parameters with their dotted paths; each once, or under each of its paths. Without ``recurse``, those of
-        this module alone."""
+        """Iterate over all Parameters with their dotted paths.
+
+        Args:
+            prefix: the path of this module.
+            recurse: include the modules below this one.
+            remove_duplicate: yield each Parameter once, and not under each of its paths.
+        """
         variables = self._named_variables(prefix, remove_duplicate, recurse)
         return ((path, v) for path, v in variables if isinstance(v, Parameter))
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All Parameters of this module and those below it, each once: what optimizers take."""
+        """Iterate over all Parameters of this module and the modules below it, each once, as optimizers expect."""
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Variable]]:
-        """All Variables that are no Parameters, with their dotted paths; as :meth:`named_parameters` does."""
+        """Iterate over all buffers (Variables that are not Parameters) like :meth:`named_parameters`."""
         variables = self._named_variables(prefix, remove_duplicate, recurse)
         return ((path, v) for path, v in variables if not isinstance(v, Parameter))
 
     def buffers(self, recurse: bool = True) -> Iterator[Variable]:
-        """All Variables that are no Parameters, each once."""
+        """Iterate over all buffers (Variables that are not Parameters), each once."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def num_parameters(self, trainable_only: bool = False) -> int:
-        """How many numbers the Parameters hold."""
+        """Return how many numbers the Parameters hold."""
         return sum(p.size for p in self.parameters() if p.requires_grad or not trainable_only)
 
     # Changing all of it -----------------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Training mode for this module and all below: dropout drops."""
+        """Set training mode for this module and all below it, in which for example dropout is active."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> Self:
-        """Evaluation mode for this module and all below."""
+        """Set evaluation mode for this module and all below it."""
         return self.train(False)
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call ``fn`` on every module of the tree: on the children, in their order, and then on the module itself."""
+        """Call ``fn`` on every module of the tree: on the children in order, and then on the module itself."""
         if not callable(fn):
-            raise ArgumentError(f"[apply] fn is a function of a Module; received {short_repr(fn)}.")
+            raise ArgumentError(f"[apply] fn must be a function of a Module; got {short_repr(fn)}.")
         for child in self.children():
             child.apply(fn)
         fn(self)
@@ -328,10 +362,23 @@ class Module(Hooks, StatefulTree):
         non_blocking: bool = False,
         memory_format: Any = None,
     ) -> Self:
-        """Put every Parameter and buffer, with its gradient, on another device, or those of floats into another float
-        dtype; returns the module. ``where`` is a device, a dtype, both, or an array that has them; ``non_blocking`` and
-        ``memory_format`` change nothing. Optimizers are made afterwards, or told by ``load_state_dict``: their state
-        stays as it is. DeviceError for a device that does not exist, and in a compiled function."""
+        """Move all Parameters and buffers, with their gradients, to a device, and convert floats to a float dtype.
+
+        Make optimizers afterwards, since their state is not converted.
+
+        Args:
+            where: a device, a dtype, both, or an array that has them.
+            device: a device.
+            dtype: a float dtype.
+            non_blocking: has no effect.
+            memory_format: has no effect.
+
+        Returns:
+            The module itself.
+
+        Raises:
+            DeviceError: the device does not exist, or this is a compiled function.
+        """
         place, kind = destination(where, device, dtype)
         for variable in (*self.parameters(), *self.buffers()):
             to_place = variable.aval.device if place is None else place
@@ -339,7 +386,7 @@ class Module(Hooks, StatefulTree):
         return self
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """The same as :meth:`to`: values are kept. Without ``recurse``, only what this module holds itself."""
+        """Do the same as :meth:`to`, keeping the values. Without ``recurse``, move only this module's own state."""
         if recurse:
             return self.to(device)
         for variable in (*self.parameters(False), *self.buffers(False)):
@@ -348,52 +395,52 @@ class Module(Hooks, StatefulTree):
 
     @ending_at_user
     def cpu(self) -> Self:
-        """All on the CPU."""
+        """Move everything to the CPU."""
         return self.to(CPU)
 
     @ending_at_user
     def cuda(self, device: Any = None) -> Self:
-        """DeviceError: there are no GPUs here."""
+        """Raise DeviceError, since GPUs are not supported."""
         return self.to("cuda")
 
     def type(self, dst_type: Any) -> Self:
-        """Every Parameter and buffer in another dtype."""
+        """Convert all Parameters and buffers to another dtype."""
         kind = as_dtype(dst_type)
         for variable in (*self.parameters(), *self.buffers()):
             variable.move_to(variable.aval.device, kind)
         return self
 
     def half(self) -> Self:
-        """Parameters and buffers of floats as float16."""
+        """Convert floating-point Parameters and buffers to float16."""
         return self.to(float16)
 
     def bfloat16(self) -> Self:
-        """Parameters and buffers of floats as bfloat16."""
+        """Convert floating-point Parameters and buffers to bfloat16."""
         return self.to(bfloat16)
 
     def float(self) -> Self:
-        """Parameters and buffers of floats as float32."""
+        """Convert floating-point Parameters and buffers to float32."""
         return self.to(float32)
 
     def double(self) -> Self:
-        """Parameters and buffers of floats as float64."""
+        """Convert floating-point Parameters and buffers to float64."""
         return self.to(float64)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Whether ``backward()`` computes gradients for the Parameters."""
+        """Set whether ``backward()`` computes gradients for the Parameters; ``False`` freezes the module."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         STATE_VERSION.now += 1
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all Parameters (or fill them with zeros)."""
+        """Drop the gradients of all Parameters, or fill them with zeros."""
         clear_gradients(self.parameters(), set_to_none)
 
     # State ------------------------------------------------------------------------------------------------------------
 
     def _persistent(self) -> dict[str, Variable]:
-        """What state_dict() holds; a Variable shared between modules stands under each of its paths."""
+        """Return the Variables of ``state_dict()``. A shared Variable is included under each of its paths."""
         left_out = {
             f"{path}.{name}" if path else name for path, module in self.named_modules() for name in module._transient
         }
@@ -404,57 +451,70 @@ class Module(Hooks, StatefulTree):
         }
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """The values of all Parameters and persistent buffers, by dotted path, as of one point in time; later training
-        leaves them. For several modules and optimizers at one point in time there is :func:`runnel.snapshot`.
+        """Return the values of all Parameters and persistent buffers by dotted path, read at one point in time.
+
+        Later training does not change them. To read several modules and optimizers at one point in time, use
+        :func:`runnel.snapshot`.
 
         Args:
-            destination: a dict that the entries are put into; by default a new one.
-            prefix: stands before each path.
-            keep_vars: the Variables themselves, and not their values.
+            destination: a dict to put the entries into; by default a new one.
+            prefix: a string to put before each path.
+            keep_vars: return the Variables themselves instead of their values.
         """
         return saved(self, {} if destination is None else destination, prefix, keep_vars)
 
     @ending_at_user
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> LoadReport:
-        """Take over values by dotted path. Everything is checked first: on an error nothing has changed.
+        """Assign values by dotted path. Everything is checked first: after an error nothing has changed.
 
         Args:
             state_dict: tensors or NumPy arrays by path.
-            strict: whether a missing or unexpected path is an error.
-            assign: take over dtypes, too, of floats.
+            strict: raise an error for missing or unexpected paths.
+            assign: also change the dtype of floating-point Variables.
+
+        Returns:
+            The ``missing_keys`` and ``unexpected_keys``.
+
+        Raises:
+            StateError, ShapeError, DTypeError: the values do not fit.
         """
         return loaded(self, state_dict, strict, assign)
 
     def get_extra_state(self) -> Any:
-        """What ``state_dict()`` is to hold for this module as "_extra_state", where a subclass defines it."""
-        raise NotImplementedError(f"[get_extra_state] {type(self).__name__} has no state but Variables.")
+        """Return the entry "_extra_state" of ``state_dict()`` for this module, if a subclass defines this method."""
+        raise NotImplementedError(f"[get_extra_state] {type(self).__name__} defines no extra state.")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take over what ``get_extra_state`` gave, where a subclass defines it."""
-        raise NotImplementedError(f"[set_extra_state] {type(self).__name__} has no state but Variables.")
+        """Restore what ``get_extra_state`` returned, if a subclass defines this method."""
+        raise NotImplementedError(f"[set_extra_state] {type(self).__name__} defines no extra state.")
 
     # As text ----------------------------------------------------------------------------------------------------------
 
     def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Any:
-        """A table of the modules with their outputs for ``inputs`` (shapes or arrays), Parameters and operations: see
-        :func:`runnel.nn.summary`."""
+        """Return a table of the modules with their outputs, Parameters and operations; see :func:`runnel.nn.summary`.
+
+        Args:
+            inputs: arrays, or shapes of arrays of ``dtype``.
+            depth: how many levels of modules to show.
+            dtype: the dtype of the inputs.
+        """
         return namespaces.imported("runnel.nn.rare.summary:summary")(self, *inputs, depth=depth, dtype=dtype)
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows of this module itself."""
+        """Return what ``repr`` shows between the parentheses of this module."""
         return ""
 
     def __repr__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(lines(self, Module))
 
     def _repr_html_(self) -> str:
-        return html.pre("\n".join(itertools.islice(_lines(self), _SHOWN)))
+        return html.pre("\n".join(itertools.islice(lines(self, Module), _SHOWN)))
 
 
 def require_text(op: str, what: str, value: Any) -> None:
-    """ArgumentError unless ``value``, a name or a path, is a string."""
+    """Raise ArgumentError unless ``value``, a name or a path, is a string."""
     if not isinstance(value, str):
-        raise ArgumentError(f"[{op}] {what} is a string; received {short_repr(value)}.")
+        raise ArgumentError(f"[{op}] {what} must be a string; got {short_repr(value)}.")
 
 
 def dtype_of(array: Any) -> DType:
@@ -479,51 +539,3 @@ def _name_variables(module: Module, path: str) -> None:
                 visited.add(id(value))
                 value.name = f"{prefix}.{name}"
         stack += [(child, f"{prefix}.{name}", level + 1) for name, child in reversed(list(now.named_children()))]
-
-
-def _lines(module: Module) -> Iterator[str]:
-    """``repr``, line by line."""
-    counts = _parameter_counts(module)
-    above: set[int] = set()
-    stack = [("", 0, module, False)]
-    while stack:
-        label, level, now, is_end = stack.pop()
-        indent = "  " * level
-        if is_end:
-            above.discard(id(now))
-            yield f"{indent})"
-            continue
-        if level and type(now).__repr__ is not Module.__repr__:  # the user's own
-            first, *rest = repr(now).splitlines() or [""]
-            yield f"{indent}{label}{first}"
-            yield from (f"{indent}{line}" for line in rest)
-            continue
-        count = counts[id(now)]
-        note = f"  # {count:,} parameters" if count else ""
-        head = f"{indent}{label}{type(now).__name__}({now.extra_repr()}"
-        children = list(now.named_children())
-        if id(now) in above or not children:
-            yield f"{head}{'...' if children else ''}){note}"  # three dots: it holds itself
-            continue
-        yield f"{head}{note}"
-        above.add(id(now))
-        stack.append(("", level, now, True))
-        stack += [(f"({name}): ", level + 1, child, False) for name, child in reversed(children)]
-
-
-def _parameter_counts(module: Module) -> dict[int, int]:
-    """How many numbers the Parameters of each module hold, by the module's id."""
-    every = list(module.modules())
-    if sum(len(list(m.children())) for m in every) != len(every) - 1:  # something is shared
-        return {id(m): Module.num_parameters(m) for m in every}
-    below: dict[int, dict[int, int]] = {}
-    counts: dict[int, int] = {}
-    for m in reversed(every):  # children before parents
-        sizes = {id(p): p.size for p in m.__dict__.values() if isinstance(p, Parameter)}
-        for child in m.children():
-            more = below.pop(id(child))
-            sizes, more = (more, sizes) if len(more) > len(sizes) else (sizes, more)
-            sizes.update(more)
-        below[id(m)] = sizes
-        counts[id(m)] = sum(sizes.values())
-    return counts

@@ -1,18 +1,35 @@
-"""Parameters: the Variables that training changes. Layers make them; optimizers and ``backward()`` find them."""
+"""Parameters and buffers, and their dtypes and devices."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from runnel.core.devices import Device, as_device
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, float32
+from runnel.core.errors import ArgumentError, DTypeError
 from runnel.tensor.notebook import variable_html
 from runnel.tensor.variable import Variable
 
 
 class Parameter(Variable):
-    """A Variable with a gradient. As an attribute of a Module it is one of the module's ``parameters()``.
+    """A Variable that is trained. As an attribute of a Module it is one of the module's ``parameters()``.
 
-    ``is_sparse``: its gradient names few rows, and only optimizers take it that leave the other rows alone.
+    Args:
+        data: the first value.
+        requires_grad: whether ``backward()`` computes a gradient.
+        name: the name in messages; by default, the name of the attribute.
+        dtype: the dtype; by default that of ``data``, or float32 for Python numbers.
+        device: the device; by default that of ``data``.
+
+    Attributes:
+        is_sparse: whether the gradient has few rows, so that only some optimizers accept the Parameter.
+
+    Example:
+        >>> scale = nn.Parameter(rn.ones(3))
+        >>> (scale * 2).sum().backward()
+        >>> scale.grad
+        Tensor([2., 2., 2.], dtype=float32)
     """
 
     __slots__ = ("is_sparse",)
@@ -27,8 +44,12 @@ class Parameter(Variable):
 
 
 class Buffer(Variable):
-    """A Variable that is state and not trained. As an attribute of a Module it is one of its ``buffers()``; unless it
-    is ``persistent``, ``state_dict()`` leaves it out."""
+    """A Variable that is state and not trained. As an attribute of a Module it is one of the module's ``buffers()``.
+
+    Args:
+        data: the first value.
+        persistent: include the buffer in ``state_dict()``.
+    """
 
     __slots__ = ("persistent",)
 
@@ -40,11 +61,43 @@ class Buffer(Variable):
 
 
 def named_in(variable: Variable, name: str) -> None:
-    """Give ``variable`` the name it has in its module, unless it has one: a shared Variable keeps its first name."""
+    """Set the name of ``variable`` to its name in a module, unless it has one. A shared Variable keeps the first."""
     if not variable.name:
         variable.name = name
 
 
 def parameter_dtype(dtype: Any) -> DType:
-    """The dtype of a layer's Parameters: float32 unless another one is asked for."""
+    """Return the dtype of a layer's Parameters, float32 by default."""
     return float32 if dtype is None else as_dtype(dtype)
+
+
+def destination(where: tuple[Any, ...], device: Any, dtype: Any) -> tuple[Device | None, DType | None]:
+    """Return the device and the float dtype that the arguments of ``Module.to`` name; None for no change."""
+    for one in where:
+        if isinstance(one, TensorLike):
+            device, dtype = one.aval.device, one.dtype
+        elif isinstance(one, bool) or one is None:
+            continue  # PyTorch's non_blocking
+        elif is_dtype(one):
+            if dtype is not None:
+                raise ArgumentError(f"[to] must get one dtype; got {dtype} and {one}.")
+            dtype = one
+        else:
+            if device is not None:
+                raise ArgumentError(f"[to] must get one device; got {device} and {one}.")
+            device = one
+    kind = None if dtype is None else as_dtype(dtype)
+    if kind is not None and not kind.is_float:
+        raise DTypeError(f"[to] dtype must be floating-point; got {kind.name}.")
+    return None if device is None else as_device(device), kind
+
+
+def is_dtype(value: Any) -> bool:
+    """Return whether ``value`` names a dtype."""
+    if isinstance(value, Device):
+        return False
+    try:
+        as_dtype(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""State dicts of modules: saving and loading, with hooks and extra states."""
+"""State dicts of modules: saving and loading, with hooks and extra state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTRA: Final = "_extra_state"
 
 
 def saved(module: Any, into: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
-    """``into`` with the state of ``module`` and all below it."""
+    """Add the state of ``module`` and all below it to ``into``; return it."""
     tree = list(module.named_modules(prefix=prefix.removesuffix(".")))
     for path, part in tree:
         for hook in part._state_dict_pre_hooks:
@@ -32,7 +32,7 @@ def saved(module: Any, into: dict[str, Any], prefix: str, keep_vars: bool) -> di
 
 
 def _readings(variables: dict[str, Variable]) -> dict[str, Any]:
-    """The values of Variables as of one point in time. What is changed in place there changes its Variable, too."""
+    """Return the values of Variables at one point in time. Changing one in place also changes its Variable."""
     values = snapshot(lambda: {path: v.value for path, v in variables.items()})
     for path, value in values.items():
         value._origin = variables[path]
@@ -40,7 +40,7 @@ def _readings(variables: dict[str, Variable]) -> dict[str, Any]:
 
 
 def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:
-    """Give ``module`` and all below it the values in ``state``; on an error, nothing has changed."""
+    """Assign the values in ``state`` to ``module`` and all below it. After an error nothing has changed."""
     owner = type(module).__name__
     tree = list(module.named_modules())
     missing: list[str] = []
@@ -80,7 +80,7 @@ def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:
 
 
 def has_extra_state(module: Any) -> bool:
-    """Whether the class of a module defines a state beside its Variables."""
+    """Return whether the class of a module defines extra state besides its Variables."""
     return any("get_extra_state" in kind.__dict__ for kind in type(module).__mro__ if kind.__module__ != _BASE)
 
 
@@ -88,5 +88,5 @@ _BASE: Final = "runnel.nn.module"
 
 
 def inside(path: str) -> str:
-    """What stands before the names of a module at ``path``."""
+    """Return the prefix of the names of a module at ``path``."""
     return f"{path}." if path else ""

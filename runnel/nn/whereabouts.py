@@ -1,8 +1,8 @@
 """Notes on errors that name the module where they were raised, such as ``encoder.layers.0.linear1``.
 
-The note is written while the error passes through the calls of modules, from the inside out: each call puts the name
-under which it holds the module below in front of the path. A module that is held under several names is told by the
-first one in the module that called it. Nothing is done, and nothing is kept, while no error comes up.
+The note is extended while the error passes through the calls of modules, from the inside out: each call puts the name
+of the module below in front of the path. If that module has several names, the first one counts. Calls that raise no
+error do no work for this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from runnel.core import public, tracebacks
 
 
 class Located(Protocol):
-    """A module, which has others below it by name."""
+    """A module, which may contain others by name."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -24,7 +24,7 @@ class Located(Protocol):
 
 
 class Whereabouts(str):
-    """The note: a sentence, and what it is made of. Modules are told apart by ``id``, so that an error keeps none."""
+    """The note: a sentence, and its parts. It refers to modules by ``id``, so that an error keeps none alive."""
 
     path: str
     innermost: str
@@ -43,7 +43,7 @@ class Whereabouts(str):
 
 
 def located(module: Located, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
-    """The error that a call of ``module`` ends with for ``error``: itself, with a note that ends at this module."""
+    """Return the error that a call of ``module`` raises for ``error``, with a note that ends at this module."""
     notes: list[str] = getattr(error, "__notes__", [])
     if notes and isinstance(notes[-1], Whereabouts):
         notes[-1] = _prefixed(module, notes[-1])
@@ -58,7 +58,7 @@ def located(module: Located, args: tuple[Any, ...], kwargs: dict[str, Any], erro
 
 
 def _prefixed(module: Located, note: Whereabouts) -> Whereabouts:
-    """The note with the path from ``module``, which called the module that the note ends at."""
+    """Return the note with the path from ``module``, which called the module where the note ends."""
     name = _name_in(module, note.outermost) or f"<{note.innermost}>"
     path = f"{name}.{note.path}" if note.path else name
     return Whereabouts(path, note.innermost, note.line, module)

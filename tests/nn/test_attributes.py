@@ -67,14 +67,14 @@ def test_buffers_take_values() -> None:
 def test_parameters_are_not_lost(value: Any) -> None:
     layer = nn.Linear(2, 3)
     weight = layer.weight
-    with pytest.raises(TypeError, match=r"'weight' holds a Parameter.*weight\.assign\(value\).*Parameter\(value\)"):
+    with pytest.raises(TypeError, match=r"'weight' must stay a Parameter.*weight\.assign\(value\).*Parameter\(value\)"):
         layer.weight = value
     assert layer.weight is weight and list(layer.state_dict()) == ["weight", "bias"]
     layer.bias = None
-    with pytest.raises(TypeError, match="'bias' holds a Parameter"):
+    with pytest.raises(TypeError, match="'bias' must stay a Parameter"):
         layer.bias = value
     without = nn.Linear(2, 3, bias=False)
-    with pytest.raises(TypeError, match="'bias' holds a Parameter"):
+    with pytest.raises(TypeError, match="'bias' must stay a Parameter"):
         without.bias = value
     layer.bias = nn.Parameter(np.zeros(3, np.float32))
     layer.weight = nn.Parameter(np.zeros((3, 2), np.float32))
@@ -167,7 +167,7 @@ def test_lists_and_dicts_of_parameters() -> None:
     holder(rn.ones(2)).backward()
     assert all(p.grad is not None for p in holder.parameters())
     for wrong in (lambda: holder.row.append([1.0]), lambda: holder.row.__setitem__(0, nn.Linear(1, 1))):
-        with pytest.raises(TypeError, match=r"\[ParameterList\] holds Parameters"):
+        with pytest.raises(TypeError, match=r"\[ParameterList\] items must be Parameters"):
             wrong()
-    with pytest.raises(TypeError, match=r"\[ParameterDict\] holds Parameters"):
+    with pytest.raises(TypeError, match=r"\[ParameterDict\] items must be Parameters"):
         holder.named["b"] = [1.0]

@@ -23,9 +23,9 @@ def test_every_float_dtype_and_back() -> None:
     assert net.to(rn.ones(1, dtype="float64"))[0].weight.dtype is rn.float64
     assert net.to("cpu", "float32").to(dtype=None)[0].weight.dtype is rn.float32
     assert net.type("float64")[1].num_batches_tracked.dtype is rn.float64
-    with pytest.raises(DTypeError, match="Parameters are floats; received int32"):
+    with pytest.raises(DTypeError, match="dtype must be floating-point; got int32"):
         net.to(rn.int32)
-    with pytest.raises(ArgumentError, match="takes one dtype"):
+    with pytest.raises(ArgumentError, match="must get one dtype"):
         net.to("float32", "float64")
 
 
@@ -76,9 +76,9 @@ def test_names_registered_by_hand() -> None:
     assert twice == ["", "first layer", "again"] and len(list(net.named_modules())) == 2
     assert len(list(net.named_parameters(remove_duplicate=False))) == 3
     for name in ("", "a.b", "forward"):
-        with pytest.raises(KeyError, match="cannot be a name"):
+        with pytest.raises(KeyError, match="name must not be empty"):
             net.register_module(name, nn.ReLU())
-    with pytest.raises(TypeError, match="received str"):
+    with pytest.raises(TypeError, match="got str"):
         net.register_module("b", "ReLU")
 
 

@@ -57,7 +57,7 @@ def test_hooks_with_keywords_and_of_failed_calls() -> None:
     with pytest.raises(TypeError):
         module(None, by=2.0)
     assert failed == [None]
-    with pytest.raises(ArgumentError, match="a hook is a function; received int"):
+    with pytest.raises(ArgumentError, match="hook must be a function; got int"):
         module.register_forward_hook(3)
 
 

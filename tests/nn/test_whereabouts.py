@@ -177,7 +177,7 @@ def test_a_module_without_forward() -> None:
     class Empty(nn.Module):
         pass
 
-    with pytest.raises(NotImplementedError, match=r"\[Empty\] defines no forward\(\)"):
+    with pytest.raises(NotImplementedError, match=r"\[Empty\] must define forward\(\)"):
         Empty()(X)
 
 

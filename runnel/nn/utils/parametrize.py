@@ -9,8 +9,8 @@ from typing import Any
 
 from runnel.core import public
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.containers import ModuleDict, ModuleList
+from runnel.nn.derived import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.tensor.methods import ArrayMethods

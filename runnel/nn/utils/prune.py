@@ -13,7 +13,7 @@ from runnel import ops
 from runnel.core import public
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
-from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
+from runnel.nn.derived import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.tensor import random

@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ArgumentError
-from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
+from runnel.nn.derived import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.nn.utils.parametrizations import norm_except
