@@ -1,4 +1,4 @@
-"""Audits: a later trace must give the graph that was compiled."""
+"""Compare a later trace of a function with the one that was compiled."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
     """Raise AuditError, with the user's line, when the traces differ."""
     if compiled.same_as(now):
         return
-    if compiled.identity() == now.identity() and _differ_in_callbacks_alone(compiled.graph, now.graph):
+    if compiled.identity() == now.identity() and _differ_only_in_callbacks(compiled.graph, now.graph):
         return
     where, what = _first_difference(compiled.graph, now.graph)
     raise error(name, f"{what}{f' at {where}' if where else ''}")
 
 
 def error(name: str, difference: str) -> AuditError:
-    """What a call ends with whose repeated trace differs from that of the program, or ended early."""
+    """Return the error of a call whose repeated trace differs from that of the program."""
     return AuditError(
         f"[compile] '{name}' did not do the same when it was traced again: {difference}. It reads something that "
-        "Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass that as an argument, or use "
-        "runnel's random numbers. Later calls run eagerly."
+        "Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state). Pass that as an argument, or use "
+        "Runnel's random numbers. Later calls run eagerly."
     )
 
 
-def _differ_in_callbacks_alone(before: Graph, after: Graph) -> bool:
-    """Whether the graphs are the same but for the functions that they call, which are made anew at each trace."""
+def _differ_only_in_callbacks(before: Graph, after: Graph) -> bool:
+    """Return whether the graphs differ only in the functions that they call, which each trace makes again."""
     return _calls_back(before) and _everything(before) == _everything(after)
 
 
@@ -43,7 +43,7 @@ def _calls_back(graph: Graph) -> bool:
 
 
 def _everything(graph: Graph) -> tuple[list[tuple[object, ...]], list[int]]:
-    """A graph as what can be compared: its values in order, and which of them it is made for."""
+    """Return a graph in comparable form: its values in order, and the numbers of its results."""
     places = {x: i for i, x in enumerate(graph.values)}
     return [_content(x, places) for x in graph.values], [places[x] for x in (*graph.roots, *graph.updates)]
 

@@ -1,7 +1,8 @@
-"""The programs of all compiled functions by code object, so that equal closures and lambdas share them.
+"""Keep the programs of compiled functions, by code object, so that equal closures and lambdas share them.
 
-Programs belong to what they read. They go with the first model, optimizer or other object that they are bound to, and
-those of a code go with the code. They are bounded in number, too: the least recently used go first.
+A program belongs to what it reads: it is dropped together with the first model, optimizer or other object that it is
+bound to, and all programs of a code object are dropped together with it. Their number is bounded: the least recently
+used programs are dropped first. :func:`clear_caches` clears everything that is kept only for speed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from runnel.transforms import scan_gradient
 
 
 def kinds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-    """Equal for calls that one program may serve. Not more than a first sorting: guards decide."""
+    """Return the kinds of the arguments, which are equal for calls that one program may serve. Guards decide."""
     return tuple(map(_kind, args)), tuple([(name, _kind(value)) for name, value in kwargs.items()])
 
 
@@ -40,15 +41,15 @@ def _kind(value: Any) -> Hashable:
 
 
 class Circumstances(NamedTuple):
-    """What a program depends on besides what its function reads."""
+    """The settings that a program depends on, besides what its function reads."""
 
     context: CompileContext
-    recording: bool  # whether the mode is that of ``no_grad``, or not
+    recording: bool  # gradients; not in ``no_grad``
     autocast: DType | None
 
 
 def difference(was: Circumstances, now: Circumstances) -> str:
-    """How circumstances differ, as a sentence; "" where they do not."""
+    """Return how circumstances differ, as a sentence; "" if they are equal."""
     if was.recording != now.recording:
         return f"gradients are {'' if now.recording else 'not '}recorded (no_grad, enable_grad)"
     if was.context.threads != now.context.threads:
@@ -64,25 +65,25 @@ def difference(was: Circumstances, now: Circumstances) -> str:
 
 
 PROGRAMS: Final = 256  # of one function
-VARYING: Final = 64  # numbers of a function that may change without another trace
-WAITING: Final = 8  # of a code that no compiled function has any more, until one is made of it again
-REASONS: Final = 1000  # for tracing again, that a function remembers
-LONGEST_WAIT: Final = 10.0  # seconds, for another thread that traces or compiles the same function
+VARYING: Final = 64  # numbers of a function that may change without a retrace
+WAITING: Final = 8  # kept of a code object that no compiled function refers to at present
+REASONS: Final = 1000  # for retraces that a function remembers
+LONGEST_WAIT: Final = 10.0  # seconds for another thread that traces or compiles the same function
 
 
 class Entry:
-    """What is kept for one function's code.
+    """The programs of one code object.
 
-    Programs also leave when an owner of theirs goes: at any moment. So each step here and there is one operation on a
-    dict, and what was put into one is looked at once more.
+    A program is also dropped when an owner of it dies, which may be at any moment and on any thread. So each step is
+    one operation on a dict, and a program that was added is checked once more.
     """
 
     def __init__(self) -> None:
-        self.last: tuple[Executable, Circumstances] | None = None  # what was traced last
-        self.refused: set[str] = set()  # sentences that were said
-        self.refuted = ""  # why none of its programs can be trusted
+        self.last: tuple[Executable, Circumstances] | None = None  # the last trace
+        self.refused: set[str] = set()  # warnings that were given
+        self.refuted = ""  # why no program of this code can be trusted
         self._varying: set[str] = set()
-        self.ended = ""  # the owner that went last and took a program along
+        self.ended = ""  # the last owner that died and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
         self._programs: dict[Hashable, dict[Executable, None]] = {}
         self._users: dict[weakref.ref[Any], None] = {}
@@ -90,8 +91,8 @@ class Entry:
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
-        """Trace and compile in the block, after others who do: what they make may be what is wanted. It is not waited
-        for long, because it runs code of the user's, which may be waiting for the caller."""
+        """Trace and compile in the block, after other threads that do, since their program may be the one. The wait is
+        bounded, because tracing runs code of the user, which may be waiting for the caller."""
         outer = self._tracing._is_owned()
         try:
             if not outer:
@@ -103,7 +104,7 @@ class Entry:
                 self._tracing.release()
 
     def used_by(self, user: object) -> None:
-        """As long as ``user`` or another one lives, all programs are kept, and then a few."""
+        """Keep all programs while any user is alive; afterwards keep the ``WAITING`` most recent."""
         mine = weakref.ref(self)
 
         def gone(reference: weakref.ref[Any], waiting: int = WAITING) -> None:  # at the exit of Python names are gone
@@ -116,7 +117,7 @@ class Entry:
         self._users[weakref.ref(user, gone)] = None
 
     def programs(self, key: Hashable) -> list[Executable]:
-        """Those traced with this signature, the latest first."""
+        """Return the programs traced with this signature, the latest first."""
         programs = self._programs.get(key)
         if not programs:
             return []
@@ -124,7 +125,7 @@ class Entry:
         return list(reversed(list(programs)))
 
     def add(self, key: Hashable, executable: Executable) -> None:
-        """Keep a program; too many, and the one that was added first goes."""
+        """Keep a program. If there are too many, drop the first that was added."""
         for empty in [k for k, programs in list(self._programs.items()) if not programs]:
             self._programs.pop(empty, None)
         executable.keepers.add(self)
@@ -133,14 +134,14 @@ class Entry:
         self._shrink(PROGRAMS)
 
     def promote(self, key: Hashable, executable: Executable) -> None:
-        """Let ``executable`` be looked at first."""
+        """Try ``executable`` first."""
         programs = self._programs.get(key, {})
         if executable in programs:
             programs.pop(executable, None)
             self._add_latest(programs, executable)
 
     def drop(self, executable: Executable, owner: str) -> None:
-        """Let a program go, since its ``owner`` has gone."""
+        """Drop a program whose ``owner`` has died."""
         self.ended = owner
         if self.last is not None and self.last[0] is executable:
             self.last = None
@@ -161,25 +162,25 @@ class Entry:
         return frozenset(self._varying)
 
     def discard(self, executable: Executable) -> None:
-        """Let a program go that never fitted."""
+        """Drop a program that never fitted."""
         for programs in list(self._programs.values()):
             programs.pop(executable, None)
 
     def every(self) -> list[Executable]:
-        """All that are kept."""
+        """Return all programs."""
         return [executable for programs in list(self._programs.values()) for executable in reversed(list(programs))]
 
     def count(self) -> int:
-        """How many programs there are."""
+        """Return the number of programs."""
         return sum(map(len, list(self._programs.values())))
 
     def clear(self) -> None:
-        """Let all programs go."""
+        """Drop all programs."""
         self._end_all()
         self.refuted = ""
 
     def refute(self, why: str) -> None:
-        """An audit has failed: what the programs of this code read is not known. There will be no others."""
+        """Drop all programs, and compile no others: an audit has shown that what this code reads is not known."""
         self.refuted = why
         self._end_all()
 
@@ -206,29 +207,29 @@ _ENTRIES: ByIdentity[CodeType, dict[Hashable, Entry]] = ByIdentity()
 
 
 def entry(code: CodeType, *options: Hashable) -> Entry:
-    """The entry of a function's code under these options, made if need be."""
+    """Return the entry of a code object under these options."""
     return _ENTRIES.setdefault(code, dict).setdefault(options, Entry())
 
 
 def size() -> tuple[int, int]:
-    """How many functions and how many programs are kept."""
+    """Return the numbers of functions and of programs that are kept."""
     entries = [e for of_code in _ENTRIES.values() for e in list(of_code.values())]
     return len(entries), sum(e.count() for e in entries)
 
 
 def clear() -> None:
-    """Let all programs go, those of living functions too: their next calls trace again."""
+    """Drop all programs, also those of living functions; their next calls trace again."""
     for of_code in _ENTRIES.values():
         for programs in list(of_code.values()):
             programs.clear()
 
 
 def clear_caches() -> None:
-    """Let go of what is kept only to be quick: programs of compiled functions, plans of single ops, constants, machine
-    code that nothing refers to, blocks of memory that wait to be used again.
+    """Clear what is kept only for speed: programs of compiled functions, plans of single ops, constants, machine code
+    that nothing refers to, and free blocks of memory.
 
-    Nothing that is in use is lost. The next calls trace and plan again, and find their machine code on the disk. What
-    belongs to a model goes with the model anyway; nobody needs to call this.
+    Nothing in use is lost. The next calls trace and plan again, and load their machine code from disk. You need not
+    call this to free the programs of a model: they are dropped together with it.
     """
     clear()
     composing.clear()

@@ -1,4 +1,4 @@
-"""``rn.compile``: a Python function as one native program for each signature it is called with."""
+"""Compile Python functions to native programs, one for each signature: ``rn.compile``."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
 
-MANY: Final = 64  # traces of one function because of other values, after which a warning says why
+MANY: Final = 64  # traces of one function because values changed; then a warning says why
 
 
 RECENT: Final = 4  # programs of one function that calls choose between without looking one up
 
 
 class Compiled(FunctionLike, Wrapper):
-    """A function that runs as native programs. Called like the function; ``function`` is the Python one.
+    """A function that runs as native programs. ``function`` is the Python function.
 
-    Inside another compiled function it is simply called, and becomes part of that one's program. It is simply called
-    under jvp and vmap, too. In a pickle it is the function and the options; programs are made again.
+    Inside another compiled function, ``jvp`` or ``vmap`` the Python function is called, and becomes part of the program
+    around it. A pickle holds the function and the options; programs are compiled again.
     """
 
     # In slots, which attributes of the function do not replace.
@@ -81,7 +81,7 @@ class Compiled(FunctionLike, Wrapper):
         return self if instance is None else BoundCompiled(self, instance)
 
     def choosing(self, choices: Mapping[str, Any], keep_grads: bool, name: str | None) -> Compiled:
-        """The same function, compiled with these options, too; what they do not name is as it was."""
+        """Return the same function compiled with these options as well."""
         options = Options(self._options.keep_grads or keep_grads, replace(self._options.choices, **choices))
         return Compiled(self.function, options, name or self.name)
 
@@ -94,33 +94,33 @@ class Compiled(FunctionLike, Wrapper):
         self._recent = tuple([other for other in self._recent if other is not executable])
 
     def clear_cache(self) -> None:
-        """Let the programs of this code go, with their memory. The next call traces again."""
+        """Drop the programs of this code, with their memory. The next call traces again."""
         self._entry.clear()
 
     # Looking at it ----------------------------------------------------------------------------------------------------
 
     @property
     def retraces(self) -> list[str]:
-        """Why it was traced again, a line each; the latest last."""
+        """The reasons of retraces, one line each, the latest last."""
         return list(self._retraces)
 
     @property
     def statistics(self) -> dict[str, int]:
-        """How many traces and audits there were, and how many programs are kept for this code."""
+        """The numbers of traces, of audits, and of programs kept for this code."""
         return {"traces": self._traces, "audits": self._audits, "programs": self._entry.count()}
 
     def executables(self) -> list[Executable]:
-        """All that was made of this code, for whatever arguments."""
+        """Return all executables of this code."""
         return self._entry.every()
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
-        """What runs for these arguments, traced and compiled but not run."""
+        """Trace and compile for these arguments, and return the reports on the program without running it."""
         return self._executable_for(args, kwargs).inspect()
 
     lower = program
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
+        """Return what a call with these arguments checks and changes, and why the function was traced again."""
         return explained(self.name, self.retraces, self._executable_for(args, kwargs))
 
     def __repr__(self) -> str:
@@ -157,32 +157,32 @@ class Compiled(FunctionLike, Wrapper):
                     break
             raise Unsettled("what it reads changed while it was traced")
         except Unsettled:
-            pass  # the next call finds what this one prepares
+            pass  # the next call will find what this one prepares
         except (NotCapturable, NewStateError) as problem:
             self._tell(problem)
         except Raised as problem:
             failed = problem.with_traceback(None)
-        result = self.function(*args, **kwargs)  # where the trace failed, this raises the same, and leaves what it did
+        result = self.function(*args, **kwargs)  # if the trace failed, this raises the same error
         if failed is not None:
             self._tell(failed)
         return result
 
     def _run(self, key: Hashable, executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The call, if ``executable`` fits."""
+        """Run the call if ``executable`` fits; return MISS otherwise."""
         counter = executable.counter
         if counter.calls + 1 >= counter.audit_at and executable.native is not None:
             if not executable.fits(self.function, args, kwargs):
                 return MISS
             failed = self._audited(executable, args, kwargs)
             if failed:
-                result = self.function(*args, **kwargs)  # raises the same, or what was found is not true
+                result = self.function(*args, **kwargs)  # raises the same error, or the audit was wrong
                 self._warn(f"'{self.name}' runs eagerly: {failed}")
                 return result
         if tracing.ACTIVE.readings is not None and executable.captured is not None:
             if not executable.fits(self.function, args, kwargs):
                 return MISS
             for variable in executable.captured.bound_variables():
-                variable.read()  # for whoever notes what was read, and to keep the value
+                variable.read()  # tells who notes what is read, and keeps the value
         result = executable.run(self.function, args, kwargs)
         if result is not MISS:
             self._entry.promote(key, executable)
@@ -201,7 +201,7 @@ class Compiled(FunctionLike, Wrapper):
                 self.drop(executable, "")
 
     def _audited(self, executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Trace again and compare. What the function raised there, if it did."""
+        """Trace again and compare. Return a sentence about the error that the function raised, if it did."""
         self._audits += 1
         try:
             executable.audit(self.function, args, kwargs, self._options.keep_grads)
@@ -221,7 +221,7 @@ class Compiled(FunctionLike, Wrapper):
         return Circumstances(context.current(), RECORDING.get(), CASTING.dtype)
 
     def _executable_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
-        """The program for these arguments, traced and compiled if there is none that fits."""
+        """Return the program for these arguments; trace and compile if none fits."""
         if self._entry.refuted:
             raise CaptureError(f"[compile] {self.name}() runs eagerly since an audit failed: {self._entry.refuted}")
         around = self._around()
@@ -240,7 +240,7 @@ class Compiled(FunctionLike, Wrapper):
     def _compile_for(
         self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Executable:
-        """A new program for these arguments; or the one that another thread has made meanwhile."""
+        """Return a new program for these arguments, or one that another thread has made meanwhile."""
         with self._entry.tracing():
             programs = self._entry.programs(key)
             for executable in programs:
@@ -263,7 +263,7 @@ class Compiled(FunctionLike, Wrapper):
     def _explain(
         self, around: Circumstances, programs: list[Executable], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Record why there is another trace."""
+        """Record why the function was traced again."""
         if self._entry.last is None:
             if not self._entry.ended:
                 return
@@ -275,7 +275,7 @@ class Compiled(FunctionLike, Wrapper):
                 executable = programs[0] if programs else executable
                 reason = executable.change(self.function, args, kwargs)
         line = f"retrace of {self.name}(): {reason}"
-        if self._traces:  # the first trace of a function that shares another one's code is no retrace of it
+        if self._traces:  # the first trace of a function is not a retrace, even if it shares code with another function
             self._retraces.append(line)
             self._by_value += not reason.startswith("which ") and not reason.endswith(
                 "is gone, and its program with it"
@@ -290,7 +290,7 @@ class Compiled(FunctionLike, Wrapper):
             print(f"runnel: {line}", file=sys.stderr)
 
     def _tell(self, problem: Exception | NotCapturable) -> None:
-        """Say once why calls run eagerly."""
+        """Warn once that calls run eagerly, and why."""
         sentence = str(problem)
         if isinstance(problem, NotCapturable) and problem.is_intended:
             return
@@ -309,7 +309,7 @@ class Compiled(FunctionLike, Wrapper):
 
 
 class BoundCompiled(WrappedMethod):
-    """A compiled method of one instance, which it keeps alive. Its deep copy is that of the instance's copy."""
+    """A compiled method of one instance, which it keeps alive. A deep copy belongs to a copy of the instance."""
 
     __slots__ = ("__weakref__", "_compiled", "_instance")
 
@@ -317,7 +317,7 @@ class BoundCompiled(WrappedMethod):
         self._compiled = compiled
         self._instance = instance
 
-    # Said here, because __getattr__ would find the compiled function's.
+    # Defined here, because __getattr__ would find the methods of the compiled function.
     def __copy__(self) -> BoundCompiled:
         return BoundCompiled(self._compiled, self._instance)
 
@@ -349,21 +349,26 @@ class BoundCompiled(WrappedMethod):
         return self._instance
 
     def choosing(self, choices: Mapping[str, Any], keep_grads: bool, name: str | None) -> BoundCompiled:
-        """The same method, compiled with these options too."""
+        """Return the same method compiled with these options as well."""
         return BoundCompiled(self._compiled.choosing(choices, keep_grads, name), self._instance)
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
-        """What runs for these arguments."""
+        """Trace and compile for these arguments, and return the reports on the program without running it."""
         return self._compiled.program(self._instance, *args, **kwargs)
 
     lower = program
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
+        """Return what a call with these arguments checks and changes, and why the function was traced again."""
         return self._compiled.explain(self._instance, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._compiled, name)
+        try:
+            return getattr(self._compiled, name)
+        except AttributeError:
+            if self._compiled.function is not _call_it:
+                raise
+        return getattr(self._instance, name)  # of a compiled module
 
     def __repr__(self) -> str:
         return f"<compiled method of {self._instance!r}>"
@@ -398,26 +403,34 @@ def compile(
     passes: Pipeline | None = None,
     memory_planner: MemoryPlanner | None = None,
 ) -> Any:
-    """Make a function run as one native program; use it as a decorator, or on a lambda or bound method.
+    """Compile a function to a native program for each signature of its arguments.
 
-    The function is traced when it is first called, and what the trace reads is checked at each later call: shapes and
-    dtypes of tensors and arrays, values of other Python objects (float arguments are run-time data, unless the function
-    looks at them), and whatever it finds outside. Where something has changed, it is traced again. What it changes
-    outside, such as attributes and lists, is changed at each call. What cannot be known so, such as a clock or a file,
-    makes calls run eagerly, which a CaptureWarning says once.
+    Use it as a decorator, or call it with a function, bound method or module. The function is traced at its first call.
+    Each later call checks everything that the trace read: shapes and dtypes of tensors and arrays, values of Python
+    objects, and what the function finds outside. If something has changed, the function is traced again. Float
+    arguments are run-time inputs, unless the function looks at their values. Side effects, such as setting attributes
+    or appending to lists, happen at each call. If the function does something that cannot be checked, such as reading a
+    clock or a file, its calls run eagerly, and a CaptureWarning says so once.
 
     Args:
-        fn: the function, or one that is compiled already, which is compiled with the options given here, too. NumPy
-            arrays among its arguments stay NumPy's.
+        fn: the function. A compiled function is compiled with these options as well. NumPy arrays among its arguments
+            remain NumPy arrays. A compiled module has the attributes of the module.
         keep_grads: store the gradients that an optimizer inside uses up.
-        name: how reports call it.
+        name: the name of the function in reports.
         memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for
-            intermediate values and results; arguments, Variables and constants do not count. Values are computed again,
-            to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing.
-            Forward and backward programs of a call that is differentiated outside each have this budget.
-        passes: the pipeline that rewrites its graphs, those of gradients included: ``rn.passes.USUAL`` with passes
-            inserted or left out (docs/extend/passes.md). Compiled functions that are called inside get it as well.
+            intermediate values and results; arguments, Variables and constants do not count. Values are recomputed, to
+            the same bits, until the program fits. If it cannot fit, the call raises MemoryBudgetError before anything
+            runs. The forward and backward programs of a call that is differentiated outside each have this budget.
+        passes: the pipeline that rewrites graphs, including those of gradients: ``rn.passes.USUAL`` with passes
+            inserted or left out (docs/extend/passes.md). It also applies to compiled functions that are called inside.
         memory_planner: the function that lays intermediate values out in memory (``rn.memory``).
+
+    Example:
+        >>> @rn.compile
+        ... def f(x):
+        ...     return rn.tanh(x) * 2
+        >>> f(rn.asarray([0.0])).tolist()
+        [0.0]
     """
     chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))
     if fn is None:
@@ -431,21 +444,21 @@ def compile(
         return Compiled(fn, options, name or fn.__name__)
     if callable(fn):
         return BoundCompiled(Compiled(cast(FunctionType, _call_it), options, name or type(fn).__name__), fn)
-    raise TypeError(f"[compile] takes a function; received {type(fn).__name__}.")
+    raise TypeError(f"[compile] fn must be a function; got {type(fn).__name__}.")
 
 
 def _bytes(budget: int | str | None) -> int | None:
-    """A budget in bytes."""
+    """Return a budget in bytes."""
     if budget is None:
         return None
     if isinstance(budget, bool) or not isinstance(budget, (int, str)):
-        raise TypeError(f"[compile] memory_budget is a number of bytes or a string; received {budget!r}.")
+        raise TypeError(f"[compile] memory_budget must be a number of bytes or a string; got {budget!r}.")
     try:
         count = byte_count.read(budget) if isinstance(budget, str) else budget
     except ValueError:
-        raise ValueError(f'[compile] memory_budget {budget!r} cannot be read; write "512MB" or "1GB".') from None
+        raise ValueError(f'[compile] memory_budget must be a size such as "512MB" or "1GB"; got {budget!r}.') from None
     if count <= 0:
-        raise ValueError(f"[compile] memory_budget must be positive; received {budget!r}.")
+        raise ValueError(f"[compile] memory_budget must be positive; got {budget!r}.")
     return count
 
 

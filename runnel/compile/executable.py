@@ -1,4 +1,4 @@
-"""A traced, guarded and compiled function for one signature."""
+"""Trace, guard and compile a function for one signature."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from runnel.inspection.inspection import Inspection, inspected
 
 
 class Keeper(Protocol):
-    """Who holds executables."""
+    """An object that holds executables."""
 
     def drop(self, executable: Executable, owner: str) -> None:
-        """Let go of one, whose ``owner`` is gone. It comes at any moment, on any thread."""
+        """Drop an executable whose ``owner`` has died. This is called at any moment, on any thread."""
 
 
 class Options(NamedTuple):
-    """What ``rn.compile`` was told."""
+    """The options of ``rn.compile``."""
 
     keep_grads: bool = False
     choices: Choices = NO_CHOICES
@@ -44,11 +44,10 @@ _AUDITS_APART: Final = 8  # an audit costs as much as a trace: of the first thou
 class Executable:
     """One observed run with its guard and its program.
 
-    It belongs to the objects that the guard tells by identity and to the Variables it is bound to, and keeps none of
-    them alive. When the first of them goes, it leaves all its ``keepers`` (``end``), and nothing else holds it but a
-    call in progress.
+    It belongs to the objects that the guard compares by identity and to the Variables that it is bound to, and keeps
+    none of them alive. When the first of them dies, all ``keepers`` drop it (``end``).
 
-    ``native`` is None when calls run eagerly, ``reason`` says why.
+    ``native`` is None if calls run eagerly; ``reason`` says why.
     """
 
     def __init__(
@@ -79,40 +78,40 @@ class Executable:
         self._ties = tied(self, owners + ([] if self.captured is None else self.captured.owners))
 
     def inspect(self) -> Inspection:
-        """The reports on what it runs; CaptureError where that is plain Python."""
+        """Return the reports on the program; CaptureError if calls run eagerly."""
         if self.native is None:
             raise CaptureError(f"[program] this call runs eagerly, {self.reason}: no program.")
         return inspected(self.native.compiled)
 
     @lazy
     def quick(self) -> Any:
-        """The call, as long as the state version has not changed; MISS if it has. None where calls run eagerly."""
+        """The function for calls while the state version stays the same; None if calls run eagerly."""
         return None if self._writer is None else self._writer.quick()
 
     @lazy
     def alternate(self) -> Any:
-        """Like ``quick``, for a function whose calls alternate among programs that set gradients."""
+        """Like ``quick``, for functions whose calls alternate between programs that set gradients."""
         return None if self._writer is None else self._writer.alternate()
 
     def end(self, owner: str) -> None:
-        """An owner is gone; nothing that this was traced for can come back."""
+        """Leave all keepers, since an owner has died: this cannot fit again."""
         self.is_over = True
         for keeper in list(self.keepers):
             keeper.drop(self, owner)
 
     def fits(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether everything this was traced with is as it was."""
+        """Return whether nothing that the trace read has changed."""
         return self.guard.holds(function, args, kwargs) is not None and self._wrong_gradient() is None
 
     def change(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Why this does not fit."""
+        """Return why this does not fit."""
         return self.guard.why(function, args, kwargs) or self._wrong_gradient() or "something it reads changed"
 
     def _wrong_gradient(self) -> str | None:
         return None if self.captured is None else self.captured.wrong_gradient()
 
     def run(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The call, if this fits; MISS if not."""
+        """Run the call if this fits; return MISS otherwise."""
         if self.native is None:
             if not self.fits(function, args, kwargs):
                 return MISS
@@ -121,8 +120,11 @@ class Executable:
         return self._general(function, args, kwargs)
 
     def audit(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool) -> None:
-        """Trace again and compare. AuditError if the trace differs, or if there is none any more;
-        what goes on around this one call may prevent it."""
+        """Trace again and compare.
+
+        Raises:
+            AuditError: the trace differs, or the function cannot be captured any more.
+        """
         self.counter.audit_at *= _AUDITS_APART
         if self.captured is None or self.native is None:
             return
@@ -149,7 +151,7 @@ def prepare(
     known: Iterable[Executable],
     varying: frozenset[str],
 ) -> Executable:
-    """Trace and compile ``function`` for this call. A trace equal to one in ``known`` shares its program."""
+    """Trace and compile ``function`` for this call. If the trace equals one in ``known``, share its program."""
 
     def traced(recompute: bool) -> Observation:
         try:
@@ -181,23 +183,23 @@ def prepare(
 
 
 class Raised(Exception):
-    """The function raised an error of its own."""
+    """The function raised an error while it was traced."""
 
 
 class Unsettled(Exception):
-    """The call prepared something that later ones will find: it runs eagerly, once."""
+    """The call prepared something that later calls will find, so it runs eagerly once."""
 
 
 @record(slots=False)
 class Explanation:
-    """What is known of one kind of call."""
+    """The checks, effects and retraces of one kind of call. ``str`` returns a report."""
 
     name: str
-    runs: str  # how
+    runs: str  # as a program, or eagerly and why
     checked: tuple[str, ...]  # at each call
-    checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set
-    computed: tuple[str, ...]  # from what it reads, at each call; without what is only checked
-    changes: tuple[str, ...]  # what each call changes outside
+    checked_by_clock: tuple[str, ...]  # after an attribute of a Module or optimizer was set
+    computed: tuple[str, ...]  # at each call, from what it reads; without values that are only checked
+    changes: tuple[str, ...]  # side effects of each call
     traced_again: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -219,7 +221,7 @@ class Explanation:
 
 
 def explained(name: str, retraces: Sequence[str], executable: Executable) -> Explanation:
-    """The explanation of what ``executable`` does."""
+    """Return the explanation of an executable."""
     how = "runs as a program" if executable.native is not None else f"runs eagerly: {executable.reason}"
     always, by_version = executable.guard.labels()
     effects = () if executable.observation is None else executable.observation.effects

@@ -1,4 +1,4 @@
-"""Profiles of compiled functions: how often each program was called and how long it ran, without compilation."""
+"""Profile compiled functions: count and time the calls of each program, without compilation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from runnel.tensor import tracing
 
 @record(frozen=False, eq=False)
 class Profiled:
-    """One program of a function, or the function run as plain Python (``executable.native`` is None). ``first`` is the
-    seconds of the calls that ``traced``, ``seconds`` those of all others, of which the ``best`` took least."""
+    """One program of a function, or the function as plain Python (``executable.native`` is None). ``first`` is the time
+    of calls that ``traced``, ``seconds`` that of all others, and ``best`` the shortest, in seconds."""
 
     name: str
     executable: Executable
@@ -31,13 +31,13 @@ class Profiled:
 
     @property
     def mean(self) -> float:
-        """Seconds of a call that compiles nothing."""
+        """The mean time of a call that compiles nothing, in seconds."""
         return self.seconds / (self.calls - self.traced) if self.calls > self.traced else 0.0
 
 
 @record(frozen=False, eq=False)
 class Recording:
-    """What was seen. ``seconds`` is the time of the whole block."""
+    """The calls in a block. ``seconds`` is the time of the whole block."""
 
     programs: list[Profiled] = field(default_factory=list)
     seconds: float = 0.0
@@ -50,18 +50,18 @@ class Recording:
 
     @property
     def outside(self) -> float:
-        """Seconds outside of compiled functions."""
+        """The time outside compiled functions, in seconds."""
         return self.seconds - sum(p.seconds + p.first for p in self.programs)
 
     def begin(self, function: Compiled) -> None:
-        """A call of ``function`` begins: its programs may have been called before anybody watched."""
+        """Note the counts of a function before its first call in the block."""
         if function not in self._begun:
             self._begun.add(function)
             for executable in function.executables():
                 self._counted.setdefault(executable, executable.counter.calls)
 
     def add(self, function: Compiled, took: float, *, traced: bool) -> None:
-        """A call of ``function`` has ended."""
+        """Add a call that took ``took`` seconds."""
         program = self._program(function)
         if program is None:
             return
@@ -74,7 +74,7 @@ class Recording:
             program.best = min(program.best, took)
 
     def _program(self, function: Compiled) -> Profiled | None:
-        """The one whose count of calls has changed."""
+        """Return the program whose count of calls has changed."""
         last = self._last.get(function)
         if last is not None and self._has_run(last.executable):
             return last
@@ -96,14 +96,14 @@ class Recording:
 
 
 class _Here(threading.local):
-    """Seconds of the calls that one in progress on this thread, which runs eagerly, has made."""
+    """The time of the compiled calls that an eager call in progress on this thread has made, in seconds."""
 
     within = 0.0
 
 
 @contextmanager
 def recorded() -> Iterator[Recording]:
-    """Watch the calls of all compiled functions while the block runs. The time of each is its own."""
+    """Record the calls of all compiled functions in the block. The time of a call excludes calls that it makes."""
     recording = Recording()
     call = Compiled.__call__
     here = _Here()

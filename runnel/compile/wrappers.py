@@ -1,4 +1,4 @@
-"""Compiled functions as an observer sees them: objects that call one Python function. And ``rn.uncompiled``."""
+"""Wrap Python functions in objects that observation looks through; ``rn.uncompiled``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runnel.core.references import FunctionLike
 
 
 class Wrapper:
-    """An object that calls one Python function, its ``function``: an observer looks through it."""
+    """An object that calls one Python function, its ``function``. Observation looks through it."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ class Wrapper:
 
 
 class Uncompiled(FunctionLike):
-    """A function that is never part of a program."""
+    """A function that never becomes part of a program."""
 
     __slots__ = ("function",)  # attributes of the function do not replace ``function``
 
@@ -42,19 +42,20 @@ class Uncompiled(FunctionLike):
 
 
 def uncompiled(fn: Callable[..., Any]) -> Uncompiled:
-    """A function that reads a clock, a file, a random number, or whatever no program can know. A compiled function that
-    calls it runs eagerly, with the same results, and says nothing: it is what was asked for.
+    """Mark a function that reads a clock, a file, or anything else that a program cannot know.
+
+    A compiled function that calls it runs eagerly, with the same results and without a warning.
 
     Args:
-        fn: any function; also as a decorator.
+        fn: any function. You can also use this as a decorator.
     """
     if not callable(fn):
-        raise TypeError(f"[uncompiled] takes a function; received {type(fn).__name__}.")
+        raise TypeError(f"[uncompiled] fn must be a function; got {type(fn).__name__}.")
     return Uncompiled(fn)
 
 
 class WrappedMethod(Wrapper):
-    """A wrapper of a function that gets ``__self__`` as its first argument."""
+    """A wrapper of a function whose first argument is ``__self__``."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Calls of compiled functions: attributes of the function, alternating programs, and timeouts."""
+"""Calls of compiled functions: attributes, alternating programs, timeouts, and modules."""
 
 from __future__ import annotations
 
@@ -103,3 +103,14 @@ def test_a_timeout_that_rings_during_an_audit_ends_the_call_only(monkeypatch: py
     finally:
         signal.signal(signal.SIGALRM, before)
     assert f(x).tolist() == [0.25, 0.5] and f.statistics["programs"] == 1
+
+
+def test_a_compiled_module_has_the_attributes_of_the_module() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    compiled = rn.compile(model)
+    assert list(compiled.parameters()) == list(model.parameters()) and compiled.state_dict().keys()
+    compiled.eval()
+    x = rn.asarray([[1.0, 2.0]])
+    assert not model.training and compiled(x).tolist() == model(x).tolist()
+    with pytest.raises(AttributeError, match="missing"):
+        compiled.missing  # noqa: B018

@@ -32,5 +32,5 @@ def test_methods_and_what_is_no_function() -> None:
     clock = Clock()
     step = rn.compile(lambda x: x * clock.read())
     assert [step(rn.ones(1)).item() for _ in range(3)] == [1, 2, 3]
-    with pytest.raises(TypeError, match=r"\[uncompiled\] takes a function; received int"):
+    with pytest.raises(TypeError, match=r"\[uncompiled\] fn must be a function; got int"):
         rn.uncompiled(3)  # type: ignore[arg-type]
