@@ -472,11 +472,14 @@ class TraceSession(Session):
         """What becomes of the ``.grad`` of each Variable that the function set."""
         traced = self.trace.facet(TracedVariables)
         for variable, value in traced.gradients.items():
+            given = traced.gradient_inputs.get(variable)
             if value is None:
                 yield Weak(variable), Gradient.NONE, -1
+            elif given is not None and value.read()._node is given:  # a gradient from outside, which stays
+                continue
             elif variable in traced.consumed and not self._keep_grads:
                 yield Weak(variable), Gradient.CONSUMED, -1
-            elif variable not in traced.gradient_inputs or value.read()._node is not traced.gradient_inputs[variable]:
+            else:
                 yield Weak(variable), Gradient.TENSOR, self._result(value.read())
 
 

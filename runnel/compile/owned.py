@@ -52,7 +52,8 @@ def require_own(rec: Recorder, kind: type, name: str) -> Any:
     somebody else has given to the class ends the observation: classes of Runnel are closed."""
     found = lookup(kind, name)
     if found is MISSING:
-        rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
+        if not hasattr(type, name):
+            rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
     elif _is_part(kind, name, found) or name == "__annotations__":
         return found
     elif _is_foreign(found):

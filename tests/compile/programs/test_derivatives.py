@@ -183,7 +183,7 @@ def step(x):
     opt.zero_grad(); loss = (head(rn.checkpoint(block, x)) ** 2).sum(); loss.backward(); opt.step()
     return loss
 #> block.eval()
-## checkpointed_module_as_a_function, fails: traced again at every call
+## checkpointed_module_as_a_function
 block = nn.Linear(3, 3)
 def step(x):
     loss = (rn.checkpoint(block)(x) ** 2).sum()
@@ -225,7 +225,7 @@ gain = 2.0
 def step(x): return rn.vmap(one)(x)
 def arguments(i): return (rn.asarray(np.arange(6, dtype=np.float32).reshape(2, 3) + i),)
 #> gain = 3.0
-## vmap_of_a_module, fails: traced again at every call
+## vmap_of_a_module
 batched = nn.Linear(3, 2)
 def step(x): return rn.vmap(batched)(x)
 def arguments(i): return (rn.ones((2, 3)) * i,)

@@ -113,16 +113,16 @@ state = {'n': 0}
 def step(x):
     state['n'] += 1
     return x * sum(1 for v in state.values() if type(v) is dict)
-## wrapped_module, calls: 6, fails: traced again at every call
+## wrapped_module, calls: 6
 net = nn.Linear(3, 2)
 def step(x):
     @functools.wraps(net)
     def call(x): return net(x)
     return call(x)
-## name_of_a_module, calls: 6, fails: traced again at every call
+## name_of_a_module, calls: 6
 net = nn.Linear(3, 2)
 def step(x): return net(x) * (2 if hasattr(net, '__name__') else 3)
-## checkpointed_module, calls: 6, fails: traced again at every call
+## checkpointed_module, calls: 6
 net = nn.Linear(3, 2)
 def step(x): return rn.checkpoint(net)(x)
 """)
@@ -136,7 +136,7 @@ def step(x): return inner(x) + 1
 ## function_with_attributes_of_ours
 def step(x): return x * step.function
 step.function, step._entry, step._options = 2.0, 1, 2
-## optimizer_step_compiled_alone, fails: the stored gradients are gone afterwards
+## optimizer_step_compiled_alone
 net = nn.Linear(3, 1); opt = optim.SGD(net.parameters(), lr=0.1)
 def step(x):
     opt.step()
