@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -55,7 +55,7 @@ class Adafactor(Optimizer):
              "maximize": maximize},
         )  # fmt: skip
 
-    def check(self, group: Mapping[str, Any]) -> None:
+    def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
         if not isinstance(group["eps"], tuple):
             raise TypeError(f"[Adafactor] eps must be two numbers, or None and a number; got {group['eps']!r}.")
 

@@ -29,7 +29,7 @@ class Adagrad(Optimizer):
         >>> optimizer = optim.Adagrad(model.parameters(), lr=0.01)
     """
 
-    accepts_sparse = True
+    sparse_without = ("weight_decay",)
 
     def __init__(
         self,
@@ -47,9 +47,6 @@ class Adagrad(Optimizer):
             {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
              "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize},
         )  # fmt: skip
-
-    def changes_all_rows(self, group: Mapping[str, Any]) -> str:
-        return "weight_decay" if group["weight_decay"] else ""
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"sum": group["initial_accumulator_value"]}

@@ -294,7 +294,7 @@ class SparseAdam(Optimizer):
         >>> optimizer = optim.SparseAdam(table.parameters(), lr=1e-3)
     """
 
-    accepts_sparse = True
+    sparse_without = ()
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from runnel.core import tracebacks
 from runnel.core.errors import SideEffectError
@@ -14,14 +14,6 @@ from runnel.tensor import tracing
 from runnel.tensor.floats import run_time_number
 from runnel.tensor.scalars import RunTimeNumbers
 from runnel.tensor.variable import Variable
-
-
-class GroupOwner(Protocol):
-    """The optimizer that a group belongs to."""
-
-    def checked_group(self, values: Mapping[str, Any], params: Sequence[Variable]) -> dict[str, Any]: ...
-
-    def group_changed(self, group: ParamGroup) -> None: ...
 
 
 class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
@@ -34,17 +26,17 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
     __slots__ = ("_optimizer", "params", "plain")
 
-    def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: GroupOwner | None) -> None:
+    def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: Any) -> None:
         self.params = tuple(params)
         self.plain = dict(values)  # programs read their numbers here, and keep alive nothing else of the group
         self.join(optimizer)
 
-    def join(self, optimizer: GroupOwner | None) -> None:
+    def join(self, optimizer: Any) -> None:
         """Make this a group of ``optimizer``, which it does not keep alive."""
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
 
     @property
-    def optimizer(self) -> GroupOwner | None:
+    def optimizer(self) -> Any:
         """The optimizer of this group; None for a copy that was made without its optimizer."""
         return None if self._optimizer is None else self._optimizer()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from runnel import ops
@@ -57,11 +57,12 @@ class Muon(Optimizer):
              "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn},
         )  # fmt: skip
 
-    def check_parameter(self, p: Variable) -> None:
-        if p.ndim != 2:
-            raise ValueError(
-                f"[Muon] params must be matrices; {p.described} has shape {p.shape}. Give it to AdamW instead."
-            )
+    def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
+        for p in params:
+            if p.ndim != 2:
+                raise ValueError(
+                    f"[Muon] params must be matrices; {p.described} has shape {p.shape}. Use AdamW for it."
+                )
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0}

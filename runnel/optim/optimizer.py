@@ -6,7 +6,7 @@ all updates of a step run as one program; in a compiled function they become par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -46,7 +46,9 @@ class Optimizer(Stateful):
         state: the Variables kept for each Parameter, by name; a subclass with its own ``step`` keeps what it likes.
     """
 
-    accepts_sparse = False  # whether rows whose gradient is 0 keep their value and state
+    # The hyper-parameters that must be 0 for sparse gradients, since they change rows whose gradient is 0. None: such
+    # gradients are refused.
+    sparse_without: tuple[str, ...] | None = None
     saves_steps = True  # whether the saved state has the number of steps, as PyTorch's has
     _is_custom = False  # whether update() is the user's: eagerly its ops run one by one, for they may read anything
 
@@ -61,7 +63,7 @@ class Optimizer(Stateful):
         self._programs = StepPrograms()
         self.param_groups: tuple[ParamGroup, ...] = ()
         self._leaves: tuple[LeafVariable, ...] = ()
-        self._structure: Hashable = ()
+        self._structure: Any = ()
         groups: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
         if not groups:
             raise ValueError(
@@ -103,15 +105,8 @@ class Optimizer(Stateful):
             "Parameters (p.assign(p - group['lr'] * g) for (i, p, g) in active), or its own step()."
         )
 
-    def changes_all_rows(self, group: Mapping[str, Any]) -> str:
-        """Return the hyper-parameter that also changes rows whose gradient is 0, or an empty string."""
-        return ""
-
-    def check_parameter(self, p: Variable) -> None:
-        """Raise ValueError if this optimizer cannot update ``p``."""
-
-    def check(self, group: Mapping[str, Any]) -> None:
-        """Raise ValueError for hyper-parameters that do not fit together. Each one has been checked before."""
+    def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
+        """Raise TypeError or ValueError for hyper-parameters that do not fit together, or do not fit ``params``."""
 
     # Groups and state -------------------------------------------------------------------------------------------------
 
@@ -153,7 +148,6 @@ class Optimizer(Stateful):
             raise TypeError(f"[{name}] params must be Parameters; got {type(p).__name__}.")
         if not p.dtype.is_float:
             raise TypeError(f"[{name}] params must be floating-point; {p.described} holds {p.dtype.name}.")
-        self.check_parameter(p)
         return p
 
     def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
@@ -161,14 +155,14 @@ class Optimizer(Stateful):
         name = type(self).__name__
         hyperparameters.require_no_slips(name, values, self.defaults)
         plain = hyperparameters.checked(name, values)
-        self.check(plain)
-        reason = self.changes_all_rows(plain)
+        self.check(plain, params)
         for p in params:
-            if getattr(p, "is_sparse", False) and (reason or not self.accepts_sparse):
-                means = f"its {reason} changes" if reason else "it changes"
+            changing = [key for key in self.sparse_without or () if plain[key]]
+            if getattr(p, "is_sparse", False) and (changing or self.sparse_without is None):
                 raise ValueError(
-                    f"[{name}] cannot update {p.described}, whose gradients are sparse: {means} every row. "
-                    "Use SparseAdam, or SGD or Adagrad without momentum and weight_decay."
+                    f"[{name}] cannot update {p.described}, whose gradients are sparse: {'its ' if changing else 'it'}"
+                    f"{' and '.join(changing)} changes every row. Use SparseAdam, or SGD or Adagrad without momentum "
+                    "and weight_decay."
                 )
         return plain
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class SGD(Optimizer):
         >>> optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     """
 
-    accepts_sparse = True
+    sparse_without = ("momentum", "weight_decay")
     saves_steps = False
 
     def __init__(
@@ -52,12 +52,9 @@ class SGD(Optimizer):
              "nesterov": nesterov, "maximize": maximize},
         )  # fmt: skip
 
-    def check(self, group: Mapping[str, Any]) -> None:
+    def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("[SGD] nesterov must have a positive momentum and no dampening.")
-
-    def changes_all_rows(self, group: Mapping[str, Any]) -> str:
-        return next((name for name in ("momentum", "weight_decay") if group[name]), "")
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0} if group["momentum"] else {}
