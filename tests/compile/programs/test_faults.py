@@ -232,7 +232,6 @@ def test_a_wrapper_runs_its_own_function(wrap: Any) -> None:
     assert wrap(outer)(tensor(1.0)).tolist() == [3.0]
 
 
-@fails("a compiled model has no parameters()")
 def test_a_compiled_model_is_used_as_a_model() -> None:
     model = nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5))
     net: Any = rn.compile(model)

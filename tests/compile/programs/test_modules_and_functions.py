@@ -21,7 +21,7 @@ def arguments(i):
     x = tensor(1.0, 2.0, float(i))
     opt.zero_grad(); (net(x) ** 2).mean().backward(); opt.step()
     return (x,)
-## compiled_model_used_as_a_model, fails: a compiled model has no parameters()
+## compiled_model_used_as_a_model
 model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)); net = rn.compile(model)
 opt = optim.SGD(net.parameters(), lr=0.1)
 def step(x): return net(x)
