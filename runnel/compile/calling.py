@@ -27,7 +27,7 @@ from runnel.graph.node import InputKind
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
 from runnel.tensor.consumed import CONSUMED
-from runnel.tensor.differentiable.call import Taping
+from runnel.tensor.differentiable.taping import Taping
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
 from runnel.tensor.tensor import Tensor, dense

@@ -1,1 +1,1 @@
-"""Differentiable compiled functions: a forward program that keeps residuals, and backward programs."""
+"""Differentiate programs: a forward program that keeps residuals, and backward programs that read them."""

@@ -26,7 +26,7 @@ from runnel.tensor.variable import STATE_VERSION
 
 
 class CompiledBackward(NamedTuple):
-    """A program for some of the results: their numbers in the graph, in order, and their avals."""
+    """A program for some results, with their numbers in the graph, in order, and their avals."""
 
     program: Program
     numbers: list[int]
@@ -34,17 +34,18 @@ class CompiledBackward(NamedTuple):
 
 
 class Backward:
-    """From addresses of kept values and cotangents to cotangents: those that are wanted, by a program for these."""
+    """Computes cotangents from kept values and cotangents, by a program for each selection of results."""
 
     def __init__(self, pullback: Pullback, options: Options) -> None:
         self._graph = pullback.gradients
-        self.reads = pullback.reads  # numbers of what is kept
+        self.reads = pullback.reads  # the numbers of the kept values
         self._options = options
         self._context = context.current()
         self._compiled: dict[frozenset[int], CompiledBackward] = {}
 
     def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], numbers: frozenset[int]) -> dict[int, Tensor]:
-        """The wanted results by their numbers."""
+        """Run the program for the results ``numbers``, and return them by number. ``addresses`` are those of all kept
+        values, and ``seeds`` the cotangents."""
         if not numbers:
             return {}
         compiled = self.program_for(numbers)
@@ -58,7 +59,7 @@ class Backward:
         return {number: from_storage(aval, storages[place]) for number, place, aval in results}
 
     def program_for(self, numbers: frozenset[int]) -> CompiledBackward:
-        """The program that gives the wanted results."""
+        """Return the program for these results, compiled at the first call."""
         compiled = self._compiled.get(numbers)
         if compiled is None:
             compiled = self._compiled[numbers] = self._make(numbers)
@@ -72,11 +73,11 @@ class Backward:
         return CompiledBackward(program, numbers, [node.aval.on(self._context.device) for node in outputs])
 
 
-SMALL: Final = 1024  # bytes: gradients up to this size lie side by side, since they come and go together
+SMALL: Final = 1024  # bytes: gradients up to this size share one block, since they are used together
 
 
 class Direct:
-    """A part of the tape that leads to values of Variables, by one reading each, whose cotangents are all different.
+    """A part of the tape whose readings are values of different Variables with different cotangents.
 
     ``owners`` are the Variables, with the numbers of their cotangents.
     """
@@ -87,7 +88,7 @@ class Direct:
         self._written: Callable[[Sequence[int], Tensor], None] | None = None
 
     def run(self, addresses: Sequence[int], g: Tensor) -> None:
-        """Add to the gradients of the Variables, if they are still there, for the cotangent ``g`` of the beginning."""
+        """Add to the gradients of the Variables that are alive, given the cotangent ``g`` of the beginning."""
         if self._written is None:
             self._written = self._write()
         self._written(addresses, g if g.is_dense else g.detach().contiguous())
@@ -122,7 +123,7 @@ def direct(
     variables: Sequence[Weak],
     former: Sequence[int],
 ) -> Direct | None:
-    """How the cotangents of a part's readings reach their owners, where that is as simple as :class:`Direct` says."""
+    """Return the direct way from a part to its Variables; None if the part is not as simple as :class:`Direct` says."""
     numbers = [c.output for c in cotangents if c is not None and c.wrapped is None]
     is_simple = all(end.kind in OF_VARIABLES for end in ends) and len(numbers) == len(ends)
     if not is_simple or len(set(ends)) < len(ends) or len(set(numbers)) < len(numbers):

@@ -35,14 +35,14 @@ _CONVOLUTIONS: Final = frozenset({convolution_p, convolution_input_gradient_p, c
 
 
 def stored_layouts(outputs: Sequence[Value], residuals: Sequence[Value]) -> dict[Value, Value]:
-    """What is stored for some of ``residuals``, which backward graphs of these ``outputs`` read: beside convolutions,
-    which compute channels-last, images with their channels last."""
+    """Return the form in which some ``residuals`` are stored for backward graphs of these ``outputs``: next to
+    convolutions, which compute channels-last, images have their channels last. So neither program copies them."""
     ranks = {value.aval.ndim for value in topological(outputs) if value.op in _CONVOLUTIONS}
     return {x: _permuted(x, (0, *range(2, x.aval.ndim), 1)) for x in residuals if x.aval.ndim in ranks}
 
 
 def unstored(inputs: Sequence[Value], outputs: Sequence[Value], stored: dict[Value, Value]) -> Graph:
-    """The graph that computes ``outputs`` from ``inputs``, some of which are given as they are ``stored``."""
+    """Return the graph that computes ``outputs`` from ``inputs``, some of which come as they are ``stored``."""
     placeholders = [placeholder(stored.get(x, x).aval, x.name) for x in inputs]
     fresh: dict[Value, Value] = {
         x: _permuted(x_stored, _back(x.aval.ndim)) if x in stored else x_stored
@@ -53,7 +53,7 @@ def unstored(inputs: Sequence[Value], outputs: Sequence[Value], stored: dict[Val
 
 
 def as_computed(x: Value, stored: Value, tensor: Tensor) -> Tensor:
-    """The value of ``x``, for which ``stored`` lies in memory."""
+    """Return the value of ``x``, given the ``tensor`` of its ``stored`` form."""
     if stored is x:
         return tensor
     return cast(Tensor, apply(permute_p, tensor, axes=_back(x.aval.ndim)))
@@ -69,40 +69,39 @@ def _permuted(x: Value, axes: tuple[int, ...]) -> Value:
 
 
 class SliceGradient(NamedTuple):
-    """The cotangent is that of a slice; as ``ops.assembly.Piece``."""
+    """Marks the cotangent of a slice, as ``ops.assembly.SliceGradient`` does."""
 
     axis: int
     start: int
 
 
 class ResultCotangent(NamedTuple):
-    """The cotangent is that of one of several results; as ``tape.ResultCotangent``."""
+    """Marks the cotangent of one of several results, as ``tape.ResultCotangent`` does."""
 
     number: int
 
 
 class Cotangent(NamedTuple):
-    """The result ``output`` of a backward graph, as something that the tape takes."""
+    """The result ``output`` of a backward graph, in the form that the tape takes."""
 
     output: int
     wrapped: SliceGradient | ResultCotangent | None = None
 
 
 class Late(NamedTuple):
-    """Stands among the inputs of a part's record for the readings of a phase."""
+    """An input of a part's record that represents the readings of a phase."""
 
     phase: int
 
 
 @record
 class Pullback:
-    """``gradients`` takes values ``reads`` (numbers of what is kept) and cotangents of the part's beginning to those of
-    its readings. ``seeds`` says which results of an op of several the cotangents are for, where the part begins there.
-    """
+    """A graph ``gradients`` from kept values ``reads`` (by number) and cotangents of a part's beginning to cotangents
+    of its readings. If the part begins at an op of several results, ``seeds`` are the results with cotangents."""
 
     gradients: Graph
     reads: tuple[int, ...]
-    cotangents: tuple[Cotangent | None, ...]  # of each reading; None where it gets none
+    cotangents: tuple[Cotangent | None, ...]  # of each reading; None if it gets none
     seeds: tuple[int, ...] = ()
 
     def identity(self) -> tuple[Any, ...]:
@@ -111,10 +110,10 @@ class Pullback:
 
 @record
 class Part:
-    """A piece of the tape with one beginning, like ``value``, and the ends where it is read.
+    """A piece of the tape with one beginning, of the aval ``value``, and the ends where it is read.
 
-    The readings come in phases: a phase is handed on when the walk has been through the ends in front of it in
-    ``inputs``, as a walk over the single ops would do; those of phase 0 at once.
+    The readings come in phases. A phase is handed on after the walk has visited the ends before it in ``inputs``, as a
+    walk over the single ops would do; phase 0 is handed on at once.
     """
 
     value: ShapedArray
@@ -128,26 +127,20 @@ class Part:
 
 @record
 class Derivative:
-    """``stored`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
-    which only backward programs read. ``taped`` says for each place among the outputs what it is a value of.
+    """The derivative of a traced function."""
 
-    ``sketches`` of the parts say how to make their tape anew. Of the values that its nodes hold, rules ``read`` those
-    that the backward graphs begin with, however often it is differentiated. They are computed from ``saved``, the
-    values of ``stored`` in the layout of the forward graph, and from ``inputs`` of the forward graph.
-    """
-
-    stored: tuple[Value, ...]
-    saved: tuple[Value, ...]
-    residuals: tuple[Value, ...]
+    stored: tuple[Value, ...]  # nodes of the forward graph that a call keeps: unchanged inputs, and results
+    saved: tuple[Value, ...]  # the values of ``stored`` in the layout of the forward graph
+    residuals: tuple[Value, ...]  # the last results, which only backward programs read
     parts: tuple[Part, ...]
-    taped: tuple[tuple[int, End], ...]
-    former: tuple[int, ...]  # of each former value the Variable's number
-    sketches: tuple[Steps, ...]
-    read: frozenset[Value]
-    inputs: tuple[Value, ...]
+    taped: tuple[tuple[int, End], ...]  # the places of outputs with a tape, and the ends that they are values of
+    former: tuple[int, ...]  # the number of the Variable of each former value
+    sketches: tuple[Steps, ...]  # how to rebuild the tape of each part
+    read: frozenset[Value]  # values that rules of the rebuilt tape read, however often it is differentiated
+    inputs: tuple[Value, ...]  # inputs of the forward graph from which, with ``saved``, these are computed
 
     def identity(self) -> tuple[Any, ...]:
-        """What two traces of the same function have in common, beside the forward graph."""
+        """Return what two traces of the same function have in common besides the forward graph."""
         parts = tuple(part.identity() for part in self.parts)
         return parts, self.taped, self.former, tuple(map(outline, self.sketches))
 
@@ -160,14 +153,14 @@ def derivative(
     results: Sequence[Value],
     recompute: bool = False,
 ) -> Derivative:
-    """Differentiate what the trace has recorded; it is the active one.
+    """Differentiate what the active trace has recorded.
 
     Args:
-        live: the results with a tape, with their places among all that leave the run.
-        outside: by id, the numbers of the nodes that stand for tensors from outside.
-        steady: the inputs that keep their value after the call, Variables aside.
-        results: what the function returns anyway.
-        recompute: keep as little as possible and compute the rest again, whatever it costs.
+        live: the results with a tape, with their places among all outputs.
+        outside: the numbers of the leaves for tensors from outside, by id.
+        invariant: the inputs, besides Variables, that keep their value after the call.
+        results: the values that the function returns anyway.
+        recompute: keep as little as possible and recompute the rest, whatever it costs.
     """
     traced = trace.facet(TracedVariables)
     before = set(traced.written), dict(traced.gradients)
@@ -206,8 +199,8 @@ def derivative(
 
 
 def _first_read_later(sketches: Sequence[Steps], read: Collection[Value]) -> Iterator[Joint]:
-    """Ops of several results of which the backward programs ``read`` some that they have no cotangents for: derivatives
-    of these reads bring them, and the rule may look at more then. A rule of one result is always met at once."""
+    """Yield ops of several results of which backward programs ``read`` results without cotangents. Derivatives of these
+    readings bring cotangents, for which the rule may read more. A rule of one result always has its cotangent."""
     for steps in sketches:
         numbers = {(step.inputs[0], step.number) for step in steps if isinstance(step, OfSeveral)}
         for place, step in enumerate(steps):
@@ -223,9 +216,9 @@ def _keeps_its_value(node: Value, trace: Trace) -> bool:
 
 
 class _Pulled(NamedTuple):
-    """The nodes of a segment's cotangents, for some seeds."""
+    """The nodes of the cotangents of a segment, for some seeds."""
 
-    numbers: tuple[int, ...]  # of the results that the seeds are for
+    numbers: tuple[int, ...]  # of the results that have seeds
     seeds: Sequence[Value]
     cotangents: list[tuple[Value, SliceGradient | ResultCotangent | None] | None]  # of each reading
 
@@ -235,7 +228,7 @@ class _Pulled(NamedTuple):
 
 
 def _seedings(segment: Segment, others: Sequence[Segment]) -> list[tuple[int, ...]]:
-    """Which of several results cotangents can arrive for: any of those that are read. Of one result there is one."""
+    """Return the choices of results that cotangents can arrive for: any that are read. One result has one choice."""
     root = segment.root
     if not isinstance(root._record, MultiResultRecord):
         return [()]
@@ -266,7 +259,7 @@ def _recorded(g: Any, trace: Trace) -> tuple[Value, SliceGradient | ResultCotang
 
 
 def _saved(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: bool) -> list[Value]:
-    """The values that the backward programs are given, in the order of the graph."""
+    """Return the values that the backward programs get, in the order of the graph."""
     order = topological(outputs)
     linear = set(seeds)
     for node in order:
@@ -275,7 +268,7 @@ def _saved(outputs: list[Value], seeds: set[Value], free: set[Value], recompute:
     read = [x for node in order if node in linear for x in node.inputs if x not in linear]
     read += [node for node in outputs if node not in linear]
     cut = set(to_keep(list(dict.fromkeys(read)), free, recompute=recompute, late=True))
-    return [node for node in order if node in cut and (node.inputs or node.is_input)]  # the rest comes from nothing
+    return [node for node in order if node in cut and (node.inputs or node.is_input)]  # the rest are constants
 
 
 def _part(
@@ -308,7 +301,7 @@ def _pullback(pulled: _Pulled, places: dict[Value, int], stored: dict[Value, Val
 
 
 def _inputs(phases: list[list[End]], leading: list[tuple[int, End]]) -> tuple[End | Late, ...]:
-    """What the part's record leads to first: ends that have a tape, and the late phases between them."""
+    """Return what the record of a part leads to first: ends with a tape, and the late phases between them."""
     inputs: list[End | Late] = []
     for i, (_, end) in enumerate(leading):
         phase = len(leading) - i

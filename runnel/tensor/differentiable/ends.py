@@ -22,17 +22,17 @@ from runnel.tensor.variable import TracedVariables, Variable
 
 
 class NotDivisible(Exception):
-    """A tape for which there are no backward programs; the function runs eagerly instead."""
+    """A tape that backward programs do not support; the function runs eagerly instead."""
 
 
 class Kind(enum.IntEnum):
-    """What the tape of a function leads to. (Numbers, because each call looks ends up, and they hash quickly.)"""
+    """The kinds of ends of a tape. They are numbers, which hash quickly: each call looks ends up."""
 
-    OUTSIDE = 0  # a tensor from outside; its number among those
-    VARIABLE = 1  # as the call leaves it; its number among the graph's Variables
-    FORMER = 2  # a value that the call replaces; its number among those
-    PART = 3  # number of the part
-    LEAF = 4  # made by the function; its number among those
+    OUTSIDE = 0  # a tensor from outside, by its number
+    VARIABLE = 1  # the value that the call leaves, by the number of the Variable in the graph
+    FORMER = 2  # a value that the call replaces, by its number
+    PART = 3  # by the number of the part
+    LEAF = 4  # made by the function, by its number
 
 
 OF_VARIABLES = (Kind.VARIABLE, Kind.FORMER)
@@ -44,8 +44,8 @@ class End(NamedTuple):
 
 
 class Ends:
-    """What each tensor where a part ends is. ``outside`` are the numbers of the nodes that stand for tensors from
-    outside, by id, and ``roots`` the beginnings of the parts."""
+    """Names the tensors where parts end. ``outside`` are the numbers of the leaves for tensors from outside, by id;
+    ``roots`` are the beginnings of the parts."""
 
     def __init__(self, trace: Trace, outside: dict[int, int], roots: Sequence[Tensor]) -> None:
         numbers = {node: i for i, node in enumerate(x for x in trace.inputs if x.kind is InputKind.VARIABLE)}
@@ -59,6 +59,7 @@ class Ends:
         self._leaves: dict[int, int] = {}
 
     def of(self, x: Tensor) -> End:
+        """Return the end that ``x`` is."""
         if id(x) in self._parts:
             return End(Kind.PART, self._parts[id(x)])
         if id(x) in self._outside:
@@ -66,7 +67,7 @@ class Ends:
         owner = None if x._leaf is None else x._leaf()
         if not isinstance(owner, Variable):
             if not x.is_traced and x._serial <= self._born:
-                raise NotDivisible("its tape goes on outside in a way that cannot be followed")
+                raise NotDivisible("its tape continues outside in a way that cannot be followed")
             return End(Kind.LEAF, self._leaves.setdefault(id(x), len(self._leaves)))
         number = self._variables[owner]
         if x._node is self._values[owner]._node:
@@ -76,7 +77,7 @@ class Ends:
 
     @property
     def former(self) -> tuple[int, ...]:
-        """Of each former value the Variable's number."""
+        """The number of the Variable of each former value."""
         return tuple(self._former.values())
 
 
@@ -102,14 +103,16 @@ class StandIns:
 
 
 class Segment(NamedTuple):
-    """What is between ``root`` and the ends of ``stretch``."""
+    """The tape between ``root`` and the ends of ``stretch``."""
 
     root: Tensor
     stretch: Stretch
 
 
 def segments(roots: Sequence[Tensor], ends: Collection[int]) -> list[Segment]:
-    """The parts that begin at ``roots`` and stop at ``ends`` (by id) or at leaves, each after those it leads to."""
+    """Return the parts that begin at ``roots`` and stop at ``ends`` (by id) or at leaves.
+
+    Each part comes after those that it leads to."""
     order = tape.needed_order(roots, frozenset(ends))
     begin = {id(version(root)) for root in roots}
     stops = {id(x) for x in order if x._record is None or id(x) in ends}

@@ -1,69 +1,43 @@
-"""The tape of a compiled call: records whose backward runs a program.
+"""Record compiled calls on the tape, so that a backward pass runs a program.
 
-A part of the tape is a record on the tensor where it begins, a result or a stand-in for a value that only parts read.
-What is handed on late (``derivative.Part``) comes from stand-ins of its own, which the record leads to.
+A part of the tape is one record, on the tensor where the part begins: a result, or a stand-in for a value that only
+parts read. Cotangents that a part hands on late (``derivative.Part``) come from stand-ins that its record leads to. A
+:class:`Call` keeps what the records of one call need, and :class:`Tapes` what all calls of a program share.
 """
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections.abc import Collection, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
+from runnel.backends.host.memory import Storage
 from runnel.compiler.options import Options
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import float32
-from runnel.core.errors import GradientError
+from runnel.core.errors import CaptureWarning, GradientError
 from runnel.core.lifetime import Weak
-from runnel.graph.node import Value
+from runnel.graph.node import InputKind, Value
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.backward import Backward, Direct, direct
-from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient
+from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient, as_computed
 from runnel.tensor.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.tensor.differentiable.unfolding import LateGradients, unfold
 from runnel.tensor.grad_mode import RECORDING, recording
-from runnel.tensor.handle import PulledRecord, Record, version
+from runnel.tensor.handle import PulledRecord, Record, passed_on, version
+from runnel.tensor.holding import Hold
 from runnel.tensor.levels import highest
+from runnel.tensor.pin import Pin
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
 _TOKEN: Final = aval((), float32)
 
 
-class TapesOfProgram(Protocol):
-    """What the calls of one program have in common, as their records know it."""
-
-    @property
-    def derivative(self) -> Derivative: ...
-    @property
-    def name(self) -> str: ...
-
-    def tell(self) -> None:
-        """Say that a tape is made anew."""
-        ...
-
-
-class TapedCall(Protocol):
-    """One call of a compiled function, as its records know it."""
-
-    @property
-    def tapes(self) -> TapesOfProgram: ...
-    @property
-    def outside(self) -> Sequence[Tensor]: ...
-    @property
-    def addresses(self) -> Sequence[int]: ...
-
-    def node(self, end: End) -> Tensor:
-        """What the tape calls a value of a Variable."""
-        ...
-
-    def known(self) -> dict[Value, Tensor]:
-        """Values that the call has kept, for making the tape anew."""
-        ...
-
-
 class Shape:
-    """What the records of a part have in common. ``reads`` are its readings by number, and where they end."""
+    """The properties that the records of a part share. ``reads`` are its readings: their numbers and ends."""
 
     def __init__(
         self,
@@ -82,7 +56,7 @@ class Shape:
         count = 0
         for phase in part.phases:
             start = len(self.reads)
-            # nobody can ask a leaf that the function made and did not return for its gradient
+            # a leaf that the function made and did not return cannot be asked for its gradient
             numbered = enumerate(phase, count)
             self.reads += [(i, end) for i, end in numbered if end.kind is not Kind.LEAF or end in returned]
             self.spans.append(slice(start, len(self.reads)))
@@ -100,13 +74,12 @@ class Shape:
             tuple[int, ...], list[bool] | None
         ] = {}  # of the readings, which have derivatives, for seeds
 
-    def end(self, end: End, ends: tuple[Tensor, ...], call: TapedCall) -> Tensor:
-        """What ``end`` is at one call."""
+    def end(self, end: End, ends: tuple[Tensor, ...], call: Call) -> Tensor:
+        """Return the tensor that ``end`` is at one call."""
         return call.node(end) if end.kind in OF_VARIABLES else ends[self._places[end]]
 
-    def further_end(self, end: End, ends: tuple[Tensor, ...], call: TapedCall) -> Tensor | None:
-        """The same of an end that the part itself need not lead to, but a rule in Python that is differentiated; None
-        if nobody outside has it."""
+    def further_end(self, end: End, ends: tuple[Tensor, ...], call: Call) -> Tensor | None:
+        """Return the tensor of an end that only a differentiated Python rule leads to; None if it is not outside."""
         if end.kind in OF_VARIABLES or end in self._places:
             return self.end(end, ends, call)
         return version(call.outside[end.number]) if end.kind is Kind.OUTSIDE else None
@@ -114,7 +87,7 @@ class Shape:
     def pulled(
         self, record: PartRecord, out: Tensor, g: Any, needed: Sequence[bool] | None, create_graph: bool
     ) -> list[Any]:
-        """The cotangents of the reads of ``record``, given that of its output; those that are not ``needed`` are None.
+        """Return the cotangents of the readings of ``record``, given that of its output; None where not ``needed``.
         With ``create_graph`` they can be differentiated again."""
         numbers = sorted(g) if isinstance(g, dict) else []
         cotangents, backward = self._pullbacks[tuple(numbers)]
@@ -127,8 +100,8 @@ class Shape:
 
 
 class _Pull(NamedTuple):
-    """Pulls a cotangent of ``out`` back: ``outputs`` are the results of ``backward`` for each read of the record.
-    ``numbers`` are those of the results that have cotangents, where ``out`` stands for several."""
+    """Pulls a cotangent of ``out`` back. ``outputs`` are the results of ``backward`` for the readings of the record;
+    ``numbers`` are the results with cotangents if ``out`` is the joint node of several."""
 
     record: PartRecord
     out: Tensor
@@ -137,7 +110,7 @@ class _Pull(NamedTuple):
     numbers: Sequence[int]
 
     def gradients(self, seeds: Sequence[Tensor], create_graph: bool) -> list[Any]:
-        """They are linear in ``seeds``."""
+        """Return the gradients of the readings, which are linear in ``seeds``."""
         level = highest("backward", seeds)
         if level is not None:
             gradients = level.linearly(self._of_components, seeds)
@@ -158,15 +131,15 @@ class _Pull(NamedTuple):
         ]
 
     def _lasting(self, seeds: Sequence[Tensor], cotangents: Sequence[Any]) -> list[bool] | None:
-        """Which of the readings' gradients depend on what needs a gradient, as the tape of single ops has it: that is
-        made anew once for all calls. None: all, since the seeds do, or since there is no such tape."""
+        """Return which gradients of the readings depend on a tensor that requires gradients, as on the tape of single
+        ops, which is rebuilt once for all calls. None: all, because the seeds do, or because there is no such tape."""
         if any(x.requires_grad for x in seeds):
             return None
         known, key = self.record.shape.lasting, tuple(self.numbers)
         if key not in known:
             try:
                 known[key] = self.record.dependence(self.out, cotangents)
-            except GradientError:  # of a rule in Python, for whoever differentiates it
+            except GradientError:  # of a Python rule; raised again when it is differentiated
                 known[key] = None
         return known[key]
 
@@ -175,19 +148,19 @@ class _Pull(NamedTuple):
 
 
 class PartRecord(PulledRecord[Tensor]):
-    """A part of the tape of one call. ``ends`` are the tensors where it ends, Variables aside."""
+    """A part of the tape of one call. ``ends`` are the tensors where it ends, except Variables."""
 
     __slots__ = ("_all", "_ends", "_late", "_read", "_stretch", "call", "shape")
 
-    def __init__(self, call: TapedCall, shape: Shape, ends: tuple[Tensor, ...]) -> None:
+    def __init__(self, call: Call, shape: Shape, ends: tuple[Tensor, ...]) -> None:
         super().__init__(None, ends, {})
-        self.call: TapedCall | None = call
+        self.call: Call | None = call
         self.shape = shape
-        self._ends: tuple[Tensor, ...] | None = None  # those that the rest was made for
-        self._read: list[Tensor] = []  # by each of the shape's reads
+        self._ends: tuple[Tensor, ...] | None = None  # the ends that the attributes below belong to
+        self._read: list[Tensor] = []  # the tensor of each reading
         self._late: dict[int, Tensor] = {}
         self._all: tuple[Tensor, ...] = ()
-        self._stretch: Stretch | None = None  # the tape made anew
+        self._stretch: Stretch | None = None  # the rebuilt tape
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -207,7 +180,7 @@ class PartRecord(PulledRecord[Tensor]):
 
     @property
     def addresses(self) -> Sequence[int]:
-        """Of what the call keeps."""
+        """The addresses of the values that the call keeps."""
         return () if self.call is None else self.call.addresses
 
     def pull(self, out: Tensor, g: Tensor, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
@@ -222,7 +195,7 @@ class PartRecord(PulledRecord[Tensor]):
         return [*first, *handed[shape.spans[0]]]
 
     def pulled_again(self, out: Tensor, cotangents: Sequence[Any]) -> list[Tensor | None]:
-        """The cotangents of all readings, with a tape. From now on the tape of ``out`` is of single ops."""
+        """Return the cotangents of all readings, with a tape. From now on the tape of ``out`` has single ops."""
         call = self.call
         if call is None:
             raise tape.freed(out)
@@ -232,15 +205,15 @@ class PartRecord(PulledRecord[Tensor]):
         return _reached(self._stretch, out, cotangents)
 
     def dependence(self, out: Tensor, cotangents: Sequence[Any]) -> list[bool]:
-        """Of the cotangents of all readings, which depend on what needs a gradient."""
+        """Return which cotangents of the readings depend on a tensor that requires gradients."""
         if self.call is None:
             raise tape.freed(out)
         twin = stand_in(out.aval)
         stretch = self._single_ops(self.call, twin, dict(self.call.known()))
         return [x is not None and x.requires_grad for x in _reached(stretch, twin, cotangents)]
 
-    def _single_ops(self, call: TapedCall, root: Tensor, known: dict[Value, Tensor]) -> Stretch:
-        """The tape of the call's single ops, from ``root`` on."""
+    def _single_ops(self, call: Call, root: Tensor, known: dict[Value, Tensor]) -> Stretch:
+        """Rebuild the tape of the call's single ops, from ``root`` on."""
         ends, derivative = super().inputs, call.tapes.derivative
 
         def end(at: End) -> Tensor | None:
@@ -264,7 +237,7 @@ class PartRecord(PulledRecord[Tensor]):
 
 
 class PhaseRecord(PulledRecord[Tensor]):
-    """What a part hands on late."""
+    """The cotangents that a part hands on late."""
 
     __slots__ = ("handed",)
 
@@ -285,7 +258,7 @@ def _reached(stretch: Stretch, root: Tensor, cotangents: Sequence[Any]) -> list[
 
 
 def _handed(g: Tensor, cotangent: Cotangent) -> Any:
-    """A cotangent as the tape takes it."""
+    """Return a cotangent in the form that the tape takes."""
     wrapped = cotangent.wrapped
     if wrapped is None:
         return g
@@ -297,12 +270,186 @@ def _handed(g: Tensor, cotangent: Cotangent) -> Any:
 
 
 def _token() -> Tensor:
-    """A cotangent of what stands for a phase."""
+    """Return a cotangent of the stand-in for a phase."""
     return tensors.constant(0.0, float32)
 
 
 def stand_in(value: ShapedArray, record: Record[Tensor] | None = None) -> Tensor:
-    """A node of the tape without a value."""
+    """Return a node of the tape without a value."""
     node = tensors.from_storage(value, None)
     node.requires_grad, node._record = True, record
     return node
+
+
+_FIRST: Final = End(Kind.PART, 0)
+
+
+class Tapes:
+    """Attaches the tape to the results of one program. ``variables`` are those of the program, with their nodes."""
+
+    def __init__(
+        self, derivative: Derivative, variables: Sequence[Weak], nodes: Sequence[Value], name: str, options: Options
+    ) -> None:
+        returned = {end for _, end in derivative.taped}
+        self.derivative = derivative
+        self.shapes = [
+            Shape(i, part, returned, options, variables, derivative.former) for i, part in enumerate(derivative.parts)
+        ]
+        self.variables = variables
+        self.numbers = {node: i for i, node in enumerate(nodes)}
+        self.avals = [node.aval for node in nodes]
+        self.name = name
+        self._is_one_part = [end for _, end in derivative.taped] == [_FIRST] and len(self.shapes) == 1
+        self.is_reported = False
+        self.is_composition = False  # derivatives of its gradients run op by op, like its first calls
+
+    def attach(self, results: Sequence[Tensor], call: Call) -> None:
+        """Make gradients of ``results``, one for each taped output, lead to Variables and the tensors outside."""
+        outside = call.outside
+        if self._is_one_part:  # the same as below, only faster
+            (result,) = results
+            result.requires_grad = True
+            shape = self.shapes[0]
+            result._record = PartRecord(call, shape, tuple([outside[x.number] for x in shape.ends]))
+            return
+        roots: dict[End, Tensor] = {}
+        for (_, end), result in zip(self.derivative.taped, results, strict=True):
+            result.requires_grad = True
+            if end.kind is Kind.OUTSIDE:
+                _another_handle(result, outside[end.number])
+            elif end.kind in OF_VARIABLES:
+                _another_handle(result, call.node(end))
+            elif end in roots:
+                _another_handle(result, roots[end])
+            else:
+                roots[end] = result
+        for shape in self.shapes:
+            end = End(Kind.PART, shape.number)
+            root = roots.get(end)
+            if root is None:
+                root = roots[end] = stand_in(shape.value)
+            read = [outside[x.number] if x.kind is Kind.OUTSIDE else roots[x] for x in shape.ends]
+            root._record = PartRecord(call, shape, tuple(read))
+
+    def tell(self) -> None:
+        """Warn once that derivatives of gradients run op by op."""
+        if not (self.is_reported or self.is_composition):
+            self.is_reported = True
+            warnings.warn(
+                f"[compile] gradients of '{self.name}' are differentiated outside of it, which runs op by op. "
+                "Differentiate inside the compiled function to make everything part of its program.",
+                CaptureWarning,
+                stacklevel=2,
+            )
+
+
+class Call:
+    """The state that the records of one call need.
+
+    Attributes:
+        outside: the tensors outside that gradients lead to.
+        inputs: the numbers, and the storage and layout of the tensors, that rebuilding the tape reads.
+        addresses: where the values lie that the derivative keeps.
+        memory: the memory that they lie in.
+        pins: the memory of the program's Variables.
+        hold: keeps the values of the Variables that the derivative reads.
+    """
+
+    __slots__ = ("__weakref__", "_known", "_nodes", "addresses", "hold", "inputs", "memory", "outside", "pins", "tapes")
+
+    def __init__(
+        self,
+        tapes: Tapes,
+        outside: Sequence[Tensor],
+        inputs: tuple[Any, ...],
+        addresses: Sequence[int],
+        memory: tuple[Storage, ...],
+        pins: Sequence[Pin],
+        hold: Hold | None,
+    ) -> None:
+        self.tapes = tapes
+        self.outside = outside
+        self.inputs = inputs
+        self.addresses = addresses
+        self.memory = memory
+        self.pins = pins
+        self.hold = hold
+        self._nodes: dict[End, Tensor] = {}
+        self._known: dict[Value, Tensor] | None = None
+
+    def node(self, end: End) -> Tensor:
+        """Return the node of the tape for a value of a Variable."""
+        node = self._nodes.get(end)
+        if node is None:
+            node = self._nodes[end] = self._former(end.number) if end.kind is Kind.FORMER else self._node(end.number)
+        return node
+
+    def _former(self, number: int) -> Tensor:
+        return self._leaf(self.tapes.derivative.former[number])
+
+    def _node(self, number: int) -> Tensor:
+        if self.hold is not None and number in self.hold.handles:
+            return self.hold.handles[number]
+        variable = self.tapes.variables[number]()
+        if variable is not None:
+            node: Tensor = variable.node()
+            if node.requires_grad and self.pins[number].holds(node):
+                return node
+        return self._leaf(number)
+
+    def _leaf(self, number: int) -> Tensor:
+        """Return a node of the tape whose gradient belongs to a Variable, if the Variable is alive."""
+        variable = self.tapes.variables[number]()
+        node = stand_in(self.tapes.avals[number])
+        if variable is not None:
+            node._leaf = weakref.ref(variable)
+        return node
+
+    def known(self) -> dict[Value, Tensor]:
+        """Return the values that the call has kept, for rebuilding the tape."""
+        if self._known is None:
+            derivative = self.tapes.derivative
+            known: dict[Value, Tensor] = {}
+            own = set(derivative.residuals)
+            for x, stored, address in zip(derivative.saved, derivative.stored, self.addresses, strict=True):
+                is_read = x in self.tapes.numbers and x not in own
+                known[x] = (
+                    self._variable(x) if is_read else as_computed(x, stored, self._stored_tensor(stored, address))
+                )
+            inputs = iter(self.inputs)
+            for x in derivative.inputs:
+                if x.kind is InputKind.VARIABLE:
+                    known[x] = self._variable(x)
+                elif x.kind is InputKind.SCALAR:
+                    known[x] = tensors.constant(next(inputs), x.aval.dtype)
+                else:
+                    storage, layout = next(inputs), next(inputs)
+                    known[x] = tensors.from_storage(x.aval, storage, *layout)
+            self._known = known
+        return self._known
+
+    def _stored_tensor(self, stored: Value, address: int) -> Tensor:
+        """Return the value at an address in the memory that the call keeps."""
+        for storage in self.memory:
+            offset = address - storage.address
+            if 0 <= offset < max(storage.nbytes, 1):
+                return tensors.from_storage(stored.aval, storage, offset // stored.aval.dtype.itemsize)
+        raise LookupError(f"nothing is kept at {address:#x}")
+
+    def _variable(self, node: Value) -> Tensor:
+        """Return the value that a Variable had at the call, which did not change it."""
+        number = self.tapes.numbers[node]
+        pin, variable = self.pins[number], self.tapes.variables[number]()
+        if self.hold is not None and number in self.hold.handles:
+            return self.hold.handles[number]
+        if variable is not None and variable.is_stored_in(pin):
+            current: Tensor = variable.read()  # from now on, nobody writes there
+            if pin.holds(current):
+                return current
+        return tensors.from_storage(node.aval, pin.storage, pin.offset)
+
+
+def _another_handle(result: Tensor, of: Tensor) -> None:
+    """Make ``result`` another handle of the node of ``of``; to the tape they are equal."""
+    result._record = Record(None, (of,), {}, passed_on)
+    result._is_rebound, result._version = True, version(of)

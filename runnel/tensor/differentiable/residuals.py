@@ -1,8 +1,8 @@
-"""The residuals of a loop's body: the cheapest set of values from which cheap ops recompute the rest.
+"""Choose residuals: the cheapest set of values from which cheap ops recompute the rest.
 
-That is a minimum cut between what is known anyway and what the backward pass reads, where cutting a value costs its
-bytes. Maximum flow by shortest augmenting paths (J. Edmonds, R. Karp, "Theoretical improvements in algorithmic
-efficiency for network flow problems", 1972). A value that is expensive to compute is not computed again.
+The set is a minimum cut between the values known anyway and those that the backward pass reads; cutting a value costs
+its bytes. The cut is found by maximum flow along shortest augmenting paths (J. Edmonds, R. Karp, "Theoretical
+improvements in algorithmic efficiency for network flow problems", 1972). Expensive values are not recomputed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ _SINK: Final[Place] = (None, True)
 def to_keep(
     read: Collection[Value], free: Collection[Value], *, recompute: bool = False, late: bool = False
 ) -> list[Value]:
-    """The nodes to keep so that all of ``read`` can be computed. Those in ``free`` cost nothing; inputs that are not
-    there cost their bytes. With ``recompute`` everything is computed again, whatever it costs. Of the sets that cost
-    the same, it is the one nearest to the inputs, or, if ``late``, to what is read."""
+    """Return the nodes to keep so that all of ``read`` can be computed.
+
+    Nodes in ``free`` cost nothing; inputs that are not in it cost their bytes. With ``recompute`` everything may be
+    recomputed, whatever it costs. Of the sets with the same cost, the one nearest to the inputs is returned or, if
+    ``late``, the one nearest to ``read``."""
     nodes = topological(read)
     room: dict[Place, dict[Place, int]] = {_SOURCE: {}, _SINK: {}}
     for node in nodes:
@@ -53,7 +55,7 @@ def to_keep(
 
 
 def reachable_cut(read: Collection[Value], stops: Collection[Value]) -> list[Value]:
-    """Those of ``stops`` that are met on the way from ``read`` up, going no further than them."""
+    """Return the members of ``stops`` that ``read`` depends on directly, without other stops between."""
     pending, visited, cut = list(read), set(), []
     while pending:
         node = pending.pop()
@@ -68,12 +70,12 @@ def reachable_cut(read: Collection[Value], stops: Collection[Value]) -> list[Val
 
 
 def _price(node: Value) -> int:
-    """Bytes."""
+    """Return the bytes of a value."""
     return max(1, node.aval.nbytes)
 
 
 def is_cheap(node: Value) -> bool:
-    """Whether to compute ``node`` again rather than to keep it."""
+    """Return whether recomputing ``node`` is better than keeping it."""
     lowering = lowering_of(node)
     if lowering.is_view:
         return True
@@ -83,7 +85,7 @@ def is_cheap(node: Value) -> bool:
 
 
 def _leading_to_sink(room: dict[Place, dict[Place, int]]) -> set[Place]:
-    """The places from which more could flow to the sink: the far side of the cut next to it."""
+    """Return the places from which more could flow to the sink: the far side of the cut next to it."""
     before: dict[Place, list[Place]] = {}
     for place, targets in room.items():
         for target, free in targets.items():
@@ -99,7 +101,7 @@ def _leading_to_sink(room: dict[Place, dict[Place, int]]) -> set[Place]:
 
 
 def _fill(room: dict[Place, dict[Place, int]]) -> set[Place]:
-    """Push a maximum flow from source to sink; gives the places that could still be reached: the near side of the cut
+    """Push a maximum flow from source to sink; return the places that could still be reached: the near side of the cut
     next to the source."""
     while True:
         came: dict[Place, Place] = {}

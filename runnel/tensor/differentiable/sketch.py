@@ -1,8 +1,8 @@
-"""The tape of a traced function as data, from which a call can rebuild it for derivatives of gradients.
+"""Describe the tape of a traced function as data, from which a call can rebuild it for derivatives of gradients.
 
-The steps of a part are those of its stretch of the tape, in their order. The rule of a ``custom_vjp`` or a checkpoint
-is Python code that belongs to the trace, so it is applied there once more, to a symbolic cotangent, and what it does
-becomes steps as well.
+The steps of a part are the records of its stretch of the tape, in their order. The rule of a ``custom_vjp`` or a
+checkpoint is Python code that belongs to the trace. So it is applied once more while tracing, to a symbolic cotangent,
+and what it records becomes steps as well.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 
-SEVERAL: Final = 4  # results of one op or checkpoint; something is made for each choice among them
-ORDERS: Final = 3  # how often a rule in Python is drawn inside of what it makes: for derivatives up to the third
+SEVERAL: Final = 4  # results of one op or checkpoint; each choice of some of them is handled separately
+ORDERS: Final = 3  # how deep a Python rule is applied inside its own result: enough for third derivatives
 
 Inputs = tuple[Any, ...]  # of a step: numbers of steps before it, or values without a tape
 
 
 class Leaf(NamedTuple):
-    """The tape ends here; ``value`` is the node of what it is, None for the joint node of another part."""
+    """An end of the tape. ``value`` is its node; None for the joint node of another part."""
 
     end: End
     value: Value | None
 
 
 class Step(NamedTuple):
-    """A value with its record: of an op, or of a rule in Python; with neither it hands its cotangent on."""
+    """A value with the record of an op or of a Python rule; with neither it hands its cotangent on."""
 
     value: Value
     op: Op | None
@@ -48,8 +48,8 @@ class Step(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The joint node of several results: of an op, or of a rule in Python, which has a form for each choice of results
-    (their numbers) that cotangents can arrive for; where there are many, for all of them."""
+    """The joint node of several results of an op or of a Python rule. A rule has a form for each choice of results (by
+    number) that cotangents can arrive for; if there are many results, only for all of them."""
 
     op: Op | None
     attrs: dict[str, Any]
@@ -59,7 +59,7 @@ class Joint(NamedTuple):
 
 
 class OfSeveral(NamedTuple):
-    """Result ``number`` of a joint node."""
+    """The result ``number`` of a joint node."""
 
     value: Value
     inputs: Inputs
@@ -80,16 +80,16 @@ class Rule(NamedTuple):
     problem: str = ""
 
     def answers(self) -> list[Value]:
-        """The values of the cotangents."""
+        """Return the values of the cotangents."""
         return [result[1] for result in self.results if result is not None]
 
     def values(self) -> list[Value]:
-        """All values that it needs."""
+        """Return all values that the rule needs."""
         return [*values_of(self.steps), *self.answers()]
 
 
 def values_of(steps: Iterable[Leaf | Step | Joint | OfSeveral]) -> Iterator[Value]:
-    """The values that nodes of the tape hold, those of rules left out."""
+    """Yield the values that nodes of the tape hold, except in rules."""
     for step in steps:
         if isinstance(step, Joint):
             yield from step.outs
@@ -100,7 +100,7 @@ def values_of(steps: Iterable[Leaf | Step | Joint | OfSeveral]) -> Iterator[Valu
 
 
 def outline(steps: Steps) -> tuple[Any, ...]:
-    """What two tapes of the same graph have in common."""
+    """Return what two tapes of the same graph have in common."""
     rows: list[Any] = []
     for step in steps:
         if isinstance(step, Leaf):
@@ -118,7 +118,7 @@ def _rules(step: Step | Joint | OfSeveral) -> list[Rule]:
 
 
 def choices(numbers: Iterable[int]) -> list[tuple[int, ...]]:
-    """Which of several results, by ``numbers``, cotangents can arrive for."""
+    """Return the choices of results, by ``numbers``, that cotangents can arrive for."""
     distinct = sorted(set(numbers))
     if len(distinct) > SEVERAL:
         raise NotDivisible(f"more than {SEVERAL} results of one op are read in different ways")
@@ -126,8 +126,8 @@ def choices(numbers: Iterable[int]) -> list[tuple[int, ...]]:
 
 
 class Sketcher:
-    """Draws the parts of a trace's tape, while the trace is active. ``values`` are those that its nodes hold,
-    ``by_rules`` those that rules in Python need, with ``seeds`` for their cotangents."""
+    """Describes the parts of a trace's tape while the trace is active. ``values`` are held by nodes of the tape,
+    ``by_rules`` are needed by Python rules, and ``seeds`` are the cotangents of these rules."""
 
     def __init__(self, trace: Trace, end_of: Callable[[Tensor], End]) -> None:
         self._trace = trace
@@ -137,7 +137,7 @@ class Sketcher:
         self.seeds: set[Value] = set()
 
     def sketch(self, stretch: Stretch) -> Steps:
-        """The steps of a part; the last of them is its beginning."""
+        """Return the steps of a part; the last is its beginning."""
         steps = self._steps(stretch.order, stretch.ends, {}, ORDERS)
         self.values.update(dict.fromkeys(values_of(steps)))
         return steps
@@ -159,7 +159,7 @@ class Sketcher:
     def _step(
         self, x: Tensor, record: Record[Tensor], read: set[int], places: dict[int, int], orders: int
     ) -> Step | Joint | OfSeveral:
-        """``read`` are the numbers of the results that the same part reads."""
+        """Return the step of ``x``. ``read`` are the numbers of the results that the same part reads."""
         inputs = tuple([places[id(i)] if i.requires_grad else self._value(i) for i in record.inputs])
         if isinstance(record, MultiResultRecord):
             if record.op is not None:
@@ -188,11 +188,11 @@ class Sketcher:
     def _rule(
         self, avals: Sequence[ShapedArray], pulled: Callable[[list[Tensor]], Any], places: dict[int, int], orders: int
     ) -> Rule:
-        """What ``pulled`` makes of cotangents of these avals."""
+        """Apply the rule ``pulled`` to cotangents of these avals, and describe what it records."""
         seeds, base = tuple([placeholder(one, "cotangent") for one in avals]), len(places)
         self.seeds.update(seeds)
         if not orders:
-            return Rule(seeds, problem=f"differentiates a derivative given in Python more than {ORDERS} times")
+            return Rule(seeds, problem=f"differentiates a Python rule more than {ORDERS} times")
         gs = list(map(tensors.symbolic, seeds))
         for g in gs:
             g.requires_grad = True
@@ -204,7 +204,7 @@ class Sketcher:
                 order = tape.needed_order([dx for dx in cotangents if dx is not None], frozenset(inside))
             steps = self._steps(order, (), inside, orders - 1)
         except (NotDivisible, RunnelError) as problem:
-            return Rule(seeds, problem=f"has a derivative given in Python that cannot be differentiated ({problem})")
+            return Rule(seeds, problem=f"has a Python rule that cannot be differentiated ({problem})")
         results = tuple(
             None if dx is None else (inside[id(dx)] if dx.requires_grad else None, self._value(dx)) for dx in cotangents
         )

@@ -32,7 +32,7 @@ _MANY: Final = f"checkpoints a function of more than {SEVERAL} results, some of 
 
 
 def evaluate(values: Iterable[Value], known: Known) -> None:
-    """Compute what is wanted and not known."""
+    """Compute the values that are not known yet, and add them to ``known``."""
     results: dict[Node, tuple[Any, ...]] = {}
     with recording(False):
         for value in topological(values, known):
@@ -54,11 +54,12 @@ def unfold(
     end: Callable[[End], Tensor | None],
     name: str,
 ) -> Stretch:
-    """Have ``root``, where the steps of a part begin, lead to its ends by a tape of single ops. ``known`` are values,
-    and more of them when this is done. What no rule will ``read`` is not computed, and NaN stands for it."""
+    """Make ``root``, where the steps of a part begin, lead to its ends by a tape of single ops.
+
+    ``known`` are values, to which more are added. Values that no rule will ``read`` are not computed and are NaN."""
     values = list(values_of(steps))
     evaluate([x for x in values if x in read], known)
-    known = known | {x: _unread(x) for x in values if x not in known}  # of this part: another one may read them
+    known = known | {x: _unread(x) for x in values if x not in known}  # only of this part: another part may read them
     unfolding = _Unfolding(known, read, end, name)
     nodes = unfolding.nodes(steps[:-1], [])
     ends = {id(x) for x, step in zip(nodes, steps[:-1], strict=True) if isinstance(step, Leaf)}
@@ -72,7 +73,7 @@ def unfold(
 
 
 class _Unfolding:
-    """Makes tensors with records out of steps."""
+    """Makes tensors with records from steps."""
 
     def __init__(self, known: Known, read: Collection[Value], end: Callable[[End], Tensor | None], name: str) -> None:
         self.known = known
@@ -81,7 +82,7 @@ class _Unfolding:
         self.name = name
 
     def nodes(self, steps: Steps, nodes: list[Tensor]) -> list[Tensor]:
-        """``nodes`` with what the steps make."""
+        """Add the tensors of the steps to ``nodes``."""
         for step in steps:
             if isinstance(step, Leaf):
                 nodes.append(self._at_end(step))
@@ -114,7 +115,7 @@ class _Unfolding:
         return _Refused(rule.problem, self.name) if rule.problem else _Applied(self, rule, nodes)
 
     def _at_end(self, leaf: Leaf) -> Tensor:
-        """The tensor where the tape ends, with its value of the time."""
+        """Return the tensor where the tape ends, with its value at the time of the call."""
         tensor = self.end(leaf.end)
         if leaf.value is None:
             if tensor is None:
@@ -127,12 +128,12 @@ class _Unfolding:
         elif tensor._storage is None:
             _take_value(tensor, value)
         elif leaf.end.kind in OF_VARIABLES and leaf.value in self.read and not _is_same_memory(tensor, value):
-            return linked(value, tensor)  # a node whose memory is no longer that of the time
+            return linked(value, tensor)  # the memory of the node has changed since the call
         return tensor
 
 
 class _Applied:
-    """A rule in Python, as it was drawn: of cotangents, and of the node they are for."""
+    """A Python rule as it was described: a function of cotangents and of the node that they are for."""
 
     def __init__(self, unfolding: _Unfolding, rule: Rule, nodes: list[Tensor]) -> None:
         self._unfolding = unfolding
@@ -156,7 +157,7 @@ class _Applied:
 
 
 class _Chosen:
-    """The rule of a joint node: one for each choice of results that have cotangents, which come by their numbers."""
+    """The rule of a joint node, with a form for each choice of results (by number) that have cotangents."""
 
     def __init__(self, rules: dict[tuple[int, ...], Callable[..., Any]], otherwise: Callable[..., Any]) -> None:
         self._rules = rules
@@ -168,12 +169,12 @@ class _Chosen:
 
 
 class _Refused:
-    """The rule of what cannot be made anew."""
+    """The rule of a step that cannot be rebuilt."""
 
     def __init__(self, problem: str, name: str) -> None:
         self._sentence = (
             f"[backward] '{name}' {problem}, so its gradients cannot be differentiated outside; differentiate inside "
-            "of the compiled function, or call the function itself, not compiled."
+            "the compiled function, or call the function without compiling it."
         )
 
     def __call__(self, *cotangents: Any) -> Any:
@@ -181,7 +182,7 @@ class _Refused:
 
 
 def _unread(value: Value) -> Tensor:
-    """What stands for a value that nobody reads."""
+    """Return NaNs in place of a value that is not read."""
     filler = tensors.constant(float("nan"), value.aval.dtype)
     return tensors.from_storage(value.aval, filler._storage, 0, (0,) * value.aval.ndim)
 
@@ -199,7 +200,7 @@ def _joint(step: Joint) -> Tensor:
 
 
 class LateGradients:
-    """The cotangents of one part, which ``compute`` gives with their tape; it is called at most once."""
+    """The cotangents of one part, which ``compute`` returns with their tape; it is called at most once."""
 
     def __init__(self, compute: Callable[[], Sequence[Tensor | None]]) -> None:
         self._compute = compute
@@ -207,14 +208,14 @@ class LateGradients:
         self._twins: list[tuple[int, weakref.ref[Tensor]]] = []
 
     def twin(self, g: Tensor, place: int) -> Tensor:
-        """The cotangent at ``place``, for whoever may differentiate it."""
+        """Return the cotangent at ``place`` in a form that can be differentiated."""
         twin = g._twin()
         twin.requires_grad, twin._record = True, LateRecord(self, place)
         self._twins.append((place, weakref.ref(twin)))
         return twin
 
     def at(self, place: int) -> Tensor | None:
-        """The cotangent with its tape, whose handles the twins are when this is done."""
+        """Return the cotangent with its tape. From now on the twins are handles of such cotangents."""
         if self._gradients is None:
             gradients = self._compute()
             for number, reference in self._twins:
@@ -243,7 +244,7 @@ class LateRecord(Record[Tensor]):
 
 
 def _become_handle(twin: Tensor, g: Tensor) -> None:
-    """From now on ``twin`` is another handle of the node of ``g``, for records that have read it, too."""
+    """Make ``twin`` another handle of the node of ``g``, also for records that have read it."""
     twin._first = twin._version = version(g)
     twin.requires_grad, twin._record = g.requires_grad, Record(None, (g,), {}, passed_on)
     twin._is_rebound = True
