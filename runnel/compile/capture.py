@@ -238,6 +238,7 @@ class TraceSession(Session):
         self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
         self._number_sources: list[tuple[Value, Source]] = []
         self._differentiates = False  # the tape is walked inside
+        self.is_deriving = False  # rules in Python are traced, which eager code runs when backward() is called
         self._changed: list[tuple[int, Collection[int], str]] = []  # by schedules: since how many numbers were read
 
     def begin(self, rec: Recorder) -> None:
@@ -432,6 +433,7 @@ class TraceSession(Session):
         pairs = list(self._stand_ins.by_handle.values())
         numbers = {id(stand_in): i for i, (_, stand_in) in enumerate(pairs)}
         invariant = {node for tensor, node in self.trace.captures.values() if type(tensor) is Tensor}
+        self.is_deriving = True
         try:
             result = derivative(self.trace, live, numbers, invariant, self._nodes, self._recompute)
         except NotDivisible as problem:
@@ -441,6 +443,8 @@ class TraceSession(Session):
         except GradientError as problem:  # that of a backward pass, which nobody may ask for
             reason = str(problem).rstrip(".")
             rec.refuse(f"its results require a gradient, but {reason}", "call it in rn.no_grad() where none is wanted")
+        finally:
+            self.is_deriving = False
         if self.trace.deferred_error is not None:
             rec.refuse(f"a derivative looks at values: {self.trace.deferred_error}".rstrip("."))
         if len(rec.effects.done) != changes:

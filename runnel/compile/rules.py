@@ -106,6 +106,11 @@ class Rules(Policy):
         return _check_ticking if advances_version(kind) else super().leaf(kind)
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
+        if getattr(rec.session, "is_deriving", False) and not source.is_argument:
+            rec.refuse(
+                f"a derivative in Python reads '{source}', which may have changed when backward() is called outside",
+                "call backward() inside of the compiled function",
+            )
         return (kind is float and source.is_argument) or source.label in rec.session.varying
 
     def is_fixed_class(self, kind: type) -> bool:

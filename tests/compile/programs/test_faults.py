@@ -205,7 +205,7 @@ def checkpointed(x: Any) -> Any:
     return rn.checkpoint(lambda x: x * x * Scaled.gain, x)
 
 
-@fails("backward() in Python reads state when traced")
+@pytest.mark.filterwarnings("ignore:.*a derivative in Python reads 'Scaled.gain'")
 @pytest.mark.parametrize("function", [Scaled.apply, checkpointed], ids=["rule", "checkpoint"])
 def test_a_rule_in_python_reads_state_when_it_runs(function: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def gradient(f: Any) -> Any:
