@@ -26,7 +26,7 @@ planned = []
 plan = Planner.plan
 Planner.plan = lambda self: (planned.append(self.graph.name), plan(self))[1]
 page = Path("docs/extend/ops.md").read_text(encoding="utf-8")
-section = page[page.index("## A family of kernels") : page.index("## A column")]
+section = page[page.index("## A family of kernels") : page.index("## A table")]
 module = sys.modules["page"] = types.ModuleType("page")
 for block in blocks(section)[:2]:
     exec(compile(block.code, "extending.md", "exec"), module.__dict__)
