@@ -1,4 +1,4 @@
-"""What guards cannot see, audits find: a later trace that differs is an error at the user's line; nothing runs."""
+"""Test audits: a later trace that differs is an error at the line of the user, and nothing runs."""
 
 from __future__ import annotations
 

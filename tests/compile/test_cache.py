@@ -1,4 +1,4 @@
-"""Programs are shared between functions of the same code, kept within bounds, and allocate nothing but results."""
+"""Test the cache of programs: shared by functions of equal code, bounded, without allocations in calls."""
 
 from __future__ import annotations
 

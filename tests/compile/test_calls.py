@@ -1,4 +1,4 @@
-"""Calls of compiled functions: attributes, alternating programs, timeouts, and modules."""
+"""Test calls of compiled functions: attributes, alternating programs, timeouts, and modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets and numbers of threads that change inside of one process: other programs, and the same bits."""
+"""Test targets and thread counts that change within one process: other programs, the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs on disk: what is read is what would be made, and whatever is not sure is made anew."""
+"""Test programs on disk: they equal new ones, and damaged or unknown ones are compiled again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Float arguments in a trace are floats to the function, not tensors, and give the results that eager code gives."""
+"""Test float arguments in a trace: floats to the function, run-time data to the program."""
 
 from __future__ import annotations
 

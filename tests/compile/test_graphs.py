@@ -1,4 +1,4 @@
-"""Graphs that nobody traced: built by hand, compiled, and trained with."""
+"""Test graphs that are built by hand, compiled, and trained with."""
 
 from __future__ import annotations
 

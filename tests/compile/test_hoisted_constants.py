@@ -1,4 +1,4 @@
-"""What depends on Variables alone is computed once, and anew when a Variable has changed, by whatever means."""
+"""Test values that depend on Variables only: computed once, and again after a Variable has changed."""
 
 from __future__ import annotations
 

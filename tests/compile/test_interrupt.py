@@ -1,4 +1,4 @@
-"""Ctrl-C and compiled functions: a long run stops, and state is that of before a call or that of after it."""
+"""Test Ctrl-C in compiled functions: a long run stops, and state is from before or after the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made for a model goes with it: at once, by reference counting alone, and no later model is taken for it."""
+"""Test that all that is made for a model goes with it, and that no later model is taken for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs within a budget of memory: the same bits, what was computed again in the report, refusal before a run."""
+"""Test programs within a memory budget: the same bits, a report of recomputed values, refusal before a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that change from call to call, as factors of other arguments: they are run-time data."""
+"""Test numbers that change from call to call as factors of other arguments: they are run-time data."""
 
 from __future__ import annotations
 

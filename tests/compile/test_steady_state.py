@@ -1,4 +1,4 @@
-"""What a compiled training step costs once it runs: no memory but its results', and in the next process no compiler."""
+"""Test a compiled training step once it runs: it allocates its results only, and the next process compiles nothing."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Many models in turn in one process: after the first of them, nothing grows, native memory included."""
+"""Test many models in turn in one process: after the first, nothing grows, native memory included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several Python threads call and trace the same compiled functions."""
+"""Test several Python threads that call and trace the same compiled functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rn.uncompiled``: what no program can know runs eagerly, as was asked for, and nothing is said."""
+"""Test ``rn.uncompiled``: a marked function runs eagerly without a warning."""
 
 from __future__ import annotations
 

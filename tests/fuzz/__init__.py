@@ -1,1 +1,1 @@
-"""Generators of random programs, and how they are run in every mode."""
+"""Draw random programs and run them in every mode."""

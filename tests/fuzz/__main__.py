@@ -1,4 +1,4 @@
-"""Random programs for as long as one likes: ``python -m tests.fuzz graphs --count 10000 --seed 0 --target avx2``."""
+"""Run random programs: ``python -m tests.fuzz graphs --count 10000 --seed 0 --target avx2``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a random program gives the same bits eagerly and compiled, and the smallest part of it that does not."""
+"""Check that a random program returns the same bits eagerly and compiled; find the smallest part that does not."""
 
 from __future__ import annotations
 

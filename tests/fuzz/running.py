@@ -1,4 +1,4 @@
-"""A function in every mode: eager, compiled on any number of threads, fused or not, and interpreted."""
+"""Run a function in every mode: eager, compiled on any number of threads, fused or not, and interpreted."""
 
 from __future__ import annotations
 

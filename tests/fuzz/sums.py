@@ -1,4 +1,4 @@
-"""Random reductions and products: equal bits in every mode, errors below the bounds of docs/internals/numerics.md."""
+"""Test random reductions and products: equal bits in every mode, errors below those of docs/internals/numerics.md."""
 
 from __future__ import annotations
 

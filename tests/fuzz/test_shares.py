@@ -1,4 +1,4 @@
-"""A share of the random programs; ``python -m tests.fuzz`` runs as many as one likes."""
+"""Run a share of the random programs; ``python -m tests.fuzz`` runs as many as you like."""
 
 from __future__ import annotations
 

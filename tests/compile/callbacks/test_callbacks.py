@@ -1,4 +1,4 @@
-"""Python functions that programs call: their order, their errors, and what they may read."""
+"""Test Python functions that programs call: their order, their errors, and what they may read."""
 
 from __future__ import annotations
 

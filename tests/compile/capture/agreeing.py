@@ -1,4 +1,4 @@
-"""Compiled and eager functions beside one another."""
+"""Compare compiled with eager functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of compiled functions: kinds, structures, dtypes."""
+"""Test the arguments of compiled functions: kinds, structures, dtypes."""
 
 from __future__ import annotations
 

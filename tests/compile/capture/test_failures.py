@@ -1,4 +1,4 @@
-"""Functions that fail, or that cannot be traced."""
+"""Test functions that fail or that cannot be traced."""
 
 from __future__ import annotations
 

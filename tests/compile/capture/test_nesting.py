@@ -1,4 +1,4 @@
-"""Functions within functions, gradients within and without, and values that are not there yet."""
+"""Test functions within functions, gradients inside and outside, and values of traced tensors."""
 
 from __future__ import annotations
 

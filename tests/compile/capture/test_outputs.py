@@ -1,4 +1,4 @@
-"""What compiled functions return: structures, constants, Variables, handles."""
+"""Test the results of compiled functions: structures, constants, Variables, handles."""
 
 from __future__ import annotations
 

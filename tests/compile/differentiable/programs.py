@@ -1,4 +1,4 @@
-"""What the tests of differentiable programs share: a program run eagerly and compiled, and what it leaves compared."""
+"""Run a program eagerly and compiled, and compare what it leaves."""
 
 from __future__ import annotations
 

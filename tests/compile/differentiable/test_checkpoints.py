@@ -1,4 +1,4 @@
-"""Checkpoints, not compiled, of functions that are: the second run sees what the first one saw."""
+"""Test eager checkpoints of compiled functions: the second run reads what the first one read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cotangents that come to results of compiled functions from outside: seeds, hooks and rules in Python."""
+"""Test cotangents of compiled results that come from outside: seeds, hooks and rules in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which derivatives of compiled functions can be differentiated again, and lead where: the same as eagerly."""
+"""Test which derivatives of compiled functions can be differentiated again: the same as in eager mode."""
 
 from __future__ import annotations
 

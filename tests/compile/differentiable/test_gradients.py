@@ -1,4 +1,4 @@
-"""Gradients of what compiled functions return are eager gradients, bit by bit, and come from programs."""
+"""Test that gradients of compiled results are eager gradients, bit by bit, and come from programs."""
 
 from __future__ import annotations
 

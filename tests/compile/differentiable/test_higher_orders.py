@@ -1,6 +1,6 @@
-"""Gradients of compiled functions that are differentiated again: the bits of eager, whatever the function does besides.
+"""Test gradients of compiled functions that are differentiated again: they have the bits of eager mode.
 
-Each case calls functions, differentiates their gradients outside, and gives what there is to compare.
+Each case calls functions, differentiates their gradients outside, and returns the values to compare.
 """
 
 from __future__ import annotations

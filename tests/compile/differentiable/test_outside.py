@@ -1,4 +1,4 @@
-"""Tensors from outside that require a gradient, whichever way a function reaches them."""
+"""Test tensors from outside that require a gradient, by every way in which a function reaches them."""
 
 from __future__ import annotations
 

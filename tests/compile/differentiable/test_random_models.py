@@ -1,4 +1,4 @@
-"""Random networks: the forward compiled and backward() outside give the bits of the eager step, whatever is in them."""
+"""Test random networks: a compiled forward with backward() outside returns the bits of the eager step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes between a forward and its backward, what a forward changes, and derivatives of derivatives."""
+"""Test state that changes between a forward and its backward, or in a forward, and second derivatives."""
 
 from __future__ import annotations
 

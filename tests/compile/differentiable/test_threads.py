@@ -1,4 +1,4 @@
-"""Compiled forwards and their backward passes on several threads, and with signals that break in."""
+"""Test compiled forwards and their backward passes on several threads and under signals."""
 
 from __future__ import annotations
 

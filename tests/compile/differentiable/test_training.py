@@ -1,4 +1,4 @@
-"""Ways of training around a compiled forward: the same bits as with the function itself, parameters and all."""
+"""Test ways of training around a compiled forward: the bits of eager mode, parameters included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients that an optimizer in a compiled function has used up: adding to them is allowed, reading them is not."""
+"""Test gradients that an optimizer in a compiled function has used: they can be added to, not read."""
 
 from __future__ import annotations
 

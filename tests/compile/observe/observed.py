@@ -1,4 +1,4 @@
-"""A function kept with what its observed runs found, beside the plain function: both must do the same."""
+"""Run a function by replaying its observed runs, to compare it with the plain function."""
 
 from __future__ import annotations
 

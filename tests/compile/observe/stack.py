@@ -1,4 +1,4 @@
-"""A checker of code objects: the stack has one depth wherever paths meet, and never more than the code says."""
+"""Check code objects: paths that meet agree on the depth of the stack, which stays below the stated size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements of a guard: the same reads and checks as its lines, in the same order, in fewer statements."""
+"""Test the statements of a guard: the same reads and checks as its lines, in fewer statements."""
 
 from __future__ import annotations
 

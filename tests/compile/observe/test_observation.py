@@ -1,4 +1,4 @@
-"""What an observation promises besides the right result: reasons, nothing left behind, nothing kept alive, threads."""
+"""Test an observation: reasons, nothing left behind, nothing kept alive, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewritten code does what the code did: round trips, the depth of the stack, every instruction, long jumps."""
+"""Test rewritten code: round trips, depth of the stack, every instruction, long jumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debuggers, profilers and tools that measure coverage: functions are traced beside them, and they go on hearing."""
+"""Test tracing beside debuggers, profilers and coverage tools."""
 
 from __future__ import annotations
 

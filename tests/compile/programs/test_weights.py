@@ -112,6 +112,18 @@ def step(x):
     at = (at + 1) % 4
     return (queue * x).sum()
 #> at = 2
+## queue_written_by_slices, traces: 4
+class Moco:
+    def __init__(self): self.queue, self.at, self.size = rn.zeros((3, 4)), 0, 4
+    def put(self, keys):
+        n = keys.shape[0]
+        self.queue[:, self.at:self.at + n] = keys.T
+        self.at = (self.at + n) % self.size
+moco = Moco()
+def step(x):
+    moco.put(rn.stack([x, x * 2]))
+    return x @ moco.queue
+#> moco.at = 2
 ## codebook_by_averages
 class Codes(nn.Module):
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Random programs of stateful Python: a grammar in parts, two worlds that are compared, programs made smaller."""
+"""Draw random programs of stateful Python, compare them in two worlds, and shrink the ones that differ."""
 
 from __future__ import annotations
 

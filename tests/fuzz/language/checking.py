@@ -1,4 +1,4 @@
-"""What is wrong with the program of a seed, as small as it can be shown; and how much of it ran as programs."""
+"""Find the fault of a seed, shrink its program, and count how much ran as programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program made smaller for as long as its fault stays: events, statements and expressions are left out."""
+"""Shrink a program while its fault stays: leave out events, statements and expressions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A program in two equal worlds, in one of which ``step`` is compiled: after each call all must look the same.
+"""Run a random program in two equal worlds, eager and compiled: after each call they must look the same.
 
-Audits are off: what a guard misses is to be seen. A clear error of ours ends the comparison, and so does nothing else.
+Audits are off, so that a read that a guard misses is seen. Calls that are refused with a warning are compared like any
+others. An error of Runnel's in the compiled world ends the comparison.
 """
 
 from __future__ import annotations
