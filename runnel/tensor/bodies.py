@@ -1,4 +1,4 @@
-"""Traces the body of a loop or branch to a graph of its own.
+"""Trace the body of a loop or branch to a separate graph, and evaluate graphs on tensors.
 
 Values from outside become inputs of the body: tensors, traced ones of the trace around it included, and Variables.
 """
@@ -32,7 +32,7 @@ State = Variable | Order  # what a body may change
 
 
 class BodyTrace(Trace):
-    """A trace inside of another one, or of eager code."""
+    """A trace inside another trace, or inside eager code."""
 
     is_body = True
 
@@ -67,16 +67,21 @@ class BodyTrace(Trace):
         return results
 
     def _captured(self, node: Value) -> Value:
-        """The input for a node of the trace around this one that no tensor came with."""
+        """Return the input for a node of the trace around this one, for which no tensor was read."""
         if node not in self._foreign:
             self._foreign[node] = tensors.symbolic(node)
         return tensors.node_of(self._foreign[node], self)
 
 
 class Traced(NamedTuple):
-    """A traced body. ``read`` are the values from outside, as tensors outside, with their input nodes; ``written`` are
-    Variables that it assigned, and the order of its effects, with the nodes of their values before and after;
-    ``custom`` is the name of a function in it that has a derivative of its own."""
+    """A traced body.
+
+    Attributes:
+        read: the values from outside, as tensors outside, with their input nodes.
+        written: the Variables that it assigned and the order of its effects, with the nodes of their values before and
+            after.
+        custom: the name of a function in it that has a custom derivative; "" if there is none.
+    """
 
     arguments: list[Value]
     outputs: list[Value]
@@ -85,11 +90,11 @@ class Traced(NamedTuple):
     custom: str
 
     def require_own_derivative(self, name: str, inputs: Sequence[Tensor]) -> None:
-        """GradientError where a gradient by ``inputs`` would pass over a derivative that a function gives itself."""
+        """Raise GradientError if a gradient by ``inputs`` would ignore the custom derivative of a function."""
         if self.custom and any(map(has_derivative, inputs)):
             raise GradientError(
-                f"[{name}] '{self.custom}' has a derivative of its own, which a gradient through {name} would not use; "
-                "call it outside of the body, or detach what it reads."
+                f"[{name}] '{self.custom}' has a custom derivative, which a gradient through {name} would not use; "
+                "call it outside the body, or detach what it reads."
             )
 
 
@@ -136,20 +141,20 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
 
 
 def graph_of(name: str, function: Callable[..., Sequence[Tensor]], avals: Sequence[ShapedArray]) -> Graph:
-    """The graph of ``function``, which is called with one tensor for each of ``avals`` and reads nothing else. It can
-    be differentiated all through, whatever the mode."""
+    """Return the graph of ``function``, which is called with one tensor for each of ``avals`` and reads nothing else.
+    It can be differentiated in any gradient mode."""
     with Tracer() as tracer, recording(True):
         inputs = [tracer.argument(value, f"{name}{i}") for i, value in enumerate(avals)]
         return Graph(tracer.nodes(inputs), tracer.nodes(function(*inputs)), {}, name)
 
 
 def _outside(captured: Any) -> Tensor:
-    """A captured tensor or NumPy array as the trace around the body sees it."""
+    """Return a captured tensor or NumPy array as the trace around the body sees it."""
     return captured if isinstance(captured, Tensor) else asarray(captured)
 
 
 def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
-    """The outputs of ``graph`` on tensors: op by op, with a tape, recorded in the trace that is active."""
+    """Evaluate ``graph`` on tensors op by op, with a tape, in the active trace if there is one."""
     known: dict[Value, Any] = dict(zip(graph.inputs, values, strict=True))
     for value in graph.values:
         if value in known:
@@ -163,13 +168,13 @@ def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
 
 
 def results(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """What ``node`` computes, on tensors."""
+    """Return the results of ``node`` for these tensors."""
     outs = apply(node.op, *inputs, **node.attrs)
     return outs if node.op.multiple_results else (outs,)
 
 
 def leaf(value: Value) -> Tensor:
-    """A constant, or an input of the graph that is traced."""
+    """Return the tensor of a constant, or of an input of the active trace."""
     if tracing.ACTIVE.trace is not None:
         return tensors.symbolic(value)
     return tensors.from_numpy(value.value, value.aval.dtype, copy=False)

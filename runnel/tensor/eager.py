@@ -1,6 +1,7 @@
-"""Eager execution of single ops. The kernel comes from the same lowering and code generation as in compiled programs,
-as a program of one node; programs are kept by op, attributes, avals, layouts and context, kernels by structure alone,
-so a new shape compiles nothing.
+"""Run single ops eagerly.
+
+An eager op is a program of one node, made by the same lowering and code generation as compiled programs. Plans are kept
+by op, attributes, avals, layouts and context; kernels only by structure, so a new shape compiles nothing.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ from runnel.tensor.traced_values import left_over
 
 Operand: TypeAlias = Handle[Any]
 
-PLANS_PER_GENERATION = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
-OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
+PLANS_PER_GENERATION = 1024  # plans of single ops, a few KB each, in each of two generations
+OWN_ARENA = 16 << 10  # bytes: up to this size a plan keeps its memory for intermediate values
 
-_ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op that has loops
-_EXPANDED = Options(passes=EXPANSION, any_order=True, keeps_plan=False, own_arena=OWN_ARENA)  # one made of others
-_MULTI = Options(keeps_plan=False, own_arena=OWN_ARENA)  # one of several results
+_ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op with loops
+_EXPANDED = Options(passes=EXPANSION, any_order=True, keeps_plan=False, own_arena=OWN_ARENA)  # an op made of other ops
+_MULTI = Options(keeps_plan=False, own_arena=OWN_ARENA)  # an op of several results
 
 
 class Viewing:
-    """The plan of an op that only looks at memory differently."""
+    """The plan of an op that is a view of its operand."""
 
     __slots__ = ("offset", "result", "strides")
 
@@ -94,7 +95,7 @@ class Running:
 
 
 class OnHost:
-    """The plan of an op that NumPy carries out; ``results`` are the avals of its results."""
+    """The plan of an op that NumPy computes; ``results`` are the avals of its results."""
 
     __slots__ = ("attrs", "op", "results")
 
@@ -124,14 +125,14 @@ _PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
 
 
 def require_memory(op: Op, tensors: tuple[Operand, ...]) -> None:
-    """TracedValueError where an operand was left over from a trace: it has no memory."""
+    """Raise TracedValueError if an operand was left over from a trace, and so has no memory."""
     for x in tensors:
         if x._storage is None and x.is_traced:
             raise left_over(f"[{op.name}] an operand", x._aval)
 
 
 def key_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
-    """What a plan depends on."""
+    """Return the key of a plan: everything that it depends on."""
     context = RESOLVED.state.context
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
@@ -145,10 +146,11 @@ def key_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
 
 
 def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
-    """Carry out ``op`` now, on the device of its operands; gives the result without a tape, or a list of several.
+    """Run ``op`` on the device of its operands. Return the result without a tape, or a list of several.
 
-    From then on the ``run`` of the plan is ``ready`` in the state of the switches, unless they want results checked:
-    whoever finds it there by ``key_of`` calls it as it is."""
+    Afterwards the ``run`` of the plan is in ``ready`` of the state of the switches, unless results are to be checked:
+    callers that find it there by ``key_of`` need not come here.
+    """
     state = RESOLVED.state
     contexts.switched()
     key = key_of(op, tensors, attrs)
@@ -169,7 +171,7 @@ def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
 
 
 def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context: CompileContext) -> Plan:
-    """The plan for these avals and layouts. ComplexOperands where NumPy carries the op out."""
+    """Return the plan for these avals and layouts; raise ComplexOperands if NumPy computes the op."""
     device = context.device
     avals = [t._aval.unplaced for t in tensors]
     if is_by_numpy(op, avals, attrs):
@@ -217,13 +219,13 @@ def _prepare_several(
 
 
 def clear() -> None:
-    """Forget all plans. The next ops are planned anew; their machine code is still there."""
+    """Drop all plans. The next ops are planned again; their machine code is kept."""
     _PLANS.clear()
     RESOLVED.state.ready = {}
 
 
 def _inputs(tensors: tuple[Operand, ...], order: Shape | None = None) -> tuple[list[Value], dict[Value, Shape]]:
-    """Nodes for the operands, their axes in ``order``, and the strides of those that are not dense."""
+    """Return nodes for the operands, with their axes in ``order``, and the strides of those that are not dense."""
     nodes: list[Value] = []
     strides: dict[Value, Shape] = {}
     for i, t in enumerate(tensors):
@@ -241,7 +243,7 @@ def _in_order(value: ShapedArray, order: Shape) -> ShapedArray:
 
 
 def memory_order(tensors: tuple[Operand, ...], result: ShapedArray) -> Shape | None:
-    """The order of axes in which the largest operand is dense; None if it is as it is, or in none."""
+    """Return the order of axes in which the largest operand is dense; None if it is dense already, or in no order."""
     largest = max(tensors, key=lambda t: t._aval.size)
     shape, strides = largest._aval.shape, largest._layout[1]
     if len(shape) != result.ndim or strides == row_major(shape) or min(strides) <= 0:
@@ -253,7 +255,7 @@ def memory_order(tensors: tuple[Operand, ...], result: ShapedArray) -> Shape | N
 
 
 def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseException:
-    """The error of an op that ended with ``status``; the values of indices can be told here."""
+    """Return the error of an op that ended with ``status``, with the wrong indices if there are any."""
     for bounded in program.plan.bounded:
         if bounded.code == status:
             indices = tensors[bounded.node.inputs.index(bounded.indices)].numpy()

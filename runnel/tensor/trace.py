@@ -1,7 +1,7 @@
-"""The trace: a graph under construction, with its inputs by origin.
+"""Construct a graph while a function is traced, with its inputs by origin.
 
-These are arguments it was given, and tensors and arrays that the function captured. What is known of other matters,
-such as the state of Variables as the traced function sees it, is kept in facets.
+The inputs are arguments, and tensors and arrays that the function captured. Other state of a trace, such as the values
+of Variables as the traced function sees them, is kept in facets.
 """
 
 from __future__ import annotations
@@ -42,40 +42,38 @@ class Trace:
     is_body = False  # of a loop or a branch: a graph that is differentiated as it stands
 
     def __init__(self, born: int, device: Device | None = None) -> None:
-        self.device = device  # of all tensors in it; None until one says
-        self.born = born  # tensors with a higher serial number were made inside the trace: constants
+        self.device = device  # of all tensors; None until the first one is read
+        self.born = born  # tensors with a higher serial number were made inside the trace, and are constants
         self.inputs: list[Value] = []
-        self.captures: dict[int, tuple[Any, Input]] = {}  # id(tensor or ndarray) -> (it, its input node)
+        self.captures: dict[int, tuple[Any, Input]] = {}  # by id of the tensor or ndarray: it and its input
         self.constants: dict[int, tuple[Any, Value]] = {}
-        self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
-        self.deferred_error: Exception | None = (
-            None  # the first error about a traced value, though the function caught it
-        )
-        self.custom_derivative = ""  # the name of a function with one that was recorded
+        self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that later calls can find
+        self.deferred_error: Exception | None = None  # the first error about a traced value, even if caught
+        self.custom_derivative = ""  # the name of a recorded function that has one
         self.scalars: list[tuple[Any, Value]] = []  # (getter, node): run-time floats read by the function
         self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
-            None  # gives methods of users' objects, observed
+            None  # returns methods of users' objects, observed
         )
-        # Of a function being compiled: told that the tape is walked backwards, and of what programs cannot do.
+        # While compiling: called when the tape is walked backwards, and to refuse what programs cannot do.
         self.differentiating: Callable[[], None] | None = None
         self.refuse: Callable[[str, str], NoReturn] | None = None
-        self.looks_at: Callable[[Any], np.ndarray | None] | None = None  # gives what a tensor from outside holds
-        self.layout_asked: Callable[[Any], None] | None = None  # told that the strides of a tensor are looked at
+        self.looks_at: Callable[[Any], np.ndarray | None] | None = None  # returns the values of a tensor from outside
+        self.layout_asked: Callable[[Any], None] | None = None  # called when the strides of a tensor are read
         self.repetition: Repetition | None = None  # while something is recorded a second time
         self.checks: list[Value] = []  # facts that the program checks
-        self.last_effect: Callable[[], Value | None] | None = None  # gives its token, once there was an effect
+        self.last_effect: Callable[[], Value | None] | None = None  # returns the token of the last effect, if any
         self._facets: dict[type, Any] = {}
 
     def facet(self, kind: type[F]) -> F:
-        """What is known here of one matter: an object of ``kind``, made when it is first asked for. The file that deals
-        with the matter declares the class."""
+        """Return the state of class ``kind`` that belongs to this trace, created at the first call. The file that uses
+        the state declares the class."""
         facet: F | None = self._facets.get(kind)
         if facet is None:
             facet = self._facets[kind] = kind()
         return facet
 
     def settle(self, device: Device) -> None:
-        """A tensor on ``device`` is read: a graph runs on one."""
+        """Note that a tensor on ``device`` is read; raise DeviceError if the graph is on another device."""
         if self.device is None:
             self.device = device
         elif self.device is not device:
@@ -85,7 +83,7 @@ class Trace:
             )
 
     def owns(self, node: Value) -> bool:
-        """Whether ``node`` is of this trace, and not of one around it."""
+        """Return whether ``node`` belongs to this trace, and not to one around it."""
         return True
 
     def input(self, value: ShapedArray, kind: InputKind, name: str) -> Input:
@@ -94,7 +92,7 @@ class Trace:
         return node
 
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
-        if dtype.is_complex:  # machine code knows no complex constants
+        if dtype.is_complex:  # machine code has no complex constants
             parts = rounded(array, dtype)
             real = real_of(dtype)
             return self.record(pair_p, (self.constant(parts.real, real), self.constant(parts.imag, real)), {})[0]
@@ -117,18 +115,18 @@ class Trace:
         return graph
 
     def _require_own(self, graph: Graph) -> None:
-        """TracedValueError if the graph reads a value of a body, which a loop or branch computes when it runs."""
+        """Raise TracedValueError if the graph reads a value that exists only while a loop or branch runs."""
         foreign = {x for x in graph.values if isinstance(x, Input)}.difference(graph.inputs)
         if foreign:
             user = next((x for x in graph.values if not foreign.isdisjoint(x.inputs)), next(iter(foreign)))
             raise TracedValueError(
                 f"[compile] a tensor ({user.aval}) that a function given to a loop or branch computes, at "
-                f"{user.where}, is used outside of it; return it from the function."
+                f"{user.where}, is used outside it; return it from the function."
             )
 
 
 class Repetition:
-    """Ops that are recorded a second time: they compute late, when ``after`` is known, what was computed before."""
+    """Ops that are recorded a second time, to recompute values after ``after`` is known."""
 
     def __init__(self, after: tuple[Value, ...]) -> None:
         self.after = after
@@ -136,7 +134,7 @@ class Repetition:
         self._again: dict[Value, Value] = {}
 
     def read(self, node: Value) -> Value:
-        """What stands for ``node``: itself, if it is a constant or made in the repetition."""
+        """Return ``node`` itself if it is a constant or belongs to the repetition; otherwise a barrier before it."""
         if node in self.results or node.is_constant:
             return node
         if node not in self._again:

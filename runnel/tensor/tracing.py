@@ -1,4 +1,4 @@
-"""Recording a graph: while a trace is active on a thread, ops on tensors append nodes instead of computing."""
+"""Activate traces: while a trace is active on a thread, ops on tensors append nodes instead of computing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runnel.tensor.trace import Trace as Trace
 
 
 def method(owner: Any, name: str) -> Callable[..., Any]:
-    """A method of ``owner``, whose class may be a user's; observed, where somebody observes what the trace reads."""
+    """Return a method of ``owner``, whose class may be the user's; observed, if the trace is observed."""
     trace = ACTIVE.trace
     if trace is None or trace.observer is None:
         bound: Callable[..., Any] = getattr(owner, name)
@@ -20,10 +20,11 @@ def method(owner: Any, name: str) -> Callable[..., Any]:
 
 
 class activate:
-    """``with activate(trace):`` makes it the one that ops on this thread are recorded in. What breaks in is apart.
+    """A block, ``with activate(trace):``, in which ops on this thread are recorded in ``trace``. Code that interrupts
+    the block, such as signal handlers, is not recorded.
 
-    Inside of another one, None ends recording for the block. Levels belong to the trace in which they began. ``over``
-    is called when recording has ended, and nothing breaks into it that is :func:`~runnel.tensor.apart.undisturbed`.
+    Inside another block, None ends recording for this one. Levels belong to the trace in which they began. ``over`` is
+    called when recording has ended.
     """
 
     __slots__ = ("_before", "_guarded", "_level", "_over", "_trace")
