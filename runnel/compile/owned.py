@@ -25,7 +25,6 @@ from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
 from runnel.core.references import FunctionLike
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.scalars import Schedule
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import Variable
 
@@ -137,8 +136,13 @@ def runs_users(value: Any) -> bool:
 
 def is_plain_object(kind: type) -> bool:
     """Return whether objects of a class of ours are made of their attributes alone: distributions, for one."""
-    special = (Stateful, Schedule, ArrayMethods, FunctionLike, Wrapper, type, BaseException)
-    return is_own(kind) and not issubclass(kind, special)
+    special = (Stateful, ArrayMethods, FunctionLike, Wrapper, type, BaseException)
+    return is_own(kind) and not issubclass(kind, special) and not is_scheduler(kind)
+
+
+def is_scheduler(kind: type) -> bool:
+    """Return whether a class of Runnel, or one that extends it, sets the rates of an optimizer."""
+    return hasattr(kind, "get_last_lr") and any(map(is_own, kind.__mro__))
 
 
 def _extends(kind: type) -> bool:
@@ -150,7 +154,7 @@ def _is_extension(kind: type) -> bool:
     if is_own(kind) or not is_python_class(kind) or issubclass(kind, (ArrayMethods, BaseException, *CONTAINERS)):
         return False
     is_tree = dataclasses.is_dataclass(kind) or pytree.is_registered(kind)
-    return any(map(is_own, kind.__mro__)) and not is_tree and not issubclass(kind, (Stateful, Schedule))
+    return any(map(is_own, kind.__mro__)) and not (is_tree or issubclass(kind, Stateful) or is_scheduler(kind))
 
 
 class Foreign(Exception):
@@ -174,7 +178,7 @@ def parts_of(value: Stateful, looked_into: set[int] | None = None) -> tuple[Any,
     visited = set() if looked_into is None else looked_into
     visited.add(id(value.__dict__))
     try:
-        _walk(value.program_structure(), entries, visited)
+        _walk(_parts(value), entries, visited)
     except Foreign:
         return None
     return tuple(entries)
@@ -221,7 +225,7 @@ def _walk(value: Any, entries: list[Any], visited: set[int]) -> None:
             entries.append(id(now()))
         elif is_own(kind) and not issubclass(kind, ArrayMethods):
             visited.add(id(getattr(now, "__dict__", None)))
-            waiting += now.program_structure() if hasattr(kind, "program_structure") else _parts(now)
+            waiting += _parts(now)
         elif _is_users(kind):
             raise Foreign
         else:
@@ -243,7 +247,9 @@ def _is_users(kind: type) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The attributes of an object, with their names."""
+    """Return what a program depends on of an object of ours: what it says, or its attributes with their names."""
+    if hasattr(type(value), "program_structure"):
+        return list(value.program_structure())
     parts: list[Any] = []
     for name, item in list(getattr(value, "__dict__", {}).items()):
         parts += (item, name)

@@ -29,7 +29,7 @@ from runnel.compile.observe.plain import returning
 from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import PLAIN, container_of, described, is_class
+from runnel.compile.observe.values import PLAIN, container_of, described
 from runnel.compile.owned import (
     METHODS,
     PACKAGE,
@@ -37,6 +37,7 @@ from runnel.compile.owned import (
     holds_state,
     is_own,
     is_plain_object,
+    is_scheduler,
     parts_of,
     require_own,
     runs_users,
@@ -53,9 +54,8 @@ from runnel.core.public import public
 from runnel.core.pytree import flatten
 from runnel.core.watched import WatchedDict
 from runnel.tensor import tracing
-from runnel.tensor.floats import TracedFloat, is_traceable
+from runnel.tensor.floats import RunTimeNumbers, TracedFloat, is_traceable
 from runnel.tensor.random import default_on, manual_seed
-from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import left_over, shows_traced
@@ -150,8 +150,8 @@ class Rules(Policy):
         return tensors.item if is_traceable(kind) or issubclass(kind, np.ndarray) else None
 
     def attribute(self, kind: type, name: str) -> Any:
-        if issubclass(kind, Schedule):
-            return _attribute_of_schedule
+        if is_scheduler(kind):
+            return _attribute_of_scheduler
         return tensors.rule_for(kind, name)
 
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
@@ -306,10 +306,10 @@ def _stored_names(value: Any) -> list[str]:
     return [*getattr(value, "__dict__", ()), *slots]
 
 
-def _attribute_of_schedule(rec: Recorder, schedule: Schedule, name: str) -> Any:
-    if name in schedule.__dict__ and name != "optimizer" and rec.source_of(schedule) is not None:
-        schedules.unstepped(rec, schedule, f"'{name}'")
-    return attributes.of_object(rec, schedule, name)
+def _attribute_of_scheduler(rec: Recorder, scheduler: Any, name: str) -> Any:
+    if name in scheduler.__dict__ and name != "optimizer" and rec.source_of(scheduler) is not None:
+        schedules.require_not_stepped(rec, scheduler, f"'{name}'")
+    return attributes.of_object(rec, scheduler, name)
 
 
 # Objects that advance the state version -------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             if name == "__call__":
                 return returning(_called_module(rec, *args, **kwargs))
             return rec.twin(function), args, kwargs
-    if args and isinstance(args[0], Schedule) and not is_class(args[0]):
+    if args and is_scheduler(type(args[0])):
         return returning(schedules.called(rec, function, args, kwargs))
     if args and isinstance(args[0], RunTimeNumbers) and function.__name__ == "__getitem__" and args[1] in args[0].plain:
         return returning(_run_time_number(rec, *args))

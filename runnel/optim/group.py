@@ -11,8 +11,7 @@ from runnel.core import tracebacks
 from runnel.core.errors import SideEffectError
 from runnel.optim.hyperparameters import RULES
 from runnel.tensor import tracing
-from runnel.tensor.floats import run_time_number
-from runnel.tensor.scalars import RunTimeNumbers
+from runnel.tensor.floats import RunTimeNumbers, run_time_number
 from runnel.tensor.variable import Variable
 
 
@@ -23,7 +22,6 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     flags, counts, and whether a number is 0 shape the program, which leaves a term out where its factor is 0.
     """
 
-    # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
     __slots__ = ("_optimizer", "params", "plain")
 
     def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: Any) -> None:
@@ -95,14 +93,10 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         """Return whether a hyper-parameter is set and not 0 or False. This is part of the program's structure."""
         return bool(self.plain.get(key))
 
-    def structure(self) -> Hashable:
+    def program_structure(self) -> tuple[Hashable, ...]:
         """Return what a program of this group's update depends on."""
         names = sorted(self.plain)
         return tuple(map(id, self.params)), tuple(f"{name} {_shape_of(name, self.plain[name])}" for name in names)
-
-    def program_structure(self) -> list[Any]:
-        """Return the same for compiled functions that are given the group."""
-        return [self.structure()]
 
 
 def _in_trace(value: Any, getter: functools.partial[float], name: str) -> Any:

@@ -174,7 +174,7 @@ class Optimizer(Stateful):
             for name, initial in self.init_state(p, group.plain).items():
                 if name not in self.state[p]:
                     self.state[p][name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
-        now = (tuple(group.structure() for group in self.param_groups), self._state_ids())
+        now = (tuple(group.program_structure() for group in self.param_groups), self._state_ids())
         if now != self._structure:  # the same object while it is equal, which is fast to test
             self._structure = now
 

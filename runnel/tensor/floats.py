@@ -32,6 +32,14 @@ _UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply
 _ARRAYS = (TensorLike, np.ndarray, np.generic)
 
 
+class RunTimeNumbers:
+    """A mapping whose numbers are inputs of programs, read at each run; ``plain`` is the dict that holds them."""
+
+    __slots__ = ()
+
+    plain: dict[str, Any]
+
+
 class ConcretizationError(TracedValueError):
     """The value of a run-time float was asked for."""
 

@@ -38,10 +38,6 @@ class Stateful:
         object.__delattr__(self, name)
         STATE_VERSION.now += 1
 
-    def program_structure(self) -> list[Any]:
-        """What a program depends on of this object, besides the values of Variables; all of its attributes."""
-        return [part for name, item in list(self.__dict__.items()) for part in (item, name)]
-
 
 class StatefulTree(Stateful):
     """A stateful object that is called, holds others of its kind by name, and keeps names for Variables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runnel.optim.lr_scheduler.scheduler import LRScheduler, choice, per_group, real, whole
@@ -134,9 +134,6 @@ class _Combined(LRScheduler):
         if any(one.optimizer is not self.optimizer for one in schedulers):
             raise ValueError(f"[{name}] schedulers must have the same optimizer.")
         self._schedulers = list(schedulers)
-
-    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-        return [one for scheduler in self._schedulers for one in scheduler.functions()]
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}

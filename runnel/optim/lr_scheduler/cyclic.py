@@ -103,9 +103,6 @@ class CyclicLR(LRScheduler):
         choice("CyclicLR", "mode", self.mode, _MODES)
         choice("CyclicLR", "scale_mode", self.scale_mode, ("cycle", "iterations"))
 
-    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-        return [*super().functions(), *([] if self.scale_fn is None else [(self.scale_fn, (1.0,))])]
-
     def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         done = 1 + self.last_epoch / self.total_size - cycle

@@ -28,9 +28,6 @@ class _ByFunctions(LRScheduler):
             )
         super().__init__(optimizer, last_epoch)
 
-    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-        return [*super().functions(), *((f, (self.last_epoch + 1,)) for f in self.lr_lambdas)]
-
 
 class LambdaLR(_ByFunctions):
     """Set lr = first lr · lr_lambda(epoch).

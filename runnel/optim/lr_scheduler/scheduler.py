@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Final
 
@@ -10,7 +10,6 @@ from runnel.core import kinds
 from runnel.optim.hyperparameters import number
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
-from runnel.tensor.scalars import RunTimeNumbers, Schedule
 
 # Entries of PyTorch's states that nothing here depends on.
 _PYTORCHS: Final = frozenset(
@@ -20,7 +19,7 @@ _PYTORCHS: Final = frozenset(
 
 
 @kinds.declare
-class LRScheduler(Schedule):
+class LRScheduler:
     """The base class of schedulers. Call ``step()`` once an epoch, after the optimizer's steps, compiled or not.
 
     A subclass defines either ``multiplier(epoch)``, the factor f of the first rate in an epoch, or ``get_lr()``, the
@@ -45,7 +44,6 @@ class LRScheduler(Schedule):
     """
 
     not_saved: ClassVar[tuple[str, ...]] = ("optimizer",)
-    changed_by_step = ("advance", "jump", "set_rates", "get_last_lr")
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         name = type(self).__name__
@@ -131,12 +129,6 @@ class LRScheduler(Schedule):
     def get_last_lr(self) -> list[float]:
         """Return the current learning rates, one for each group."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
-
-    def numbers(self) -> Sequence[RunTimeNumbers]:
-        return self.optimizer.param_groups
-
-    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-        return [(self.get_lr, ()), (self.multiplier, (self.last_epoch + 1,)), (type(self).floor.__get__, (self,))]
 
     # Saving and loading -----------------------------------------------------------------------------------------------
 
