@@ -164,9 +164,9 @@ class ModuleList(_Row[Module]):
         modules: the modules.
 
     Example:
-        >>> self.blocks = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
-        >>> for block in self.blocks:
-        ...     x = x + block(x)
+        >>> blocks = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        >>> len(blocks), len(list(blocks.parameters()))
+        (4, 8)
     """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:

@@ -19,7 +19,7 @@ Size = int | Sequence[int]
 
 
 class Convolution(Module):
-    """What all of them share: a weight and a bias, uniform in ±1/√(channels of a group · kernel elements)."""
+    """The base of all convolution layers: weight and bias, uniform in ±1/√(channels of a group · kernel elements)."""
 
     spatial: ClassVar[int] = 0
     function: ClassVar[Callable[..., Any]]
@@ -47,7 +47,7 @@ class Convolution(Module):
                 f"groups={groups}."
             )
         if padding_mode not in MODES:
-            raise ValueError(f"[{name}] padding_mode is one of {', '.join(MODES)}; received {padding_mode!r}.")
+            raise ValueError(f"[{name}] padding_mode must be one of {', '.join(MODES)}; got {padding_mode!r}.")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.spatial)
@@ -84,7 +84,7 @@ class Convolution(Module):
 
 
 class _Forward(Convolution):
-    """The convolutions."""
+    """The base of the convolutions that are not transposed."""
 
     def __init__(
         self,
@@ -114,17 +114,58 @@ class _Forward(Convolution):
 
 
 class Conv1d(_Forward):
-    """A convolution of (N, in_channels, L) with a weight of shape (out_channels, in_channels / groups, kernel)."""
+    """Apply a 1-D convolution to a batch of sequences.
+
+    ``weight`` has shape (out_channels, in_channels / groups, kernel_size). Weight and bias start uniform in ±1/√fan_in.
+
+    Args:
+        in_channels: number of input channels.
+        out_channels: number of output channels.
+        kernel_size: an int.
+        stride: the step of the kernel.
+        padding: how many elements to add on each side, "same" for an output of the input's size, or "valid" for none.
+        dilation: the distance of kernel elements in the input.
+        groups: number of groups of channels that are convolved separately; divides both numbers of channels.
+        bias: whether to add a bias.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(N, in_channels, L)``; output ``(N, out_channels, L_out)``.
+
+    Example:
+        >>> nn.Conv1d(16, 32, 3, padding=1)(rn.ones((8, 16, 50))).shape
+        (8, 32, 50)
+    """
 
     spatial = 1
     function = staticmethod(functional.conv1d)
 
 
 class Conv2d(_Forward):
-    """A convolution of (N, in_channels, H, W) with a weight of shape (out_channels, in_channels / groups, *kernel).
+    """Apply a 2-D convolution to a batch of images.
 
-    Weight and bias start uniform in ±1/√fan_in, as in PyTorch. ``padding`` may be "same" or "valid"; ``padding_mode``
-    says what is around the input: zeros, reflect, replicate or circular.
+    ``weight`` has shape (out_channels, in_channels / groups, *kernel_size). Weight and bias start uniform in
+    ±1/√fan_in, as in PyTorch.
+
+    Args:
+        in_channels: number of input channels.
+        out_channels: number of output channels.
+        kernel_size: an int or ``(height, width)``; so may be stride, padding and dilation.
+        stride: the step of the kernel.
+        padding: how many elements to add on each side, "same" for an output of the input's size, or "valid" for none.
+        dilation: the distance of kernel elements in the input.
+        groups: number of groups of channels that are convolved separately; divides both numbers of channels.
+        bias: whether to add a bias.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(N, in_channels, H, W)``; output ``(N, out_channels, H_out, W_out)``.
+
+    Example:
+        >>> nn.Conv2d(3, 16, 3, padding=1)(rn.ones((8, 3, 32, 32))).shape
+        (8, 16, 32, 32)
     """
 
     spatial = 2
@@ -132,14 +173,21 @@ class Conv2d(_Forward):
 
 
 class Conv3d(_Forward):
-    """A convolution of (N, in_channels, D, H, W) with a weight (out_channels, in_channels / groups, *kernel)."""
+    """Apply a 3-D convolution to a batch of volumes.
+
+    ``weight`` has shape (out_channels, in_channels / groups, *kernel_size). The arguments are those of :class:`Conv2d`,
+    with three numbers instead of two.
+
+    Shape:
+        input ``(N, in_channels, D, H, W)``; output ``(N, out_channels, D_out, H_out, W_out)``.
+    """
 
     spatial = 3
     function = staticmethod(functional.conv3d)
 
 
 class _Transposed(Convolution):
-    """The transposes: each maps what the convolution with the same arguments makes back to the shape it came from."""
+    """The base of the transposed convolutions, which map the output shape of a convolution to its input shape."""
 
     def __init__(
         self,
@@ -157,7 +205,7 @@ class _Transposed(Convolution):
     ) -> None:
         name = type(self).__name__
         if padding_mode != "zeros":
-            raise ValueError(f"[{name}] only padding_mode='zeros' has a transpose; received {padding_mode!r}.")
+            raise ValueError(f"[{name}] padding_mode must be 'zeros'; got {padding_mode!r}.")
         self.output_padding = per_axis(name, "output_padding", output_padding, self.spatial)
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype,
@@ -170,21 +218,58 @@ class _Transposed(Convolution):
 
 
 class ConvTranspose1d(_Transposed):
-    """The transposed convolution of (N, in_channels, L); the weight is (in_channels, out_channels / groups, kernel)."""
+    """Apply a 1-D transposed convolution to a batch of sequences.
+
+    ``weight`` has shape (in_channels, out_channels / groups, kernel_size). The arguments are those of
+    :class:`ConvTranspose2d`, with one number instead of two.
+
+    Shape:
+        input ``(N, in_channels, L)``; output ``(N, out_channels, L_out)``.
+    """
 
     spatial = 1
     function = staticmethod(functional.conv_transpose1d)
 
 
 class ConvTranspose2d(_Transposed):
-    """The transposed convolution of (N, in_channels, H, W); weight (in_channels, out_channels / groups, *kernel)."""
+    """Apply a 2-D transposed convolution to a batch of images.
+
+    ``weight`` has shape (in_channels, out_channels / groups, *kernel_size).
+
+    Args:
+        in_channels: number of input channels.
+        out_channels: number of output channels.
+        kernel_size: an int or ``(height, width)``; so may be stride, padding, output_padding and dilation.
+        stride: the step of the kernel in the output.
+        padding: how many elements to remove on each side of the output.
+        output_padding: how many elements to add at the end of the output, less than the stride or the dilation.
+        groups: number of groups of channels that are convolved separately; divides both numbers of channels.
+        bias: whether to add a bias.
+        dilation: the distance of kernel elements in the output.
+        padding_mode: must be "zeros".
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(N, in_channels, H, W)``; output ``(N, out_channels, H_out, W_out)``.
+
+    Example:
+        >>> nn.ConvTranspose2d(16, 3, 2, stride=2)(rn.ones((8, 16, 16, 16))).shape
+        (8, 3, 32, 32)
+    """
 
     spatial = 2
     function = staticmethod(functional.conv_transpose2d)
 
 
 class ConvTranspose3d(_Transposed):
-    """The transposed convolution of (N, in_channels, D, H, W); weight (in_channels, out_channels / groups, *kernel)."""
+    """Apply a 3-D transposed convolution to a batch of volumes.
+
+    ``weight`` has shape (in_channels, out_channels / groups, *kernel_size). The arguments are those of
+    :class:`ConvTranspose2d`, with three numbers instead of two.
+
+    Shape:
+        input ``(N, in_channels, D, H, W)``; output ``(N, out_channels, D_out, H_out, W_out)``.
+    """
 
     spatial = 3
     function = staticmethod(functional.conv_transpose3d)

@@ -1,4 +1,4 @@
-"""Embeddings: a trained vector for each of a set of labels."""
+"""Embeddings: a trained vector for each token id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runnel.tensor.creation import zeros
 
 
 class Table(Module):
-    """What embeddings share: the rows of ``weight``, one of which may stand for "nothing"."""
+    """The base of embeddings: the rows of ``weight``, one of which may be for padding."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Table(Module):
     ) -> None:
         kind = type(self).__name__
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(f"[{kind}] padding_idx {padding_idx} is none of the {num_embeddings} rows.")
+            raise ValueError(f"[{kind}] padding_idx must be one of the {num_embeddings} rows; got {padding_idx}.")
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
@@ -40,7 +40,7 @@ class Table(Module):
         if weight is not None:
             if tuple(weight.shape) != (num_embeddings, embedding_dim):
                 raise ShapeError(
-                    f"[{kind}] the weight has shape {(num_embeddings, embedding_dim)}; received {tuple(weight.shape)}."
+                    f"[{kind}] weight must have shape {(num_embeddings, embedding_dim)}; got {tuple(weight.shape)}."
                 )
             self.weight = Parameter(weight)
         else:
@@ -49,7 +49,7 @@ class Table(Module):
         self.weight.is_sparse = sparse
 
     def reset_parameters(self) -> None:
-        """Draw new initial values: normal, and 0 in the row of padding."""
+        """Draw new initial values: normal, and 0 in the padding row."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             is_padding = ops.equal(ops.iota(self.weight.value, (self.num_embeddings, 1), 0), self.padding_idx)
@@ -57,9 +57,15 @@ class Table(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Self:
-        """A layer with these rows, which do not change in training unless ``freeze`` is False."""
+        """Return a layer with the rows ``embeddings``.
+
+        Args:
+            embeddings: a matrix, one row for each token id.
+            freeze: do not train the rows.
+            options: further arguments of the constructor.
+        """
         if embeddings.ndim != 2:
-            raise ShapeError(f"[{cls.__name__}] embeddings are a matrix; received shape {tuple(embeddings.shape)}.")
+            raise ShapeError(f"[{cls.__name__}] embeddings must be a matrix; got shape {tuple(embeddings.shape)}.")
         rows, columns = embeddings.shape
         options["_weight"] = embeddings
         layer = cls(rows, columns, **options)
@@ -82,16 +88,24 @@ class Table(Module):
 
 
 class Embedding(Table):
-    """The rows of ``weight``, of shape (num_embeddings, embedding_dim), numbered by an integer tensor.
+    """Look up the rows of ``weight``, of shape (num_embeddings, embedding_dim), by token ids.
 
     Args:
-        num_embeddings: how many rows there are.
-        embedding_dim: their length.
-        padding_idx: a row that begins as 0 and gets no gradient.
-        max_norm: rows that are asked for are shortened to this ``norm_type``-norm, in ``weight``.
-        norm_type: see ``max_norm``.
-        scale_grad_by_freq: gradients of rows are divided by how often their labels were asked for.
-        sparse: steps change the rows that were named and no others; for SparseAdam, SGD and Adagrad.
+        num_embeddings: number of rows.
+        embedding_dim: the length of each row.
+        padding_idx: a row that starts as 0 and gets no gradient.
+        max_norm: shorten the rows that are looked up to this ``norm_type``-norm, in ``weight``.
+        norm_type: the p of the p-norm of ``max_norm``.
+        scale_grad_by_freq: divide the gradient of each row by the number of times it was looked up.
+        sparse: steps change only the rows that were looked up; use SparseAdam, SGD or Adagrad.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(...)`` with integers; output ``(..., embedding_dim)``.
+
+    Example:
+        >>> nn.Embedding(1000, 64)(rn.tensor([[1, 2], [3, 4]])).shape
+        (2, 2, 64)
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The dense layer, and layers that only pass on or reshape."""
+"""The dense layer, and layers that return or reshape their input."""
 
 from __future__ import annotations
 
@@ -13,9 +13,22 @@ from runnel.tensor.creation import zeros
 
 
 class Linear(Module):
-    """x · weightᵀ + bias, with a weight of shape (out_features, in_features).
+    """Apply a linear transformation: x · weightᵀ + bias.
 
-    Weight and bias start uniform in ±1/√in_features, as in PyTorch.
+    ``weight`` has shape (out_features, in_features). Weight and bias start uniform in ±1/√in_features, as in PyTorch.
+
+    Args:
+        in_features: the size of the last axis of the input.
+        out_features: the size of the last axis of the output.
+        bias: whether to add a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(..., in_features)``; output ``(..., out_features)``.
+
+    Example:
+        >>> nn.Linear(20, 30)(rn.ones((128, 20))).shape
+        (128, 30)
     """
 
     bias: Parameter | None
@@ -43,7 +56,7 @@ class Linear(Module):
 
 
 class Identity(Module):
-    """x itself; takes any arguments when made."""
+    """Return the input. The constructor accepts and ignores any arguments."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -53,7 +66,16 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """The axes from ``start_dim`` to ``end_dim`` merged into one; by default all but the batch."""
+    """Merge the axes from ``start_dim`` to ``end_dim`` into one; by default all but the first.
+
+    Args:
+        start_dim: the first axis to merge.
+        end_dim: the last axis to merge.
+
+    Example:
+        >>> nn.Flatten()(rn.ones((32, 3, 8, 8))).shape
+        (32, 192)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim = start_dim

@@ -1,4 +1,4 @@
-"""Normalization layers: over batches, groups and instances, or over the last axes."""
+"""Normalization layers: over batches, groups of channels, single images, or the last axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runnel.tensor.variable import Variable
 
 
 class _WithStatistics(Module):
-    """Channels normalized by the input's own moments, or by running averages of earlier ones."""
+    """The base of layers that normalize channels by moments of the input, or by running averages of them."""
 
     axes: ClassVar[tuple[int, ...]] = ()  # how many axes an input may have
     weight: Parameter | None
@@ -49,26 +49,26 @@ class _WithStatistics(Module):
         self.register_buffer("num_batches_tracked", zeros((), "int64") if track_running_stats else None)
 
     def reset_running_stats(self) -> None:
-        """The running statistics as they began: mean 0, variance 1, no batch seen."""
+        """Reset the running statistics: mean 0, variance 1, no batch seen."""
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             init.zeros_(self.running_mean)
             init.ones_(self.running_var)
             init.zeros_(self.num_batches_tracked)
 
     def reset_parameters(self) -> None:
-        """Everything as it began: weight 1, bias 0."""
+        """Reset everything: weight 1, bias 0, and the running statistics."""
         self.reset_running_stats()
         _reset(self.weight, self.bias)
 
     def _require_input(self, x: Any) -> None:
         if x.ndim not in self.axes or x.shape[1] != self.num_features:
             raise ShapeError(
-                f"[{type(self).__name__}] an input has {' or '.join(map(str, self.axes))} axes, the second of size "
+                f"[{type(self).__name__}] input must have {' or '.join(map(str, self.axes))} axes, the second of size "
                 f"{self.num_features}; got shape {x.shape}."
             )
 
     def _share(self, x: Any) -> Any:
-        """How far this batch moves the running statistics: ``momentum``, or what makes them the average of all."""
+        """Return the share of this batch in the running statistics."""
         if self.num_batches_tracked is None:
             return 0.0
         self.num_batches_tracked.assign(self.num_batches_tracked + 1)
@@ -81,6 +81,8 @@ class _WithStatistics(Module):
 
 
 class BatchNorm(_WithStatistics):
+    """The base of batch normalizations (S. Ioffe, C. Szegedy, 2015)."""
+
     def __init__(
         self,
         num_features: int,
@@ -105,30 +107,71 @@ class BatchNorm(_WithStatistics):
 
 
 class BatchNorm1d(BatchNorm):
-    """Each channel of (N, C) or (N, C, L) with mean 0 and variance 1 over the batch, then scaled and shifted.
+    """Normalize each channel to mean 0 and variance 1 over the batch (S. Ioffe, C. Szegedy, 2015).
 
-    In training mode moments are the batch's own, and running averages of them are kept, of the unbiased variance as in
-    PyTorch; in evaluation mode the running averages are used (S. Ioffe, C. Szegedy, 2015).
+    In training mode the moments are those of the batch, and running averages of the mean and the unbiased variance are
+    kept. In evaluation mode the running averages are used.
+
+    Args:
+        num_features: number of channels C.
+        eps: a small number that is added to the variance.
+        momentum: the share of each batch in the running statistics; None averages over all batches.
+        affine: whether to multiply by ``weight`` and add ``bias``, which start as 1 and 0.
+        track_running_stats: keep running statistics and use them in evaluation mode.
+        bias: whether there is a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(N, C)`` or ``(N, C, L)``.
+
+    Example:
+        >>> nn.BatchNorm1d(16)(rn.randn((32, 16))).shape
+        (32, 16)
     """
 
     axes = (2, 3)
 
 
 class BatchNorm2d(BatchNorm):
-    """Each channel of (N, C, H, W) with mean 0 and variance 1 over the batch; see :class:`BatchNorm1d`."""
+    """Normalize each channel of images to mean 0 and variance 1 over the batch.
+
+    In training mode the moments are those of the batch, and running averages of the mean and the unbiased variance are
+    kept. In evaluation mode the running averages are used.
+
+    Args:
+        num_features: number of channels C.
+        eps: a small number that is added to the variance.
+        momentum: the share of each batch in the running statistics; None averages over all batches.
+        affine: whether to multiply by ``weight`` and add ``bias``, which start as 1 and 0.
+        track_running_stats: keep running statistics and use them in evaluation mode.
+        bias: whether there is a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(N, C, H, W)``.
+
+    Example:
+        >>> nn.BatchNorm2d(3)(rn.randn((8, 3, 16, 16))).shape
+        (8, 3, 16, 16)
+    """
 
     axes = (4,)
 
 
 class BatchNorm3d(BatchNorm):
-    """Each channel of (N, C, D, H, W) with mean 0 and variance 1 over the batch; see :class:`BatchNorm1d`."""
+    """Normalize each channel of volumes (N, C, D, H, W) to mean 0 and variance 1 over the batch.
+
+    The arguments are those of :class:`BatchNorm2d`.
+    """
 
     axes = (5,)
 
 
 class SyncBatchNorm(BatchNorm):
-    """Each channel of (N, C, …) with mean 0 and variance 1 over the batch. There is one process, and nothing to
-    synchronise: the same as :class:`BatchNorm1d` and its kin. ``process_group`` is accepted and changes nothing."""
+    """Normalize each channel of (N, C, …) like :class:`BatchNorm1d` and :class:`BatchNorm2d`.
+
+    There is only one process, so there is nothing to synchronize; ``process_group`` has no effect.
+    """
 
     axes = (2, 3, 4, 5)
 
@@ -148,11 +191,13 @@ class SyncBatchNorm(BatchNorm):
 
     @staticmethod
     def convert_sync_batchnorm(module: Module, process_group: Any = None) -> Module:
-        """``module`` as it is."""
+        """Return ``module`` unchanged."""
         return module
 
 
 class _InstanceNorm(_WithStatistics):
+    """The base of instance normalizations (D. Ulyanov et al., 2016)."""
+
     def __init__(
         self,
         num_features: int,
@@ -177,26 +222,60 @@ class _InstanceNorm(_WithStatistics):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each image of (N, C, L) or (C, L) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
+    """Normalize each channel of each sequence, (N, C, L) or (C, L), to mean 0 and variance 1.
+
+    The arguments are those of :class:`InstanceNorm2d`.
+    """
 
     axes = (3,)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image of (N, C, H, W) or (C, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
+    """Normalize each channel of each image to mean 0 and variance 1 (D. Ulyanov et al., 2016).
+
+    Args:
+        num_features: number of channels C.
+        eps: a small number that is added to the variance.
+        momentum: the share of each batch in the running statistics.
+        affine: whether to multiply by ``weight`` and add ``bias``, which start as 1 and 0.
+        track_running_stats: keep running statistics and use them in evaluation mode.
+        bias: whether there is a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(N, C, H, W)`` or ``(C, H, W)``.
+    """
 
     axes = (4,)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each image of (N, C, D, H, W), or of one image (C, D, H, W), with mean 0 and variance 1
-    (D. Ulyanov et al., 2016)."""
+    """Normalize each channel of each volume, (N, C, D, H, W) or (C, D, H, W), to mean 0 and variance 1.
+
+    The arguments are those of :class:`InstanceNorm2d`.
+    """
 
     axes = (5,)
 
 
 class GroupNorm(Module):
-    """Mean 0 and variance 1 over each group of channels of each image, then scaled and shifted (Y. Wu, K. He, 2018)."""
+    """Normalize each group of channels of each image to mean 0 and variance 1 (Y. Wu, K. He, 2018).
+
+    Args:
+        num_groups: number of groups, which divides ``num_channels``.
+        num_channels: number of channels C.
+        eps: a small number that is added to the variance.
+        affine: whether to multiply each channel by ``weight`` and add ``bias``, which start as 1 and 0.
+        bias: whether there is a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(N, C, ...)``.
+
+    Example:
+        >>> nn.GroupNorm(4, 16)(rn.randn((8, 16, 32, 32))).shape
+        (8, 16, 32, 32)
+    """
 
     weight: Parameter | None
     bias: Parameter | None
@@ -212,7 +291,7 @@ class GroupNorm(Module):
         dtype: Any = None,
     ) -> None:
         if num_groups < 1 or num_channels % num_groups:
-            raise ShapeError(f"[GroupNorm] {num_channels} channels cannot be put into {num_groups} equal groups.")
+            raise ShapeError(f"[GroupNorm] num_groups must divide num_channels; got {num_groups} and {num_channels}.")
         kind = parameter_dtype(dtype)
         self.num_groups = num_groups
         self.num_channels = num_channels
@@ -221,7 +300,7 @@ class GroupNorm(Module):
         self.register_parameter("bias", Parameter(zeros((num_channels,), kind)) if affine and bias else None)
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Reset weight to 1 and bias to 0."""
         _reset(self.weight, self.bias)
 
     def forward(self, x: Any) -> Any:
@@ -232,7 +311,22 @@ class GroupNorm(Module):
 
 
 class LayerNorm(Module):
-    """Mean 0 and variance 1 over the last axes, then scaled and shifted (J. Ba et al., 2016)."""
+    """Normalize over the last axes to mean 0 and variance 1 (J. Ba et al., 2016).
+
+    Args:
+        normalized_shape: the shape of the last axes, or the size of the last one.
+        eps: a small number that is added to the variance.
+        elementwise_affine: whether to multiply by ``weight`` and add ``bias``, which start as 1 and 0.
+        bias: whether there is a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(..., *normalized_shape)``.
+
+    Example:
+        >>> nn.LayerNorm(64)(rn.randn((8, 10, 64))).shape
+        (8, 10, 64)
+    """
 
     weight: Parameter | None
     bias: Parameter | None
@@ -254,7 +348,7 @@ class LayerNorm(Module):
         )
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Reset weight to 1 and bias to 0."""
         _reset(self.weight, self.bias)
 
     def forward(self, x: Any) -> Any:
@@ -265,8 +359,17 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Root mean square 1 over the last axes, then scaled (B. Zhang, R. Sennrich, 2019). ``eps`` is by default the
-    distance from 1 to the next number of the input's dtype."""
+    """Normalize over the last axes to root mean square 1 (B. Zhang, R. Sennrich, 2019).
+
+    Args:
+        normalized_shape: the shape of the last axes, or the size of the last one.
+        eps: a small number that is added to the mean square; by default the machine epsilon of the input's dtype.
+        elementwise_affine: whether to multiply by ``weight``, which starts as 1.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(..., *normalized_shape)``.
+    """
 
     weight: Parameter | None
 
@@ -284,7 +387,7 @@ class RMSNorm(Module):
         self.register_parameter("weight", start)
 
     def reset_parameters(self) -> None:
-        """Weight 1."""
+        """Reset weight to 1."""
         _reset(self.weight, None)
 
     def forward(self, x: Any) -> Any:

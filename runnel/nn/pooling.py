@@ -12,7 +12,7 @@ Size = int | Sequence[int]
 
 
 class _MaxPool(Module):
-    """The greatest element of each window."""
+    """The base of maximum pooling."""
 
     function: ClassVar[Callable[..., Any]]
 
@@ -44,28 +44,47 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The greatest element of each window of (N, C, L)."""
+    """Return the maximum of each window of sequences, (N, C, L) → (N, C, L_out).
+
+    The arguments are those of :class:`MaxPool2d`, with one number instead of two.
+    """
 
     function = staticmethod(functional.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The greatest element of each window of (N, C, H, W); the stride is the kernel's size if left out.
+    """Return the maximum of each window of images. The first of equal elements receives the gradient, as in PyTorch.
 
-    The first of equal elements receives the gradient, as in PyTorch.
+    Args:
+        kernel_size: the size of the window, an int or ``(height, width)``.
+        stride: the step of the window; by default ``kernel_size``.
+        padding: how many elements, which are never the maximum, to add on each side.
+        dilation: the distance of window elements.
+        return_indices: also return where the maxima are, as indices into the flattened spatial axes.
+        ceil_mode: also use windows at the end that are only partly inside the input.
+
+    Shape:
+        input ``(N, C, H, W)``; output ``(N, C, H_out, W_out)``.
+
+    Example:
+        >>> nn.MaxPool2d(2)(rn.ones((8, 16, 32, 32))).shape
+        (8, 16, 16, 16)
     """
 
     function = staticmethod(functional.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The greatest element of each window of (N, C, D, H, W)."""
+    """Return the maximum of each window of volumes, (N, C, D, H, W) → (N, C, D_out, H_out, W_out).
+
+    The arguments are those of :class:`MaxPool2d`, with three numbers instead of two.
+    """
 
     function = staticmethod(functional.max_pool3d)
 
 
 class _AvgPool(Module):
-    """The mean of each window."""
+    """The base of average pooling."""
 
     function: ClassVar[Callable[..., Any]]
 
@@ -94,25 +113,51 @@ class _AvgPool(Module):
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window of (N, C, L)."""
+    """Return the mean of each window of sequences, (N, C, L) → (N, C, L_out).
+
+    The arguments are those of :class:`AvgPool2d`, with one number instead of two.
+    """
 
     function = staticmethod(functional.avg_pool1d)
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window of (N, C, H, W); with ``count_include_pad``, zeros of the padding count."""
+    """Return the mean of each window of images.
+
+    Args:
+        kernel_size: the size of the window, an int or ``(height, width)``.
+        stride: the step of the window; by default ``kernel_size``.
+        padding: how many zeros to add on each side.
+        ceil_mode: also use windows at the end that are only partly inside the input.
+        count_include_pad: divide by the number of elements including the padding.
+        divisor_override: divide by this number instead.
+
+    Shape:
+        input ``(N, C, H, W)``; output ``(N, C, H_out, W_out)``.
+
+    Example:
+        >>> nn.AvgPool2d(2)(rn.ones((8, 16, 32, 32))).shape
+        (8, 16, 16, 16)
+    """
 
     function = staticmethod(functional.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window of (N, C, D, H, W)."""
+    """Return the mean of each window of volumes, (N, C, D, H, W) → (N, C, D_out, H_out, W_out).
+
+    The arguments are those of :class:`AvgPool2d`, with three numbers instead of two.
+    """
 
     function = staticmethod(functional.avg_pool3d)
 
 
 class _Adaptive(Module):
-    """As many windows as ``output_size`` says, of equal sizes where that divides."""
+    """The base of adaptive pooling: ``output_size`` windows, which cover the input and are about equally long.
+
+    Args:
+        output_size: the number of windows along each axis; None is the size of the input.
+    """
 
     function: ClassVar[Callable[..., Any]]
 
@@ -127,25 +172,41 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """Means over ``output_size`` windows of (N, C, L)."""
+    """Return the means of ``output_size`` windows of sequences, (N, C, L) → (N, C, output_size)."""
 
     function = staticmethod(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """Means over ``output_size`` windows of (N, C, H, W); None stands for the size of the input."""
+    """Return the means of ``output_size`` windows of images, which cover the image and are about equally large.
+
+    Args:
+        output_size: an int or ``(height, width)``; None is the size of the input.
+
+    Shape:
+        input ``(N, C, H, W)``; output ``(N, C, *output_size)``.
+
+    Example:
+        >>> nn.AdaptiveAvgPool2d(1)(rn.ones((8, 512, 7, 7))).shape
+        (8, 512, 1, 1)
+    """
 
     function = staticmethod(functional.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """Means over ``output_size`` windows of (N, C, D, H, W)."""
+    """Return the means of ``output_size`` windows of volumes, (N, C, D, H, W) → (N, C, *output_size)."""
 
     function = staticmethod(functional.adaptive_avg_pool3d)
 
 
 class _AdaptiveMax(_Adaptive):
-    """With ``return_indices``, also where the elements are."""
+    """The base of adaptive maximum pooling.
+
+    Args:
+        output_size: the number of windows along each axis; None is the size of the input.
+        return_indices: also return where the maxima are, as indices into the flattened spatial axes.
+    """
 
     def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
         super().__init__(output_size)
@@ -156,18 +217,18 @@ class _AdaptiveMax(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
-    """The greatest elements of ``output_size`` windows of (N, C, L)."""
+    """Return the maxima of ``output_size`` windows of sequences, (N, C, L) → (N, C, output_size)."""
 
     function = staticmethod(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """The greatest elements of ``output_size`` windows of (N, C, H, W); None stands for the size of the input."""
+    """Return the maxima of ``output_size`` windows of images, (N, C, H, W) → (N, C, *output_size)."""
 
     function = staticmethod(functional.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
-    """The greatest elements of ``output_size`` windows of (N, C, D, H, W)."""
+    """Return the maxima of ``output_size`` windows of volumes, (N, C, D, H, W) → (N, C, *output_size)."""
 
     function = staticmethod(functional.adaptive_max_pool3d)

@@ -1,8 +1,7 @@
-"""Recurrent layers under PyTorch's names and with its parameters: RNN, GRU and LSTM, in layers and both directions.
+"""Recurrent layers with PyTorch's names and parameters: RNN, GRU and LSTM, in several layers and both directions.
 
-What the input contributes to all steps is one large product before the loop; the loop is a ``scan``. Packed sequences
-run through it padded, and the states of one that has ended stay as they are: what is compiled then follows from the
-longest length, and not from all of them.
+One large product computes the contributions of the input to all steps; then a ``scan`` runs the steps. Packed sequences
+run padded, and the state of a sequence that has ended does not change. So a program depends only on the longest length.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MOST_LAYERS: Final = 10_000
 
 
 class RNNBase(Module):
-    """What RNN, GRU and LSTM share: everything but the step."""
+    """The base of RNN, GRU and LSTM, which define one step."""
 
     gates: int
     states: int = 1
@@ -47,12 +46,12 @@ class RNNBase(Module):
         name = type(self).__name__
         if proj_size and not (self.states == 2 and 0 < proj_size < hidden_size):
             raise ValueError(
-                f"[{name}] proj_size is for LSTM, and less than hidden_size ({hidden_size}); received {proj_size}."
+                f"[{name}] proj_size must be 0, or for LSTM less than hidden_size={hidden_size}; got {proj_size}."
             )
         if not 0 <= dropout <= 1:
-            raise ValueError(f"[{name}] dropout is a probability; received {dropout}.")
+            raise ValueError(f"[{name}] dropout must be in [0, 1]; got {dropout}.")
         if not 1 <= num_layers <= MOST_LAYERS:
-            raise ValueError(f"[{name}] has 1 to {MOST_LAYERS} layers; received {num_layers}.")
+            raise ValueError(f"[{name}] num_layers must be in [1, {MOST_LAYERS}]; got {num_layers}.")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -61,7 +60,7 @@ class RNNBase(Module):
         self.dropout = dropout
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        out_size = proj_size or hidden_size  # the size of what a layer gives
+        out_size = proj_size or hidden_size  # the size of a layer's output
         rows, kind = self.gates * hidden_size, parameter_dtype(dtype)
         for layer in range(num_layers):
             columns = input_size if layer == 0 else out_size * (1 + bidirectional)
@@ -83,7 +82,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The Parameters of each layer, and of each direction of it."""
+        """The Parameters of each layer and direction."""
         return [
             [p for name, p in self.named_parameters(recurse=False) if name.partition("_l")[2] == suffix[1:]]
             for layer in range(self.num_layers)
@@ -91,7 +90,7 @@ class RNNBase(Module):
         ]
 
     def flatten_parameters(self) -> None:
-        """Nothing: where Parameters lie in memory does not matter."""
+        """Do nothing, since the place of Parameters in memory does not matter."""
 
     def _suffixes(self, layer: int) -> list[str]:
         return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
@@ -102,7 +101,7 @@ class RNNBase(Module):
     # Running ----------------------------------------------------------------------------------------------------------
 
     def _run(self, input: Any, hx: State | None) -> tuple[Any, State]:
-        """The output, of the kind of the input, and the last states of shape (layers · directions, batch, hidden)."""
+        """Return the output, packed like the input, and the last states (layers · directions, batch, hidden)."""
         if isinstance(input, PackedSequence):
             initial = None if hx is None else reordered(hx, input.steps.order)
             data, last = self._layers(input.data, input, self._first(initial, input.steps.batch, input.data))
@@ -110,8 +109,8 @@ class RNNBase(Module):
         batched = input.ndim == 3
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
             raise ShapeError(
-                f"[{type(self).__name__}] takes an input of two or three axes, the last of size {self.input_size}; got "
-                f"shape {input.shape}."
+                f"[{type(self).__name__}] input must have 2 or 3 axes, the last of size {self.input_size}; got shape "
+                f"{input.shape}."
             )
         x = ops.moveaxis(input, 0, 1) if batched and self.batch_first else input
         if not batched:
@@ -129,11 +128,13 @@ class RNNBase(Module):
             return tuple(ops.full_like(like, 0, (*rows, size)) for size in sizes)
         for h, size in zip(hx, sizes, strict=True):
             if h.shape != (*rows, size):
-                raise ShapeError(f"[{type(self).__name__}] needs first states of shape {(*rows, size)}; got {h.shape}.")
+                raise ShapeError(
+                    f"[{type(self).__name__}] hx must have shape {(*rows, size)}; got {h.shape}."
+                )
         return tuple(hx)
 
     def _layers(self, x: Any, packed: PackedSequence | None, first: State) -> tuple[Any, State]:
-        """All layers over ``x`` of shape (steps, batch, features), or over the rows of a packed sequence."""
+        """Run all layers over ``x`` (steps, batch, features), or over the rows of a packed sequence."""
         last: list[State] = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -179,8 +180,10 @@ class RNNBase(Module):
 
 
 def _packed(step: Any, state: State, projected: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:
-    """The rows that ``step`` gives for packed sequences, of which ``projected`` is the padded batch, and the last state
-    of each. Forwards, sequences stop as they end; backwards, they begin at their last step."""
+    """Run ``step`` over packed sequences; return the rows of the output and the last state of each sequence.
+
+    ``projected`` is the padded batch. Forwards, a sequence stops at its end; backwards, it starts there.
+    """
     there = packed.steps.live(projected.shape[0])
 
     def masked(carry: State, element: Any) -> tuple[State, Any]:
@@ -195,14 +198,33 @@ def _packed(step: Any, state: State, projected: Any, packed: PackedSequence, bac
 
 
 class RNN(RNNBase):
-    """An Elman network: hₜ is tanh, or relu, of weight_ih·xₜ + bias_ih + weight_hh·hₜ₋₁ + bias_hh.
+    """Run an Elman network over sequences: hₜ = tanh(weight_ih·xₜ + bias_ih + weight_hh·hₜ₋₁ + bias_hh).
 
-    Parameters are called as in PyTorch: ``weight_ih_l0`` of shape (hidden_size, input_size), ``weight_hh_l0``,
-    ``bias_ih_l0``, ``bias_hh_l0``, and with ``_reverse`` for the other direction.
+    Parameters have PyTorch's names: ``weight_ih_l0`` of shape (hidden_size, input_size), ``weight_hh_l0``,
+    ``bias_ih_l0``, ``bias_hh_l0``, and with ``_reverse`` for the backward direction. A call ``rnn(input, h0)`` returns
+    the output and the last states.
 
-    Called with an input of shape (steps, batch, input_size), or (batch, steps, input_size) with ``batch_first``, or
-    (steps, input_size), or a packed sequence; and, optionally, with the first states (layers · directions, batch,
-    hidden_size). Gives the last layer's states at all steps, and all layers' last states.
+    Args:
+        input_size: the size of the input at each step.
+        hidden_size: the size of the state h.
+        num_layers: number of layers; each takes the states of the previous one.
+        nonlinearity: "tanh" or "relu".
+        bias: whether to add biases.
+        batch_first: the input and the output have the batch as first axis.
+        dropout: the probability with which elements between layers are set to 0 in training mode.
+        bidirectional: also run backwards, and concatenate both states.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(steps, N, input_size)``, with ``batch_first`` ``(N, steps, input_size)``, or without a batch
+        ``(steps, input_size)``; or a packed sequence.
+        First and last states ``(num_layers · directions, N, hidden_size)``; by default the first states are 0.
+        Output ``(steps, N, directions · hidden_size)``: the states of the last layer at all steps.
+
+    Example:
+        >>> output, h = nn.RNN(10, 20)(rn.ones((5, 3, 10)))
+        >>> output.shape, h.shape
+        ((5, 3, 20), (1, 3, 20))
     """
 
     gates = 1
@@ -232,8 +254,33 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """A network of gated recurrent units; arguments, parameters and results as those of :class:`RNN`. The rows of the
-    weights, three times ``hidden_size``, are those of the reset gate, the update gate and the new value."""
+    """Run gated recurrent units over sequences (K. Cho et al., 2014).
+
+    Parameters have PyTorch's names; see :class:`RNN`. The 3·hidden_size rows of the weights belong to the reset gate,
+    the update gate and the new value. A call ``gru(input, h0)`` returns the output and the last states.
+
+    Args:
+        input_size: the size of the input at each step.
+        hidden_size: the size of the state h.
+        num_layers: number of layers; each takes the states of the previous one.
+        bias: whether to add biases.
+        batch_first: the input and the output have the batch as first axis.
+        dropout: the probability with which elements between layers are set to 0 in training mode.
+        bidirectional: also run backwards, and concatenate both states.
+        proj_size: must be 0.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(steps, N, input_size)``, with ``batch_first`` ``(N, steps, input_size)``, or without a batch
+        ``(steps, input_size)``; or a packed sequence.
+        First and last states ``(num_layers · directions, N, hidden_size)``; by default the first states are 0.
+        Output ``(steps, N, directions · hidden_size)``: the states of the last layer at all steps.
+
+    Example:
+        >>> output, h = nn.GRU(10, 20, num_layers=2)(rn.ones((5, 3, 10)))
+        >>> output.shape, h.shape
+        ((5, 3, 20), (2, 3, 20))
+    """
 
     gates = 3
 
@@ -246,9 +293,34 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """A network of long short-term memories; as :class:`RNN`, but that first and last states are pairs (h, c), and that
-    with ``proj_size`` h is weight_hr times what it would be (H. Sak et al., 2014). The rows of the weights, four times
-    ``hidden_size``, are those of input gate, forget gate, cell value and output gate."""
+    """Run long short-term memory over sequences (S. Hochreiter, J. Schmidhuber, 1997; F. Gers et al., 2000).
+
+    Parameters have PyTorch's names; see :class:`RNN`. The 4·hidden_size rows of the weights belong to the input gate,
+    forget gate, cell value and output gate. A call ``lstm(input, (h0, c0))`` returns the output and the last states
+    ``(h, c)``.
+
+    Args:
+        input_size: the size of the input at each step.
+        hidden_size: the size of the state h.
+        num_layers: number of layers; each takes the states of the previous one.
+        bias: whether to add biases.
+        batch_first: the input and the output have the batch as first axis.
+        dropout: the probability with which elements between layers are set to 0 in training mode.
+        bidirectional: also run backwards, and concatenate both states.
+        proj_size: if not 0, h is multiplied by ``weight_hr`` and has this size (H. Sak et al., 2014).
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(steps, N, input_size)``, with ``batch_first`` ``(N, steps, input_size)``, or without a batch
+        ``(steps, input_size)``; or a packed sequence.
+        First and last states ``(num_layers · directions, N, hidden_size)``; by default the first states are 0.
+        Output ``(steps, N, directions · hidden_size)``: the states of the last layer at all steps.
+
+    Example:
+        >>> output, (h, c) = nn.LSTM(10, 20, batch_first=True)(rn.ones((3, 5, 10)))
+        >>> output.shape, h.shape, c.shape
+        ((3, 5, 20), (1, 3, 20), (1, 3, 20))
+    """
 
     gates = 4
     states = 2

@@ -1,4 +1,4 @@
-"""Regularisation layers: dropout."""
+"""Dropout."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from runnel.tensor import random
 
 
 class Dropout(Module):
-    """In training mode, elements zeroed with probability ``p`` and the rest divided by 1 - p; else x itself.
+    """Set elements to 0 with probability ``p`` and divide the rest by 1 - p, in training mode only.
 
-    ``inplace`` is accepted, as in PyTorch, and changes nothing: tensors are values.
+    Args:
+        p: the probability, in [0, 1].
+        inplace: has no effect, since tensors are values.
+
+    Example:
+        >>> nn.Dropout(0.5).eval()(rn.ones(3))
+        Tensor([1., 1., 1.], dtype=float32)
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0 <= p <= 1:
-            raise ValueError(f"[Dropout] p is a probability; received {p}.")
+            raise ValueError(f"[Dropout] p must be a probability in [0, 1]; got {p}.")
         self.p = p
         self.inplace = inplace
 

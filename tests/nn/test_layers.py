@@ -89,7 +89,7 @@ def test_dropout_only_in_training() -> None:
     assert set(np.unique(one)) == {np.float32(0), np.float32(1 / 0.75)}
     assert abs((one == 0).mean() - 0.25) < 0.02
     np.testing.assert_array_equal(layer.eval()(x).numpy(), 1)
-    with pytest.raises(ValueError, match="p is a probability; received 2"):
+    with pytest.raises(ValueError, match="p must be a probability"):
         nn.Dropout(2)
 
 
@@ -206,7 +206,7 @@ def test_rankings_are_of_as_many_axes() -> None:
 def test_loss_weights_are_no_parameters() -> None:
     loss = nn.CrossEntropyLoss(CLASS_WEIGHTS)
     assert list(loss.parameters()) == [] and list(loss.state_dict()) == ["weight"]
-    with pytest.raises(ValueError, match="reduction is 'mean', 'sum' or 'none'"):
+    with pytest.raises(ValueError, match="reduction must be 'mean', 'sum' or 'none'"):
         nn.MSELoss("average")
 
 

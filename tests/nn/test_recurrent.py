@@ -260,13 +260,13 @@ def test_what_does_not_fit() -> None:
     layer = nn.GRU(3, 4)
     with pytest.raises(ShapeError, match="last of size 3"):
         layer(rn.ones((5, 2, 4)))
-    with pytest.raises(ShapeError, match="first states"):
+    with pytest.raises(ShapeError, match="hx must have shape"):
         layer(rn.ones((5, 2, 3)), rn.ones((1, 3, 4)))
     with pytest.raises(ValueError, match="proj_size"):
         nn.LSTM(3, 4, proj_size=4)
     with pytest.raises(ValueError, match="nonlinearity"):
         nn.RNN(3, 4, nonlinearity="sin")
-    with pytest.raises(ValueError, match="probability"):
+    with pytest.raises(ValueError, match="dropout must be in"):
         nn.GRU(3, 4, dropout=2.0)
     with pytest.raises(ValueError, match="1 to 10000 layers"):
         nn.GRU(3, 4, 0)
