@@ -268,7 +268,7 @@ def test_what_does_not_fit() -> None:
         nn.RNN(3, 4, nonlinearity="sin")
     with pytest.raises(ValueError, match="dropout must be in"):
         nn.GRU(3, 4, dropout=2.0)
-    with pytest.raises(ValueError, match="1 to 10000 layers"):
+    with pytest.raises(ValueError, match="num_layers must be in"):
         nn.GRU(3, 4, 0)
     with pytest.raises(ShapeError, match="must fall"):
         pack_padded_sequence(rn.ones((4, 2, 1)), [2, 4])
