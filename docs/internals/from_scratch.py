@@ -157,7 +157,7 @@ def descend(loss: Node, xs: Sequence[Node], rate: float, differentiate: Pass = g
 
 
 def fuse(order: Sequence[Node]) -> list[list[Node]]:
-    """The nodes in groups, one kernel for each: neighbours that compute elements of one shape are a group."""
+    """The nodes in groups, one kernel for each: neighbors that compute elements of one shape are a group."""
     groups: list[list[Node]] = []
     for node in order:
         before = groups[-1][-1] if groups else None
