@@ -151,15 +151,15 @@ class CallWriter:
         ]
 
     def _gradient_checks(self) -> list[str]:
-        """Check the gradients that the program does not read; the lines that read the others check these."""
-        lines: list[str] = []
-        states = (("None", self.captured.absent_gradients), ("CONSUMED", self.captured.lost_gradients))
-        for state, references in states:
-            for reference in references:
-                name = f"unread{len(lines)}"
-                self.namespace[name] = reference
-                lines.append(f"if (v := {name}()) is not None and v._grad is not {state}: return MISS")
-        return lines
+        """Check that each ``.grad`` is as it was: a tensor, None, or used up by an optimizer."""
+        captured = self.captured
+        read = [what for origin, what in captured.sources if origin is InputOrigin.GRADIENT]
+        checks = [(x, "_grad.__class__ is not Tensor") for x in read]
+        checks += [(x, "_grad is not None") for x in captured.absent_gradients]
+        checks += [(x, "_grad is not CONSUMED") for x in captured.lost_gradients]
+        for i, (variable, _) in enumerate(checks):
+            self.namespace[f"checked{i}"] = variable
+        return [f"if (v := checked{i}()) is not None and v.{test}: return MISS" for i, (_, test) in enumerate(checks)]
 
     def _value_of(self, place: int) -> str:
         """Return the name of a value that the guard reads."""
