@@ -17,7 +17,7 @@ Pass = Callable[..., Any]  # a function that a reader may replace
 
 
 class Op(NamedTuple):
-    """What nodes do: ``code`` is LLVM text for one element, or else ``compute`` is NumPy for whole arrays.
+    """An operation: ``code`` is LLVM text for one element, or else ``compute`` is NumPy for whole arrays.
 
     ``gradient(node, g, *inputs)`` gives the derivative by each input, where ``g`` is the one by the node.
     """
@@ -253,7 +253,7 @@ class Program:
         self.steps = [self.step(group) for group in groups]
 
     def step(self, group: Sequence[Node]) -> Callable[[], Any]:
-        """What carries out a group."""
+        """Return the function that carries out a group."""
         if compute := group[0].op.compute:
             inputs, out = [self.values[x] for x in group[0].inputs], self.values[group[0]]
             return lambda: compute(*inputs, out=out)
@@ -296,3 +296,27 @@ class Session:
         for x, value in zip(updates, values[len(fetches) :], strict=True):
             self.array(x)[...] = value
         return values[: len(fetches)]
+
+
+def demo(steps: int = 300) -> tuple[Any, ...]:
+    """Train a network to tell whether the two coordinates of a point have the same sign; print what it learns."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, (256, 2)).astype(np.float32)
+    signs = np.sign(points[:, :1] * points[:, 1:])
+    start = [rng.standard_normal(shape).astype(np.float32) for shape in ((2, 32), (32,), (32, 1))]
+
+    x, label = placeholder(256, 2), placeholder(256, 1)
+    w, b, v = model = [variable(value) for value in start]
+    score = tanh(x @ w + b) @ v
+    loss = mean(log(exp(score * label * -1.0) + 1.0))
+    step = descend(loss, model, rate=0.1)
+
+    session = Session()
+    losses = [session.run([loss], {x: points, label: signs}, step)[0].item() for _ in range(steps)]
+    (answer,) = session.run([score], {x: points})
+    print(f"loss {losses[0]:.3f}, after {steps} steps {losses[-1]:.3f}; {(np.sign(answer) == signs).mean():.1%} right")
+    return points, signs, start, losses
+
+
+if __name__ == "__main__":
+    demo()
