@@ -160,6 +160,31 @@ def test_no_import_cycles() -> None:
     assert cycle(import_graph()) == []
 
 
+LAYERED = ("runnel.backends", "runnel.backends.cpu", "runnel.compiler", "runnel.compiler.kernels")
+
+
+def parts_of(graph: dict[str, set[str]], package: str) -> dict[str, set[str]]:
+    """Return the imports among the modules and folders that lie directly in ``package``."""
+
+    def part(module: str) -> str:
+        return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
+
+    parts: dict[str, set[str]] = {}
+    for name, targets in graph.items():
+        parts.setdefault(part(name), set()).update({part(target) for target in targets} - {part(name), ""})
+    return {name: targets for name, targets in parts.items() if name}
+
+
+@pytest.mark.parametrize("package", LAYERED)
+def test_parts_of_a_folder_are_layers(package: str) -> None:
+    assert cycle(parts_of(import_graph(), package)) == []
+
+
+def test_circles_of_parts_are_found() -> None:
+    graph = {"a.x.p": {"a.y.q"}, "a.y.r": {"a.x.s"}, "a.x.s": set(), "b": {"a.x.p"}}
+    assert cycle(parts_of(graph, "a")) == ["x", "y", "x"]
+
+
 def test_cycles_are_found() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 

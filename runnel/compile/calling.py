@@ -20,7 +20,7 @@ from runnel.compile.observe.observation import Constant, GuardValue, Observation
 from runnel.compile.recipes import OUTPUTS, Output
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.core.casting import CASTING
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind

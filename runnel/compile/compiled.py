@@ -19,7 +19,7 @@ from runnel.compile.executable import Executable, Explanation, Options, Raised, 
 from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.wrappers import WrappedMethod, Wrapper
-from runnel.compiler.memory.planner import MemoryPlanner
+from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import switches, tracebacks

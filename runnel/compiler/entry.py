@@ -1,22 +1,148 @@
-"""The one way into the compiler: from a graph to a program that runs.
+"""The only entrance to the compiler: from a graph to a program that runs.
 
-Every graph is compiled here: compiled functions, forward and backward programs of derivatives, steps of optimizers,
-single ops of eager code, graphs built by hand. They differ in the arguments.
+Every graph is compiled here: compiled functions, forward and backward programs of derivatives, optimizer steps, single
+ops of eager code, and graphs built by hand. They differ only in the arguments.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 from runnel.backends import context as contexts
+from runnel.backends.commands import CommandBuffer
 from runnel.backends.context import CompileContext
-from runnel.compiler.executable.program import Program
+from runnel.compiler import disk_cache
 from runnel.compiler.options import Bindings, Options
-from runnel.compiler.recipe import Recipe
-from runnel.core.avals import Shape
+from runnel.compiler.passes.hoisted import split
+from runnel.compiler.passes.permutes import in_any_order
+from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.plan import Planner
+from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.program import Program
+from runnel.compiler.rematerialization import Fitted, fit
+from runnel.core.avals import Shape, row_major
+from runnel.core.errors import ArgumentError
+from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
 
-USUAL: Final = Options()
+
+class Planned(NamedTuple):
+    """The plans of a graph's program and of that of its hoisted constants, and the strides of its results."""
+
+    fitted: Fitted
+    hoisted_constants: Plan | None
+    strides: tuple[Shape, ...]
+
+    @property
+    def plans(self) -> list[Plan]:
+        return [self.fitted.plan] if self.hoisted_constants is None else [self.fitted.plan, self.hoisted_constants]
+
+
+class Programs(NamedTuple):
+    """The program of a graph, that of its hoisted constants if it has some, and the strides of its results."""
+
+    program: Program
+    hoisted_constants: Program | None
+    strides: tuple[Shape, ...]
+
+
+class Recipe:
+    """The inputs of a compilation. It refers to no memory, and outlives the program in reports."""
+
+    def __init__(self, graph: Graph, bindings: Bindings, context: CompileContext, options: Options) -> None:
+        if options.memory_budget is not None and bindings.strides:
+            raise ArgumentError(
+                f"[compile_graph] '{graph.name}' has a memory budget, and arguments that are not dense: make them so."
+            )
+        self.graph = graph
+        self.bindings = bindings
+        self.context = context
+        self.options = options
+
+    @lazy
+    def planned(self) -> Planned:
+        """Graphs and plans; for a program loaded from disk they are built on demand."""
+        with contexts.entered(self.context):
+            return self._plan()
+
+    def programs(self) -> Programs:
+        """Return the programs, loaded from disk or built and saved there, in the context of the recipe."""
+        options = self.options
+        is_usual = options.passes == USUAL and options.memory_planner is None
+        if not (options.is_stored and is_usual) or options.any_order or self.bindings.strides:
+            return self._build(self._planned_now())
+        key = disk_cache.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
+        stored = self._loaded(disk_cache.load(key))
+        if stored is not None:
+            return stored
+        planned = self._planned_now()
+        programs = self._build(planned)
+        calls = [call for plan in planned.plans for call in plan.calls]
+        if not any(call.host for call in calls):  # host functions exist in this process only
+            disk_cache.save(key, [program.buffer for program in programs[:2] if program is not None])
+        return programs
+
+    def after_passes(self) -> list[tuple[str, Graph]]:
+        """Each pass's name with its result."""
+        with contexts.entered(self.context):
+            graphs = self.options.passes.run(self.graph, keep=True)[1]
+        fitted = self.planned.fitted
+        return [*graphs, ("memory_budget", fitted.graph)] if fitted.recomputed else graphs
+
+    def _plan(self) -> Planned:
+        threads, strides, budget = self.context.threads, self.bindings.strides, self.options.memory_budget
+        memory_planner = self.options.memory_planner
+        graph = self.options.passes.run(self.graph)[0]
+        orders = _dense(graph)
+        if self.options.any_order:
+            graph, orders = in_any_order(graph)
+        parts = None if self.bindings.are_trained else split(graph)
+        main = graph if parts is None else parts.main
+        if budget is None:
+            fitted = Fitted(main, Planner(main, threads, dict(strides), memory_planner=memory_planner).plan(), None)
+        else:
+            fitted = fit(main, threads, budget, memory_planner)
+        hoisted_constants = (
+            None if parts is None else Planner(parts.hoisted_constants, threads, memory_planner=memory_planner)
+        )
+        return Planned(fitted, None if hoisted_constants is None else hoisted_constants.plan(), orders)
+
+    def _planned_now(self) -> Planned:
+        return self.planned if self.options.keeps_plan else self._plan()
+
+    def _plan_again(self, number: int) -> Plan:
+        """The plan of the program, or that of its hoisted constants."""
+        with contexts.entered(self.context):
+            return self._planned_now().plans[number]
+
+    def _build(self, planned: Planned) -> Programs:
+        keeps, own = self.options.keeps_plan, self.options.own_arena
+        programs = [
+            Program(plan if keeps else partial(self._plan_again, i), built_plan=plan, own_arena=own)
+            for i, plan in enumerate(planned.plans)
+        ]
+        return Programs(programs[0], programs[1] if len(programs) > 1 else None, planned.strides)
+
+    def _loaded(self, buffers: tuple[CommandBuffer, ...]) -> Programs | None:
+        """The programs of these buffers; None if there are none, or if their machine code is no longer cached."""
+        own = self.options.own_arena
+        try:
+            programs = [
+                Program(partial(self._plan_again, i), buffer=buffer, own_arena=own) for i, buffer in enumerate(buffers)
+            ]
+        except LookupError:
+            return None
+        if not programs:
+            return None
+        return Programs(programs[0], programs[1] if len(programs) > 1 else None, _dense(self.graph))
+
+
+def _dense(graph: Graph) -> tuple[Shape, ...]:
+    return tuple([row_major(x.aval.shape) for x in graph.outputs])
+
+
+DEFAULTS: Final = Options()
 
 
 class CompiledGraph(NamedTuple):
@@ -33,7 +159,9 @@ class CompiledGraph(NamedTuple):
     recipe: Recipe
 
 
-def compile_graph(graph: Graph, bindings: Bindings, context: CompileContext, options: Options = USUAL) -> CompiledGraph:
+def compile_graph(
+    graph: Graph, bindings: Bindings, context: CompileContext, options: Options = DEFAULTS
+) -> CompiledGraph:
     """``graph`` as a program.
 
     Args:

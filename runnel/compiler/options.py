@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from runnel.compiler.memory.planner import MemoryPlanner
+from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.compiler.passes.usual import REQUIRED, USUAL
 from runnel.core.avals import Shape

@@ -7,22 +7,19 @@ results of another. A plan is data: ``program.py`` binds it to memory and machin
 
 from __future__ import annotations
 
-from runnel.compiler.cost.costs import inline_constant
-from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, unreduced_extents
-from runnel.compiler.fusion.clusters import Clustering
-from runnel.compiler.fusion.views import resolve_views
+from runnel.compiler.fusion import Clustering
 from runnel.compiler.kernels import bounds
-from runnel.compiler.kernels.allocations import Allocation, BufferView, Call, MemorySpace
-from runnel.compiler.kernels.bounds import Bounded
 from runnel.compiler.kernels.families import FAMILIES
-from runnel.compiler.kernels.lowering import Request, lowering_of, register
-from runnel.compiler.kernels.offsets import OffsetTables
-from runnel.compiler.kernels.operands import Operands, copy_of_place
-from runnel.compiler.kernels.section import BodyPlan, Section
-from runnel.compiler.memory import arena, padded_aliases, subviews
-from runnel.compiler.memory.planner import MemoryPlanner, name_of
-from runnel.compiler.planned import Plan as Plan
-from runnel.compiler.schedule import branches, synchronisation
+from runnel.compiler.lowering.nodes import inline_constant, resolve_views
+from runnel.compiler.lowering.operands import OffsetTables, Operands, copy_of_place
+from runnel.compiler.lowering.protocol import Request, lowering_of, register
+from runnel.compiler.memory import arena, in_place
+from runnel.compiler.memory.arena import MemoryPlanner, name_of
+from runnel.compiler.plan_ir.calls import Allocation, BufferView, Call, MemorySpace
+from runnel.compiler.plan_ir.clusters import Cluster, Form, aligned_strides, unreduced_extents
+from runnel.compiler.plan_ir.plan import Bounded, Plan as Plan
+from runnel.compiler.plan_ir.regions import BodyPlan, Section
+from runnel.compiler.schedule import branches, synchronization
 from runnel.compiler.schedule.order import Traffic, ordered
 from runnel.compiler.schedule.partition import split_calls
 from runnel.compiler.verification import invariants, verifier
@@ -76,7 +73,9 @@ class Planner:
             cluster_of for node, cluster_of in self.clustering.cluster_of.items() if lowering_of(node).may_fail(node)
         }
         self.offsets = OffsetTables()
-        self.in_place = subviews.find(self.clustering.cluster_of, self.views, self.clustering.control_dependencies)
+        self.in_place = in_place.find_in_place(
+            self.clustering.cluster_of, self.views, self.clustering.control_dependencies
+        )
         self.subviews: dict[Value, list[BufferView]] = {}
         self.holders: dict[Value, Value] = {}  # padded arrays of values that are stored only inside them
         self.memory_planner = memory_planner
@@ -115,7 +114,7 @@ class Planner:
             threads, blocks = branches.dealt(blocks, stretches)
         self._collect_constants(calls)
         self._number_slots()
-        barriers, again = synchronisation.barriers(calls, blocks, regions, stretches)
+        barriers, again = synchronization.barriers(calls, blocks, regions, stretches)
         plan = Plan(
             self.graph, calls, blocks, barriers, threads, arena_plan,
             self.inputs, self.variables, self.outputs, self.output_of, self.constants,
@@ -286,7 +285,7 @@ class Planner:
         checked = {self.views[b.indices].base for b in self.bounded}
         needed |= checked
         cluster_of = self.clustering.cluster_of
-        inside = padded_aliases.find(
+        inside = in_place.find_aliases(
             self.graph, self.strides, self.views, cluster_of, self.in_place, {*self.targets, *checked}
         )
         self.views, self.holders = inside.views, inside.holders

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from runnel.backends import context as contexts
-from runnel.compiler.memory.planner import MemoryPlanner
+from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import pytree

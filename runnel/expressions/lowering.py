@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runnel.compiler.kernels.allocations import Allocation, Call
-from runnel.compiler.kernels.lowering import Lowering, Request
-from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.lowering.parts import Parts
+from runnel.compiler.lowering.protocol import Lowering, Request
+from runnel.compiler.plan_ir.calls import Allocation, Call
 from runnel.core import tables
 from runnel.core.avals import row_major
 from runnel.core.dtypes import float32

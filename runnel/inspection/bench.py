@@ -11,8 +11,8 @@ import numpy as np
 from runnel.backends.base import Launch
 from runnel.backends.commands import COMMAND_WORDS
 from runnel.backends.host import memory
-from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
+from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
+from runnel.compiler.program import Program
 from runnel.core.errors import ShapeError
 
 _PATTERNS = (0xA5, 0x5A)

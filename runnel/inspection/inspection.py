@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.compiler.entry import CompiledGraph
-from runnel.compiler.executable.program import Program
-from runnel.compiler.plan import Plan
-from runnel.compiler.schedule.rematerialisation import Fitted
+from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.program import Program
+from runnel.compiler.rematerialization import Fitted
 from runnel.core import html
 from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph

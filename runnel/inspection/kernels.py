@@ -8,7 +8,7 @@ from typing import Any
 
 from runnel.backends.cpu.codegen import build, nest
 from runnel.backends.cpu.target import in_force
-from runnel.compiler.kernels.allocations import Call
+from runnel.compiler.plan_ir.calls import Call
 from runnel.inspection import tables
 from runnel.loops import printer
 from runnel.loops.ir import Kernel

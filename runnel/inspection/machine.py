@@ -21,8 +21,8 @@ from runnel.backends.cpu.codegen import build
 from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import memory, objects
 from runnel.backends.target import Target
-from runnel.compiler.cost.model import Machine
-from runnel.compiler.kernels.naming import named
+from runnel.compiler.lowering.parts import named
+from runnel.compiler.plan_ir.rates import Machine
 from runnel.core.dtypes import float32
 from runnel.core.records import replace
 from runnel.inspection.peak import Peak

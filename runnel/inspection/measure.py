@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.allocations import Call
-from runnel.compiler.schedule.loop_regions import is_unbounded
+from runnel.compiler.plan_ir.calls import Call
+from runnel.compiler.plan_ir.regions import is_unbounded
+from runnel.compiler.program import Program
 from runnel.core.records import asdict, record, replace
 from runnel.inspection import tables
 from runnel.inspection.bench import Bench, best

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.allocations import Allocation, Call
-from runnel.compiler.memory.arena import Life
-from runnel.compiler.plan import Plan
-from runnel.compiler.schedule.rematerialisation import Fitted, Recomputed, counted
+from runnel.compiler.plan_ir.calls import Allocation, Call
+from runnel.compiler.plan_ir.plan import Life, Plan
+from runnel.compiler.program import Program
+from runnel.compiler.rematerialization import Fitted, Recomputed, counted
 from runnel.core.avals import Shape
 from runnel.core.records import asdict, record
 from runnel.graph.node import Value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runnel.compiler.kernels.allocations import Call
-from runnel.compiler.plan import Plan
-from runnel.compiler.schedule.loop_regions import GUESSED, AnyRegion, Repeat, While, sequence
-from runnel.compiler.schedule.partition import Block
+from runnel.compiler.plan_ir.calls import Call
+from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.plan_ir.regions import GUESSED, AnyRegion, Repeat, While, sequence
+from runnel.compiler.plan_ir.work import Block
 from runnel.core.records import asdict, record
 from runnel.inspection import tables
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.inspection.measure import Measurement
 
 

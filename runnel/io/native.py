@@ -12,9 +12,9 @@ import numpy as np
 from runnel.backends import base, context as contexts
 from runnel.backends.commands import CommandBuffer
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.allocations import Call
 from runnel.compiler.options import Bindings
+from runnel.compiler.plan_ir.calls import Call
+from runnel.compiler.program import Program
 from runnel.core.atomic_files import write_atomically
 from runnel.core.devices import CPU
 from runnel.core.errors import ArgumentError, FileError, SideEffectError

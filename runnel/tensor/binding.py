@@ -17,8 +17,8 @@ from runnel.backends.host import layout, memory
 from runnel.backends.host.layout import STALE
 from runnel.backends.host.state import VERSION, WRITES, StateLock
 from runnel.compiler.entry import CompiledGraph
-from runnel.compiler.executable.frame import Frame, Pool
-from runnel.compiler.executable.program import Program
+from runnel.compiler.frame import Frame, Pool
+from runnel.compiler.program import Program
 from runnel.graph.node import InputKind
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.pin import Pin

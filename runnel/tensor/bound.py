@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from runnel.backends.host.layout import COMPLETED, LATER, STALE
 from runnel.backends.host.memory import ALIGNMENT
-from runnel.compiler.executable.frame import Pool
-from runnel.compiler.executable.program import Program
+from runnel.compiler.frame import Pool
+from runnel.compiler.program import Program
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.generated import function
 from runnel.tensor.handle import SERIALS

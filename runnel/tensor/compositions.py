@@ -12,7 +12,7 @@ from typing import Any
 
 from runnel.backends import context as contexts
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.kernels.lowering import lowering_for
+from runnel.compiler.lowering.protocol import lowering_for
 from runnel.compiler.options import NO_CHOICES, Bindings
 from runnel.core.avals import row_major
 from runnel.core.composed import Composition

@@ -15,12 +15,12 @@ from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
 from runnel.backends.host.memory import Storage
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.bounds import outside
-from runnel.compiler.kernels.lowering import lowering_for
+from runnel.compiler.lowering.protocol import lowering_for
 from runnel.compiler.options import Bindings, Options
-from runnel.compiler.passes.sink_permutes import in_order
+from runnel.compiler.passes.permutes import in_order
 from runnel.compiler.passes.usual import EXPANSION, NO_PASSES
+from runnel.compiler.program import Program
 from runnel.core import switches, tables
 from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.lowering.protocol import lowering_of
 from runnel.graph.extract import extract
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.lowering.protocol import lowering_of
 from runnel.core.axes import LOOPED
 from runnel.core.tables import axes
 from runnel.graph.node import Node, Result, Value

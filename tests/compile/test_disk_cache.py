@@ -24,9 +24,9 @@ from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache
 from runnel.compile.calling import CompiledProgram
 from runnel.compiler import disk_cache
-from runnel.compiler.executable.program import Program
-from runnel.compiler.executable.serialized import command_buffer
+from runnel.compiler.command_buffer import command_buffer
 from runnel.compiler.plan import Planner
+from runnel.compiler.program import Program
 from runnel.core import switches
 from runnel.core.devices import CPU
 from runnel.core.errors import AxisError, MemoryBudgetError

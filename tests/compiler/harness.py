@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from runnel.backends.host import memory
-from runnel.compiler.executable.program import Program
 from runnel.compiler.passes.decompose import decompose
-from runnel.compiler.plan import Plan, Planner
+from runnel.compiler.plan import Planner
+from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.program import Program
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors, tracing

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.passes.transposed_products import flip_transposed_products
+from runnel.compiler.passes.permutes import flip_transposed_products
 from runnel.compiler.schedule import partition
 from runnel.tensor.variable import Variable
 from tests.compiler.harness import Traced, same_bits

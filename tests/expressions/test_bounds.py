@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from runnel.backends.cpu.codegen import build
-from runnel.compiler.kernels.naming import named
+from runnel.compiler.lowering.parts import named
 from runnel.expressions.candidates import automatic
 from runnel.expressions.nest import Nest
 from runnel.expressions.printing import dense_nest, kernel as dense_kernel

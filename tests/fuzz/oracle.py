@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.compiler.passes.fold import agrees
+from runnel.compiler.passes.simplify import agrees
 from runnel.core import tables
 from runnel.core.switches import RESOLVED, State
 from runnel.core.tables import Op

@@ -9,7 +9,7 @@ import numpy as np
 
 import runnel as rn
 from runnel.compiler.passes.usual import USUAL
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.core import switches
 from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, For, Stmt

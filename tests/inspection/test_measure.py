@@ -9,8 +9,8 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.plan_ir.regions import GUESSED
 from runnel.compiler.schedule import partition
-from runnel.compiler.schedule.loop_regions import GUESSED
 from runnel.inspection import timeline
 from runnel.inspection.bench import Bench
 from runnel.ops.contiguity import contiguous

@@ -10,8 +10,8 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.plan_ir.calls import MemorySpace
 from tests.compiler.harness import Traced
 
 Array = np.ndarray[Any, Any]

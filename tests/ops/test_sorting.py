@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
-from runnel.compiler.kernels.sorting.sorting import SHORT
+from runnel.compiler.kernels.sorting import SHORT
 from runnel.core.errors import AxisError, ShapeError
 from runnel.ops.sorting import sort_p
 

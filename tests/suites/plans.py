@@ -11,9 +11,10 @@ import numpy as np
 import runnel as rn
 from runnel import ops
 from runnel.backends.interpreter import kernels as interpreter
-from runnel.compiler.kernels.allocations import Allocation, BufferAccess, MemorySpace
 from runnel.compiler.passes.decompose import decompose
-from runnel.compiler.plan import Plan, Planner
+from runnel.compiler.plan import Planner
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, MemorySpace
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.tables import Op

@@ -13,8 +13,8 @@ import pytest
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.host import memory
-from runnel.compiler.executable.program import Program
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.program import Program
 from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, For, Kernel, Load, Stmt
 from tests.compiler.harness import same_bits

@@ -8,41 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.compiler.kernels.allocations import BufferAccess, BufferView, Call, hull
-from runnel.compiler.kernels.lowering import lowering_of
-from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.lowering.parts import Parts
+from runnel.compiler.lowering.protocol import lowering_of
+from runnel.compiler.plan_ir.calls import BufferAccess, BufferView, Call, hull
+from runnel.compiler.plan_ir.plan import Bounded
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64, uint64
-from runnel.core.errors import AxisError
-from runnel.core.records import record, replace
+from runnel.core.records import replace
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, RangeBound, Stmt, Update, Var
-
-
-@record
-class Bounded:
-    """``indices``, read by ``node``, must be in [0, extent) or equal ``allowed``; ``code`` is the program's status if
-    one is not."""
-
-    node: Value
-    indices: Value
-    extent: int
-    allowed: int | None
-    code: int
-
-    def error(self) -> AxisError | ValueError:
-        """The error of an index out of range, or of a fact that does not hold."""
-        name = self.node.op.name if self.node.op else "?"
-        where = f"; the op stands at {self.node.where}" if self.node.where else ""
-        message = self.node.attrs.get("message")
-        if message is not None:
-            return ValueError(f"{message}{where}. Nothing was changed.")
-        return AxisError(
-            f"[{name}] an index of shape {self.indices.aval.shape} lies outside [0, {self.extent}){where}. "
-            "Nothing was changed."
-        )
 
 
 def find(graph: Graph) -> list[Bounded]:

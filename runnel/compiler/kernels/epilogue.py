@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runnel.compiler.fusion.cluster import aligned_strides
-from runnel.compiler.kernels.allocations import Allocation, BufferAccess
 from runnel.compiler.kernels.elementwise.addressing import LoopIndices
 from runnel.compiler.kernels.elementwise.members import POSITION, Addressing, Members, Reach
-from runnel.compiler.kernels.lowering import Request, lowering_of
-from runnel.compiler.kernels.offsets import OffsetTables
-from runnel.compiler.kernels.parts import Parts
-from runnel.compiler.kernels.result_axes import ResultAxes, merged_stride
+from runnel.compiler.lowering.operands import OffsetTables
+from runnel.compiler.lowering.parts import Parts
+from runnel.compiler.lowering.protocol import Request, lowering_of
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess
+from runnel.compiler.plan_ir.clusters import aligned_strides
+from runnel.compiler.plan_ir.strides import ResultAxes, merged_stride
 from runnel.core.avals import row_major
 from runnel.core.dtypes import int32, int64
 from runnel.core.errors import VerifierError

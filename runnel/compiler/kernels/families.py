@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from runnel.compiler.kernels.attention.lowering import AttentionGradientLowering, AttentionLowering
-from runnel.compiler.kernels.contraction.lowering import DotGeneralLowering
-from runnel.compiler.kernels.control_flow.lowering import CondLowering, ScanLowering, WhileLowering
-from runnel.compiler.kernels.convolution.lowering import WinogradGradientLowering, WinogradLowering
-from runnel.compiler.kernels.copies.lowering import ConcatenationLowering, PaddingLowering, ViewLowering
+from runnel.compiler.kernels.attention.forward import AttentionLowering
+from runnel.compiler.kernels.attention.gradient import AttentionGradientLowering
+from runnel.compiler.kernels.contraction import DotGeneralLowering
+from runnel.compiler.kernels.control_flow import CondLowering, ScanLowering, WhileLowering
+from runnel.compiler.kernels.copies import ConcatenationLowering, PaddingLowering, ViewLowering
 from runnel.compiler.kernels.elementwise.lowering import (
     BoundsCheckedLowering,
     ElementwiseLowering,
     PositionLowering,
     ReductionLowering,
 )
-from runnel.compiler.kernels.host_calls.lowering import HostCallLowering
-from runnel.compiler.kernels.indexing.lowering import (
+from runnel.compiler.kernels.host_calls import HostCallLowering
+from runnel.compiler.kernels.indexing import (
     CountingSortLowering,
     GatherLowering,
     ScatterAddLowering,
     SegmentSumLowering,
 )
-from runnel.compiler.kernels.lowering import Lowering
-from runnel.compiler.kernels.sorting.sorting import SortLowering
+from runnel.compiler.kernels.sorting import SortLowering
+from runnel.compiler.kernels.winograd import WinogradGradientLowering, WinogradLowering
+from runnel.compiler.lowering.protocol import Lowering
 from runnel.loops import rules
 
 FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {

@@ -1,55 +1,87 @@
-"""The arena: offsets of intermediate values, such that values that are not alive at the same time share memory.
+"""The arena: one block of memory for all intermediate values; values not alive at the same time share bytes.
 
-The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`` searches for offsets that come close,
-unless the program has a memory planner of its own.
+A memory planner is a function from sizes and lifetimes to offsets. Unless the program has its own planner,
+``arrangement.py`` searches for offsets that come close to the lower bound, the largest sum of bytes alive at one call.
 
-What is alive together follows from the order of calls, but for stretches of independent branches, whose calls run at
-the same time. The values that one thread alone touches in a stretch share one part of the arena, which is alive for the
-whole stretch; all others that are alive in it are so from its begin to its end.
+The order of calls determines which values are alive at the same time, except in stretches of independent branches,
+whose calls run concurrently. The values that only one thread accesses in a stretch share one part of the arena, which
+is alive for the whole stretch. All other values that are alive in a stretch are alive from its start to its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Final, Protocol, TypeAlias
 
-from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
-from runnel.compiler.memory.arrangement import arrange
-from runnel.compiler.memory.planner import ALIGN, MemoryPlanner, planned
-from runnel.compiler.memory.sweep import Arrangement, Lifetime, most_alive
+from runnel.compiler.memory.arrangement import Arrangement, Lifetime, arrange, in_time, most_alive
+from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
+from runnel.compiler.plan_ir.plan import ALIGN, ArenaPlan, Life
+from runnel.compiler.plan_ir.regions import AnyRegion
 from runnel.compiler.schedule.branches import Stretch
-from runnel.compiler.schedule.loop_regions import AnyRegion
+from runnel.core.errors import VerifierError
 from runnel.core.records import record, replace
+from runnel.core.showing import short_repr
+
+_LARGEST: Final = 1 << 56  # more than processors address
+
+MemoryPlanner: TypeAlias = Callable[[Sequence[Lifetime]], Sequence[int]]
+
+
+class Allocator(Protocol):
+    """A heap inside of one block of memory."""
+
+    def take(self, nbytes: int) -> int:
+        """The offset of a free part of ``nbytes``, which is in use from now on."""
+
+    def give_back(self, offset: int, nbytes: int) -> None:
+        """Free a part that was taken."""
+
+
+def search(lifetimes: Sequence[Lifetime]) -> Sequence[int]:
+    """The planner of programs: the best of several greedy placements, improved by a search (``arrangement.py``)."""
+    return arrange(lifetimes, *most_alive(lifetimes)).offsets
+
+
+@record
+class Replayed:
+    """A planner that carries out the program's allocations and frees, in the order of time, on a new allocator."""
+
+    allocator: Callable[[], Allocator]
+
+    def __call__(self, lifetimes: Sequence[Lifetime]) -> Sequence[int]:
+        return in_time(lifetimes, self.allocator())
+
+
+def name_of(planner: object) -> str:
+    """How messages call a planner."""
+    if isinstance(planner, Replayed):
+        planner = planner.allocator
+    return str(getattr(planner, "__name__", type(planner).__name__))
+
+
+def planned(lifetimes: Sequence[Lifetime], planner: MemoryPlanner) -> Arrangement:
+    """What ``planner`` answers. VerifierError unless it is one offset for each lifetime; overlaps are found later, by
+    the verifier of plans."""
+    if not lifetimes:
+        return Arrangement((), 0)
+    subject, answer = f"Memory planner '{name_of(planner)}'", planner(tuple(lifetimes))
+    try:
+        offsets = list(answer)
+    except TypeError:
+        raise VerifierError(f"{subject} returned {short_repr(answer)}; it returns an offset for each value.") from None
+    if len(offsets) != len(lifetimes):
+        raise VerifierError(f"{subject} returned {len(offsets)} offsets for {len(lifetimes)} lifetimes.")
+    for offset in offsets:
+        if not isinstance(offset, Integral) or not 0 <= offset <= _LARGEST or offset % ALIGN:
+            raise VerifierError(
+                f"{subject} returned the offset {short_repr(offset)}; offsets are multiples of {ALIGN} from 0 on."
+            )
+    placed = tuple(map(int, offsets))
+    return Arrangement(placed, max(offset + x.nbytes for offset, x in zip(placed, lifetimes, strict=True)))
+
 
 ROOM: Final = 1 << 20  # bytes that branches at the same time may need more than one after another
-
-
-@record
-class Life:
-    """The lifetime of a place in the arena, from the first call that writes it to the last that accesses it."""
-
-    allocation: Allocation
-    first: int
-    last: int
-
-    @property
-    def nbytes(self) -> int:
-        return -(-max(self.allocation.nbytes, 1) // ALIGN) * ALIGN
-
-
-@record
-class ArenaPlan:
-    """The arena has ``peak`` bytes; no layout needs less than ``lower_bound``."""
-
-    lives: tuple[Life, ...]
-    peak: int
-    lower_bound: int
-    peak_call: int
-
-    def alive_at(self, call: int) -> list[Life]:
-        """The allocations that are alive at a call, largest first."""
-        alive = [life for life in self.lives if life.first <= call <= life.last]
-        return sorted(alive, key=lambda life: -life.nbytes)
 
 
 def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = (), planner: MemoryPlanner | None = None) -> ArenaPlan:

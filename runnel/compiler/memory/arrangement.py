@@ -1,20 +1,132 @@
 """Offsets in one block of memory for many lifetimes: a search among greedy placements.
 
-A value is placed in the smallest gap among the values alive at the same time. This is done in several orders (by size:
-Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; values alive at the peak first;
-by bytes times length; by length; by start), then the best order is improved by moving the value that ends highest, or
-one alive with it, to a position drawn by a fixed generator. The search stops at the first placement close to the lower
-bound, and effort is counted in pairs of lifetimes, not in seconds: equal programs get equal memory.
+A value is placed in the smallest gap among the values that are alive at the same time. The search tries several orders
+(by size: Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; values alive at the
+peak first; by bytes times length; by length; by start). Then it improves the best order: it moves the value that ends
+highest, or one that is alive with it, to a position drawn by a fixed generator. It stops at the first placement close
+to the lower bound. It counts effort in pairs of lifetimes, not in seconds, so equal programs get equal memory.
 
-Very many overlapping lifetimes are placed like heap allocations, in the order of time (``sweep.py``).
+Very many overlapping lifetimes are placed like heap allocations, in time linear in their number. A lifetime that
+begins takes the smallest hole that fits, or else the end of the used part. A lifetime that ends leaves a hole, which
+is merged with adjacent holes. So the values of a forward and a backward pass, the first of which end last, form a
+stack. Both directions of time are tried.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from runnel.compiler.memory.sweep import Arrangement, Lifetime, pairs_alive, swept
+from runnel.core.kinds import declare
+
+
+@declare
+class Lifetime(NamedTuple):
+    """``nbytes`` of memory from the moment ``first`` to the moment ``last``, both included."""
+
+    nbytes: int
+    first: int
+    last: int
+
+
+class Arrangement(NamedTuple):
+    """The offset of each lifetime, and the end of the highest one."""
+
+    offsets: tuple[int, ...]
+    peak: int
+
+
+def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
+    """The number of ordered pairs of overlapping lifetimes."""
+    begins = sorted(x.first for x in lifetimes)
+    ends = sorted(x.last for x in lifetimes)
+    # of those that begin at or before a lifetime's end, all but those that ended before its begin
+    return sum(bisect.bisect_right(begins, s.last) - bisect.bisect_left(ends, s.first) - 1 for s in lifetimes)
+
+
+def most_alive(lifetimes: Sequence[Lifetime]) -> tuple[int, int]:
+    """The most bytes that are alive at one moment, and the first such moment: no placement needs fewer bytes."""
+    change = [0] * (max((x.last for x in lifetimes), default=0) + 2)
+    for x in lifetimes:
+        change[x.first] += x.nbytes
+        change[x.last + 1] -= x.nbytes
+    alive = best = where = 0
+    for index, delta in enumerate(change):
+        alive += delta
+        if alive > best:
+            best, where = alive, index
+    return best, where
+
+
+def swept(lifetimes: Sequence[Lifetime]) -> Arrangement:
+    """Offsets for ``lifetimes``."""
+    backwards = [Lifetime(s.nbytes, -s.last, -s.first) for s in lifetimes]
+    return min(_by_heap(lifetimes), _by_heap(backwards), key=lambda arrangement: arrangement.peak)
+
+
+def _by_heap(lifetimes: Sequence[Lifetime]) -> Arrangement:
+    heap = Heap()
+    return Arrangement(tuple(in_time(lifetimes, heap)), heap.peak)
+
+
+def in_time(lifetimes: Sequence[Lifetime], heap: Any) -> list[int]:
+    """The offsets that ``heap`` gives: ``take(nbytes)`` where a lifetime begins, ``give_back(offset, nbytes)`` after
+    it has ended."""
+    offsets = [0] * len(lifetimes)
+    ending = sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].last, i))
+    ended = 0
+    for i in sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].first, -lifetimes[i].nbytes, i)):
+        while ended < len(ending) and lifetimes[ending[ended]].last < lifetimes[i].first:
+            dead = ending[ended]
+            heap.give_back(offsets[dead], lifetimes[dead].nbytes)
+            ended += 1
+        offsets[i] = heap.take(lifetimes[i].nbytes)
+    return offsets
+
+
+class Heap:
+    """The smallest hole that fits, or else the end. It keeps the holes below the end of the used part, by offset."""
+
+    def __init__(self) -> None:
+        self.begins: list[int] = []
+        self.sizes: list[int] = []
+        self.end = 0
+        self.peak = 0
+
+    def take(self, nbytes: int) -> int:
+        """The offset of a new block of ``nbytes``."""
+        fitting = [(size, at) for at, size in enumerate(self.sizes) if size >= nbytes]
+        if not fitting:
+            if self.begins and self.begins[-1] + self.sizes[-1] == self.end:  # the last hole grows
+                begin = self.begins.pop()
+                self.sizes.pop()
+            else:
+                begin = self.end
+            self.end = begin + nbytes
+            self.peak = max(self.peak, self.end)
+            return begin
+        size, at = min(fitting)
+        begin = self.begins[at]
+        if size == nbytes:
+            del self.begins[at], self.sizes[at]
+        else:
+            self.begins[at], self.sizes[at] = begin + nbytes, size - nbytes
+        return begin
+
+    def give_back(self, begin: int, nbytes: int) -> None:
+        """Free a block, and merge it with adjacent holes."""
+        at = bisect.bisect_left(self.begins, begin)
+        if at < len(self.begins) and begin + nbytes == self.begins[at]:
+            nbytes += self.sizes[at]
+            del self.begins[at], self.sizes[at]
+        if at > 0 and self.begins[at - 1] + self.sizes[at - 1] == begin:
+            begin, nbytes = self.begins[at - 1], nbytes + self.sizes[at - 1]
+            del self.begins[at - 1], self.sizes[at - 1]
+            at -= 1
+        self.begins.insert(at, begin)
+        self.sizes.insert(at, nbytes)
+
 
 CLOSE: Final = 1.02  # times the lower bound: good enough to stop
 FAR: Final = 1.05  # times the lower bound: worth more effort

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from runnel.backends import context
-from runnel.compiler.fusion.strided import Strided
-from runnel.compiler.fusion.views import resolve_views
-from runnel.compiler.kernels.lowering import lowering_of
-from runnel.compiler.kernels.result_axes import Extents, merged_stride
+from runnel.compiler.lowering.nodes import resolve_views
+from runnel.compiler.lowering.protocol import lowering_of
 from runnel.compiler.passes.decompose import Decomposing
+from runnel.compiler.plan_ir.strides import Extents, Strided, merged_stride
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
 from runnel.graph.rewriting import substituted

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.lowering.protocol import lowering_of
 from runnel.core import tables
 from runnel.core.avals import Shape, aval
 from runnel.graph.graph import Graph

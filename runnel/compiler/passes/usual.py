@@ -6,14 +6,11 @@ from functools import partial
 from typing import Final
 
 from runnel.compiler.passes.bodies import in_bodies, without_unused_results
-from runnel.compiler.passes.common_subexpressions import merge_common_subexpressions
 from runnel.compiler.passes.decompose import decompose
-from runnel.compiler.passes.fold import fold_constants
 from runnel.compiler.passes.merge_rows import merge_rows
+from runnel.compiler.passes.permutes import flip_transposed_products, sink_permutes
 from runnel.compiler.passes.pipeline import Pass, Pipeline
-from runnel.compiler.passes.simplify import simplify
-from runnel.compiler.passes.sink_permutes import sink_permutes
-from runnel.compiler.passes.transposed_products import flip_transposed_products
+from runnel.compiler.passes.simplify import fold_constants, merge_common_subexpressions, simplify
 
 _own = partial(Pass, is_own=True)
 

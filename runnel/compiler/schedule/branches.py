@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
-from runnel.compiler.schedule import partition, stops
-from runnel.compiler.schedule.loop_regions import AnyRegion, sequence
-from runnel.compiler.schedule.partition import Block, TouchedBytes, touched_bytes
+from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
+from runnel.compiler.plan_ir.regions import AnyRegion, sequence
+from runnel.compiler.plan_ir.work import Block
+from runnel.compiler.schedule import partition
+from runnel.compiler.schedule.partition import TouchedBytes, touched_bytes
 from runnel.core.records import record
 
 WORTH_DEALING = 5e-6  # seconds of predicted work that a stretch must save: more than its barriers cost
@@ -75,7 +76,7 @@ def _serial_runs(
     """Ranges of calls outside of loops that the first thread computes alone. They do not reach over the commit point,
     at which threads wait for one another; and checks of bounds stay where they are, so the first fault is the one
     reported."""
-    commit_point = stops.commit_point(calls) if stops.is_long(calls) else len(calls)
+    commit_point = partition.commit_point(calls) if partition.is_long(calls) else len(calls)
     begin = 0
     for item in sequence(0, len(calls), regions):
         at, end = (item, item + 1) if isinstance(item, int) else (item.begin, item.end)

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from runnel.compiler.fusion.cluster import Cluster
+from runnel.compiler.plan_ir.clusters import Cluster
 
 
 class Traffic(NamedTuple):

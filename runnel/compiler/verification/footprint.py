@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from runnel.compiler.kernels.allocations import BufferAccess, Call
-from runnel.compiler.schedule.partition import Block
+from runnel.compiler.plan_ir.calls import BufferAccess, Call
+from runnel.compiler.plan_ir.work import Block
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, merged, runs_of
 from runnel.core.dtypes import int64
 from runnel.core.errors import VerifierError

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runnel.compiler.fusion.cluster import Cluster, Form
-from runnel.compiler.fusion.clusters import Clustering, reads_same_point
-from runnel.compiler.kernels.allocations import Allocation, Call, MemorySpace
+from runnel.compiler.fusion import Clustering, reads_same_point
+from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
+from runnel.compiler.plan_ir.clusters import Cluster, Form
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Value
 

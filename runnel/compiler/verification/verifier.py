@@ -12,10 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from runnel.compiler.kernels.allocations import Allocation, BufferAccess, Call, MemorySpace
-from runnel.compiler.planned import Plan
-from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
-from runnel.compiler.schedule.partition import Block, touched_bytes
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
+from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.plan_ir.regions import AnyRegion, Branch, Repeat, While, sequence
+from runnel.compiler.plan_ir.work import Block
+from runnel.compiler.schedule.partition import touched_bytes
 from runnel.compiler.verification.footprint import Footprint, footprints
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
 from runnel.core.errors import VerifierError

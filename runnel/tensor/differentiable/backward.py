@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from runnel.backends import context
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.executable.program import Program
 from runnel.compiler.options import Bindings, Options
+from runnel.compiler.program import Program
 from runnel.core.avals import ShapedArray
 from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final
 
-from runnel.compiler.cost.costs import cost_of
-from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.lowering.nodes import cost_of
+from runnel.compiler.lowering.protocol import lowering_of
 from runnel.graph.graph import topological
 from runnel.graph.node import Value
 

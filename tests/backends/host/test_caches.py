@@ -14,7 +14,7 @@ from runnel.backends.context import CompileContext
 from runnel.backends.cpu.codegen import contract, dot_contract
 from runnel.backends.host import caches
 from runnel.compiler import disk_cache
-from runnel.compiler.kernels.convolution.tiles import block_tiles
+from runnel.compiler.kernels.winograd_tiles import block_tiles
 from runnel.core import dtypes, switches
 from runnel.core.records import replace
 from runnel.core.tables import Table

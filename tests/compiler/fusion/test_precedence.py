@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runnel.compiler.fusion import precedence
-from runnel.compiler.fusion.precedence import Precedence, Vertex
+from runnel.compiler.plan_ir import precedence
+from runnel.compiler.plan_ir.precedence import Precedence, Vertex
 
 
 class _Plain:

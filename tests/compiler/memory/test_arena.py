@@ -14,7 +14,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.compiler import plan as plans
 from runnel.compiler.memory.arrangement import EFFORT, Lifetime, arrange
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.schedule import order
 from runnel.core import switches
 from tests.suites.plans import traced, with_gradients

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.allocations import Allocation, MemorySpace
+from runnel.compiler.plan_ir.calls import Allocation, MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification import verifier
 from runnel.core import switches

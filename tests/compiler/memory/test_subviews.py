@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.memory import subviews
+from runnel.compiler.memory import in_place
 from runnel.ops.pieces import concat_p
 from runnel.tensor.tensor import Tensor
 from tests.random_numbers import RNG
@@ -48,4 +48,4 @@ def test_bits_and_copies(name: str) -> None:
 
 
 def test_without_pieces_nothing_is_laid() -> None:
-    assert subviews.find({}, {}, ()).views({}) == {}
+    assert in_place.find_in_place({}, {}, ()).views({}) == {}

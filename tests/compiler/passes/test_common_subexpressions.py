@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runnel.compiler.passes.common_subexpressions import merge_common_subexpressions
+from runnel.compiler.passes.simplify import merge_common_subexpressions
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32, float64, int32
 from runnel.graph.node import Value, applied

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.compiler.passes.decompose import decompose
-from runnel.compiler.passes.sink_permutes import sink_permutes
+from runnel.compiler.passes.permutes import sink_permutes
 from runnel.core.dtypes import float32, int32, uint32
 from runnel.core.tables import Op, abstract_eval, decompose as table, lower
 from runnel.graph import interpreter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runnel.compiler.passes.fold import fold_constants
+from runnel.compiler.passes.simplify import fold_constants
 from runnel.core.dtypes import bool_, float16, float32, int32, int64
 from runnel.graph.node import Value
 from runnel.graph.verifier import verify

@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.passes.simplify import ROWS, Row, simplify
+from runnel.compiler.passes.simplify import ROWS, Identity, simplify
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint8
 from runnel.core.pytree import flatten
@@ -190,7 +190,7 @@ def test_source_lines_are_kept() -> None:
 
 
 def test_a_row_of_ones_own() -> None:
-    row = Row(neg_p, "for this test: -x is |x|", lambda node: op(abs_p, node.inputs[0]))
+    row = Identity(neg_p, "for this test: -x is |x|", lambda node: op(abs_p, node.inputs[0]))
     ROWS.append(row)
     try:
         assert simplify(graph([X], op(neg_p, X))).outputs[0].op is abs_p

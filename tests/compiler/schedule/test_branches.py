@@ -11,9 +11,9 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.memory import arena
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.calls import MemorySpace
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.schedule import branches, partition
 from runnel.compiler.schedule.branches import Stretch
 from runnel.compiler.verification import verifier

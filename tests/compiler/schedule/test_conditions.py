@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.allocations import Allocation, MemorySpace
+from runnel.compiler.plan_ir.calls import Allocation, MemorySpace
 from runnel.compiler.schedule.partition import TouchedBytes
 from runnel.core.dtypes import float32
 from runnel.tensor.variable import Variable

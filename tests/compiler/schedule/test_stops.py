@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel.backends.commands import COMMIT
 from runnel.compile import compile
-from runnel.compiler.executable.program import Program
-from runnel.compiler.kernels.allocations import Call, MemorySpace
-from runnel.compiler.schedule import stops
+from runnel.compiler.plan_ir.calls import Call, MemorySpace
+from runnel.compiler.program import Program
+from runnel.compiler.schedule import partition
 from runnel.core import switches
 
 
@@ -40,8 +40,8 @@ def test_pieces_cover_a_block_once_each(data: st.DataObject, call: Call, parts: 
     j0, j1 = (0, call.columns) if call.split == "rows" else (3, data.draw(st.integers(4, call.columns)))
     counts = np.zeros((call.rows, call.columns), np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stops, "PIECE", call.seconds / parts)
-        for a, b, c, d in stops.pieces(call, (i0, i1, j0, j1)):
+        patch.setattr(partition, "PIECE", call.seconds / parts)
+        for a, b, c, d in partition.pieces(call, (i0, i1, j0, j1)):
             assert a < b and c < d
             assert call.split != "rows" or (c, d) == (j0, j1)
             counts[a:b, c:d] += 1
@@ -71,10 +71,10 @@ def test_cutting_records_changes_no_bit(
         return state_bits, sum(map(len, Program(step.program(x, w).plan).buffer.commands))
 
     with switches.override(num_threads=threads):
-        monkeypatch.setattr(stops, "LONG", 9.0)
+        monkeypatch.setattr(partition, "LONG", 9.0)
         whole, few = results()
-        monkeypatch.setattr(stops, "LONG", 0.0)
-        monkeypatch.setattr(stops, "PIECE", 20e-6)
+        monkeypatch.setattr(partition, "LONG", 0.0)
+        monkeypatch.setattr(partition, "PIECE", 20e-6)
         cut, many = results()
     assert cut == whole and many > few
 
@@ -84,7 +84,7 @@ def test_cutting_records_changes_no_bit(
 def test_the_seal_stands_once_before_the_first_change(
     which: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stops, "LONG", 0.0)
+    monkeypatch.setattr(partition, "LONG", 0.0)
     w, v = rn.ones((100, 100)), rn.Variable(np.zeros((100, 100), np.float32))
 
     @compile
@@ -101,7 +101,7 @@ def test_the_seal_stands_once_before_the_first_change(
         program = Program(step.program(rn.ones((100, 100))).plan)
     assert len(program.buffer.commands) == threads
     changes = [i for i, call in enumerate(program.plan.calls) if written(call)]
-    assert stops.commit_point(program.plan.calls) == (changes[0] if changes else len(program.plan.calls))
+    assert partition.commit_point(program.plan.calls) == (changes[0] if changes else len(program.plan.calls))
     changing = {program.command(i, (0, 0, 0, 0))[1] for i in changes}  # their arguments
     for commands in program.buffer.commands:
         commits = np.flatnonzero(commands[:, 0] == COMMIT)

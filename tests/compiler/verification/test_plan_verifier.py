@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runnel import ops
-from runnel.compiler.kernels.allocations import MemorySpace
+from runnel.compiler.plan_ir.calls import MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification import runs, verifier
 from runnel.core.errors import VerifierError

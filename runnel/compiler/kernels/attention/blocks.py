@@ -11,11 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from runnel.compiler.kernels.allocations import BufferView, Call
-from runnel.compiler.kernels.attention.dropout import DropoutMask
-from runnel.compiler.kernels.attention.sequences import SequenceBounds
-from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.parts import Parts, binary, clipped, count
+from runnel.compiler.kernels.attention.masks import DropoutMask, SequenceBounds
+from runnel.compiler.lowering.operands import Operands
+from runnel.compiler.lowering.parts import Parts, binary, clipped, count
+from runnel.compiler.plan_ir.calls import BufferView, Call
 from runnel.core.dtypes import DType, int64
 from runnel.graph.node import Value
 from runnel.loops import scalar

@@ -6,12 +6,13 @@ maximum and sum for each query (M. Milakov, N. Gimelshein, "Online normalizer ca
 
 from __future__ import annotations
 
-from runnel.compiler.kernels.allocations import Allocation, Call
 from runnel.compiler.kernels.attention.blocks import ELEMENT, KEY_STEP, KEYS, QUERY, at, heads_first
+from runnel.compiler.kernels.attention.masks import SEQUENCE, SequenceBounds
 from runnel.compiler.kernels.attention.rows import Rows
-from runnel.compiler.kernels.attention.sequences import SEQUENCE, SequenceBounds
-from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.parts import binary, count
+from runnel.compiler.lowering.operands import Operands
+from runnel.compiler.lowering.parts import binary, count
+from runnel.compiler.lowering.protocol import Lowering, Request
+from runnel.compiler.plan_ir.calls import Allocation, Call
 from runnel.core.avals import row_major
 from runnel.graph.node import Value
 from runnel.loops import scalar
@@ -138,3 +139,10 @@ class _Forward(Rows):
 def attention(node: Value, operands: Operands, result: Allocation) -> Call:
     """The call of one attention."""
     return _Forward(node, operands, result).build()
+
+
+class AttentionLowering(Lowering):
+    """Blocks of queries, with strided operands."""
+
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
+        return [attention(request.node, request.operands, results[0])]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.compiler.kernels.allocations import Allocation, BufferView, Call
 from runnel.compiler.kernels.attention.blocks import (
     ELEMENT,
     KEY,
@@ -23,11 +22,12 @@ from runnel.compiler.kernels.attention.blocks import (
     heads_first,
     unpacked,
 )
-from runnel.compiler.kernels.attention.dropout import DROPPED
+from runnel.compiler.kernels.attention.masks import DROPPED, SEQUENCE, SequenceBounds
 from runnel.compiler.kernels.attention.rows import Rows
-from runnel.compiler.kernels.attention.sequences import SEQUENCE, SequenceBounds
-from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.parts import binary, clipped, count
+from runnel.compiler.lowering.operands import Operands
+from runnel.compiler.lowering.parts import binary, clipped, count
+from runnel.compiler.lowering.protocol import Lowering, Request
+from runnel.compiler.plan_ir.calls import Allocation, BufferView, Call
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64
 from runnel.graph.node import Value
@@ -308,3 +308,10 @@ class _Backward(Rows):
 def attention_gradient(node: Value, operands: Operands, results: list[Allocation]) -> Call:
     """The call of the gradients of one attention."""
     return _Backward(node, operands, results).build()
+
+
+class AttentionGradientLowering(Lowering):
+    """All gradients of one attention by one kernel."""
+
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
+        return [attention_gradient(request.node, request.operands, results)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runnel.compiler.kernels.attention.blocks import KEY, QUERY, AttentionKernel
-from runnel.compiler.kernels.attention.dropout import DROPPED
-from runnel.compiler.kernels.parts import binary, clipped, count
+from runnel.compiler.kernels.attention.masks import DROPPED
+from runnel.compiler.lowering.parts import binary, clipped, count
 from runnel.core.dtypes import bool_, int64
 from runnel.loops import scalar
 from runnel.loops.ir import (

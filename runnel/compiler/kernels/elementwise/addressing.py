@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runnel.compiler.kernels.allocations import BufferAccess, hull
 from runnel.compiler.kernels.elementwise.members import Addressing, Reach
-from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.lowering.parts import Parts
+from runnel.compiler.plan_ir.calls import BufferAccess, hull
 from runnel.core.avals import Shape
 from runnel.core.dtypes import int64
 from runnel.loops import ir, scalar

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from runnel.compiler.fusion.cluster import Cluster, Form, essential_strides, reduces_last
-from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.kernels.elementwise import nests
-from runnel.compiler.kernels.elementwise.rows import Passes
-from runnel.compiler.kernels.lowering import IndexBound, Lowering, Request
-from runnel.compiler.kernels.section import Section
+from runnel.compiler.kernels.elementwise.nests import Passes
+from runnel.compiler.lowering.protocol import IndexBound, Lowering, Request
+from runnel.compiler.plan_ir.clusters import Cluster, Form, essential_strides, reduces_last
+from runnel.compiler.plan_ir.regions import Section
+from runnel.compiler.plan_ir.strides import Strided
 from runnel.core.avals import Shape
 from runnel.graph.node import Constant, Value
 from runnel.loops import scalar

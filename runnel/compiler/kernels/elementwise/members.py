@@ -10,12 +10,11 @@ import abc
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from runnel.compiler.cost.costs import cost_of, inline_constant
-from runnel.compiler.fusion.cluster import aligned_strides, unreduced_strides
-from runnel.compiler.kernels import numbers
-from runnel.compiler.kernels.allocations import Allocation, BufferAccess, BufferView, MemorySpace
-from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
-from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.lowering.nodes import cost_of, inline_constant
+from runnel.compiler.lowering.parts import Parts, bits_of, from_bits, is_common, literal
+from runnel.compiler.lowering.protocol import Request, is_reduction, lowering_of
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, BufferView, MemorySpace
+from runnel.compiler.plan_ir.clusters import aligned_strides, unreduced_strides
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
@@ -180,13 +179,13 @@ class Members:
         name, index = self.addressing.buffer(reach, writes=False)
         return Load(name, index, dtype)
 
-    def _constant(self, node: Value, literal: bool) -> Expr:
+    def _constant(self, node: Value, has_literals: bool) -> Expr:
         """A constant of one element."""
-        if literal or numbers.is_common(node):
-            return numbers.literal(node)
-        key = (numbers.bits(node), node.aval.dtype)
+        if has_literals or is_common(node):
+            return literal(node)
+        key = (bits_of(node), node.aval.dtype)
         if key not in self._numbers:
-            self._numbers[key] = numbers.from_bits(self.parts.param(key[0]), node.aval.dtype)
+            self._numbers[key] = from_bits(self.parts.param(key[0]), node.aval.dtype)
         return self._numbers[key]
 
     def _value(self, node: Value) -> Expr:

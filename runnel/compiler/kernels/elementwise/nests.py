@@ -1,24 +1,169 @@
-"""A fused cluster of elementwise ops and reductions as a loop-IR kernel.
+"""A fused cluster of elementwise ops and reductions as one kernel in loop IR.
 
-The loops: first the axes that are not reduced (the outermost is partitioned among threads), then the reduced ones. The
-domain's last axis is the vector axis. When it is reduced (row form) the kernel makes several passes along the row, one
-for each level of dependent reductions; otherwise each lane reduces by itself (column form).
+The outer loops are over the axes that are not reduced; threads share the outermost of them. The inner loops are over
+the reduced axes. The domain's last axis is the vector axis. If it is reduced (row form), the kernel makes several
+passes along the row, one for each level of dependent reductions. Otherwise (column form) each lane reduces by itself.
 """
 
 from __future__ import annotations
 
-from runnel.compiler.cost.costs import chain_is_costly
-from runnel.compiler.kernels.allocations import Allocation, Call
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
 from runnel.compiler.kernels.elementwise.addressing import NestAddressing
-from runnel.compiler.kernels.elementwise.empty_rows import leaves_empty_rows, unless_empty
 from runnel.compiler.kernels.elementwise.members import Members
-from runnel.compiler.kernels.elementwise.rows import Passes
-from runnel.compiler.kernels.elementwise.tiled_transpose import through_scratch
-from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
-from runnel.compiler.kernels.naming import named
-from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.lowering.nodes import chain_is_costly
+from runnel.compiler.lowering.parts import Parts, named
+from runnel.compiler.lowering.protocol import Request, is_reduction, lowering_of
+from runnel.compiler.lowering.transposes import through_scratch
+from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
+from runnel.compiler.plan_ir.clusters import Cluster
+from runnel.compiler.plan_ir.strides import Strided
+from runnel.core import tables
+from runnel.core.dtypes import int64
 from runnel.graph.node import Value
-from runnel.loops.ir import CHAIN, LANES, Acc, For, RangeBound, Stmt, Update, Var
+from runnel.loops import scalar
+from runnel.loops.ir import CHAIN, LANES, Acc, Apply, Const, Expr, For, Let, RangeBound, Ref, Stmt, Update, Var
+from runnel.ops.logic import where_p
+
+
+def leaves_empty_rows(
+    cluster: Cluster,
+    views: dict[Value, Strided],
+    sources: dict[Value, Allocation],
+    targets: dict[Value, list[Allocation]],
+) -> bool:
+    """Whether rows of ``cluster`` remain unchanged if none of its sums over rows has an element there."""
+    known: dict[Value, Any] = {}  # values that are constant in such a row
+    same: dict[Value, Value] = {}  # members that equal another node there
+    for node in cluster.members:
+        lowering = lowering_of(node)
+        empty = lowering.value_of_empty_row(node)
+        if empty is not None:
+            known[node] = empty
+            continue
+        values = [_value(views[x].base, x, known) for x in node.inputs]
+        if node.op is where_p and values[0] is not None and not values[0].any():
+            base = views[node.inputs[2]].base
+            same[node] = same.get(base, base)
+        elif lowering.is_function_of_elements(node) and all(v is not None for v in values):
+            with np.errstate(all="ignore"):
+                known[node] = np.asarray(tables.reference[node.op](*values, **node.attrs))  # type: ignore[index]
+    return all(
+        allocation.space is MemorySpace.VARIABLE and node in same and sources.get(same[node]) is allocation
+        for node in cluster.members
+        for allocation in targets.get(node, ())
+    )
+
+
+def _value(base: Value, read: Value, known: dict[Value, Any]) -> Any:
+    """The value that is read there, as an array of one element; None if unknown."""
+    value = known.get(base)
+    if value is None and base.is_constant and base.aval.size == 1:
+        value = base.value
+    return None if value is None else np.reshape(value, (1,) * read.aval.ndim)
+
+
+def unless_empty(lengths: Sequence[Expr], block: Sequence[Stmt]) -> list[Stmt]:
+    """``block``, unless all ``lengths`` are 0."""
+    total = functools.reduce(lambda x, y: Apply(scalar.add, (x, y), int64), lengths)
+    once = Apply(scalar.minimum, (total, Const(1, int64)), int64)
+    return [Let("named", once), For(Var("turn"), 0, Ref("named", int64), "seq", tuple(block))]
+
+
+class Passes:
+    """``level`` of a member: the length of the longest chain of reductions that it depends on, which is the first pass
+    that can compute it. ``spilled``: costly full-rank members that a later pass needs too, with the memory that holds
+    them in between: that of a value stored later, if there is one."""
+
+    def __init__(self, cluster: Cluster, views: dict[Value, Strided], targets: dict[Value, list[Allocation]]) -> None:
+        self.cluster = cluster
+        self.views = views
+        self.inside = set(cluster.members)
+        self.level: dict[Value, int] = {}
+        for node in cluster.members:
+            below = max((self.level[b] for b in self._producers(node)), default=0)
+            self.level[node] = below + (1 if is_reduction(node) else 0)
+        self.last = max(self.level.values(), default=0)
+        self.spilled: dict[Value, Allocation] = {}
+        if cluster.reduced and self.last > 0:
+            self._keep(targets)
+
+    def reductions(self, level: int) -> list[Value]:
+        """The reductions of pass ``level``."""
+        return [n for n in self.cluster.members if is_reduction(n) and self.level[n] == level + 1]
+
+    def full(self, level: int, among: dict[Value, list[Allocation]]) -> list[Value]:
+        """The full-rank members of ``among`` that pass ``level`` is the first to compute."""
+        members = [n for n in self.cluster.members if n in among and n not in self.cluster.reduced_members]
+        return [n for n in members if self.level[n] == level]
+
+    def _producers(self, node: Value) -> list[Value]:
+        return [b for b in (self.views[x].base for x in node.inputs) if b in self.inside]
+
+    def _keep(self, targets: dict[Value, list[Allocation]]) -> None:
+        borrowed: set[Allocation] = set()
+        last_use = self._last_uses(targets)
+        before: set[Value] = set()  # the values of earlier passes
+        for k in range(1, self.last + 1):
+            before |= self._computed(k - 1, targets)
+            for node in self._needed(self._roots(k, targets), targets, before):
+                if node in before and chain_is_costly(node, self.inside, self.views):
+                    allocation = self._memory(node, last_use[node], targets, borrowed)
+                    borrowed.add(allocation)
+                    self.spilled[node] = allocation
+
+    def _roots(self, level: int, targets: dict[Value, list[Allocation]]) -> list[Value]:
+        """The values that pass ``level`` must compute at each point: operands of its reductions and stored values."""
+        return [b for n in self.reductions(level) for b in self._producers(n)] + self.full(level, targets)
+
+    def _last_uses(self, targets: dict[Value, list[Allocation]]) -> dict[Value, int]:
+        """The last pass that may read each full-rank member if nothing else is spilled."""
+        return {node: k for k in range(self.last + 1) for node in self._computed(k, targets)}
+
+    def _computed(self, level: int, targets: dict[Value, list[Allocation]]) -> set[Value]:
+        """The full-rank members that pass ``level`` would compute if nothing were spilled."""
+        computed: set[Value] = set()
+        stack = self._roots(level, targets)
+        while stack:
+            node = stack.pop()
+            if node not in computed and node not in self.cluster.reduced_members:
+                computed.add(node)
+                stack += self._producers(node)
+        return computed
+
+    def _needed(self, roots: list[Value], targets: dict[Value, list[Allocation]], before: set[Value]) -> list[Value]:
+        """The full-rank members that ``roots`` need and that are neither stored nor spilled already, outermost
+        first."""
+        needed: dict[Value, None] = {}
+        stack = [n for n in roots if n not in self.cluster.reduced_members]
+        while stack:
+            node = stack.pop(0)
+            if node in needed or node in self.spilled:
+                continue
+            if node in targets and node not in roots:
+                continue
+            needed[node] = None
+            if node in roots or node not in before or not chain_is_costly(node, self.inside, self.views):
+                stack += [b for b in self._producers(node) if b not in self.cluster.reduced_members]
+        return list(needed)
+
+    def _memory(
+        self, node: Value, last_use: int, targets: dict[Value, list[Allocation]], borrowed: set[Allocation]
+    ) -> Allocation:
+        """The memory of a value that is stored after the last read of ``node``, or new memory."""
+        for other in self.cluster.members:
+            later = (
+                other in targets and other not in self.cluster.reduced_members and self.level[other] > self.level[node]
+            )
+            if later and self.level[other] >= last_use and other.aval.dtype is node.aval.dtype:
+                allocation = targets[other][0]
+                if allocation.space in (MemorySpace.ARENA, MemorySpace.OUTPUT) and allocation not in borrowed:
+                    return allocation
+        return Allocation(MemorySpace.ARENA, node.aval.dtype, node.aval.size, "row")
 
 
 def build(request: Request) -> Call:

@@ -19,8 +19,8 @@ from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract
 from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import layout, memory
-from runnel.compiler.kernels.allocations import MemorySpace
-from runnel.compiler.plan import Plan
+from runnel.compiler.plan_ir.calls import MemorySpace
+from runnel.compiler.plan_ir.plan import Plan
 from runnel.loops.ir import Kernel
 
 Array = np.ndarray[Any, Any]

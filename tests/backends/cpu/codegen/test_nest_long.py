@@ -9,7 +9,7 @@ from nest_harness import I0, I1, J0, J1, I, J, K, N, Native, agree_native, at, l
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.codegen.loops import LONG
-from runnel.compiler.kernels.numbers import from_bits
+from runnel.compiler.lowering.parts import from_bits
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bool_, float32, int64
 from runnel.loops import scalar

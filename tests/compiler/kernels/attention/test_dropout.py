@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import ops
 from runnel.backends.interpreter import kernels as interpreter
-from runnel.compiler.kernels.allocations import Allocation, MemorySpace
-from runnel.compiler.kernels.attention import blocks as attention_blocks, dropout, gradient as attention_gradient
-from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.kernels.attention import blocks as attention_blocks, gradient as attention_gradient, masks
+from runnel.compiler.lowering.parts import Parts
+from runnel.compiler.plan_ir.calls import Allocation, MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, int64, uint32
@@ -92,7 +92,7 @@ def test_both_kernels_on_any_number_of_threads(
 def test_positions_of_two_words_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     args, options = [rn.asarray(x) for x in (*operands((1, 2, 4), 33, 50), KEY)], attrs(0.3)
     narrow = Traced(lambda *xs: apply(attention_p, *xs, **options), args)
-    monkeypatch.setattr(dropout, "WORDS", 0)
+    monkeypatch.setattr(masks, "WORDS", 0)
     wide = Traced(lambda *xs: apply(attention_p, *xs, **options), args)
     assert wide.plan.calls[-1].kernel.name != narrow.plan.calls[-1].kernel.name
     assert same_bits(wide(*args)[0], narrow(*args)[0])
@@ -102,10 +102,10 @@ def test_a_row_that_crosses_into_the_next_word() -> None:
     """The positions of one row of 70 begin 30 before 2³², in the kernel's own statements as in the generator."""
     parts, j = Parts(), Var("j")
     allocation = Allocation(MemorySpace.INPUT, uint32, 2, "key")
-    dropout_mask = dropout.DropoutMask(parts, (allocation, 0, 1), 0.5, float32, dropout.WORDS + 1, 1)
-    begin = dropout.WORDS - 30
+    dropout_mask = masks.DropoutMask(parts, (allocation, 0, 1), 0.5, float32, masks.WORDS + 1, 1)
+    begin = masks.WORDS - 30
     parts.buffers.append(Buffer("o", bool_, "out"))
-    store = Store("o", Index(((j, 1),)), dropout.DROPPED)
+    store = Store("o", Index(((j, 1),)), masks.DROPPED)
     body = (
         *dropout_mask.begin(),
         *dropout_mask.row(Const(begin, int64), None),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
-from runnel.compiler.kernels.allocations import MemorySpace
 from runnel.compiler.kernels.attention import blocks as attention_blocks
+from runnel.compiler.plan_ir.calls import MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.tables import reference

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels import offsets
-from runnel.compiler.kernels.allocations import Call
-from runnel.compiler.kernels.offsets import OffsetTables
-from runnel.compiler.kernels.result_axes import merged_stride
+from runnel.compiler.lowering import operands
+from runnel.compiler.lowering.operands import OffsetTables
+from runnel.compiler.plan_ir.calls import Call
+from runnel.compiler.plan_ir.strides import merged_stride
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification.footprint import footprints
 from runnel.core.avals import row_major
@@ -148,7 +148,7 @@ def test_offsets_too_large_for_a_list_are_copied_dense(monkeypatch: pytest.Monke
     assert OffsetTables().allocation((2, 3), (-(1 << 31), 1)) is not None
     x, w = numbers(2, 6, 7, 5), numbers(3, 3, 5, 8)
     expected = convolution(x, w).numpy()
-    monkeypatch.setattr(offsets, "_LIMITS", np.iinfo(np.int8))
+    monkeypatch.setattr(operands, "_OFFSET_LIMITS", np.iinfo(np.int8))
     traced = Traced(convolution, (x, w), threads=2)
     ((_, contract),) = contracts(traced)
     assert contract.indirect is None
@@ -159,10 +159,10 @@ def test_offsets_too_large_for_a_list_are_copied_dense(monkeypatch: pytest.Monke
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(-6, 12)), max_size=4))
 def test_merged_strides_lead_to_the_same_elements(axes: list[tuple[int, int]]) -> None:
     shape, strides = tuple(n for n, _ in axes), tuple(s for _, s in axes)
-    offsets = np.zeros(shape, np.int64)
+    operands = np.zeros(shape, np.int64)
     for axis, (n, s) in enumerate(axes):
-        offsets += (np.arange(n) * s).reshape([n if a == axis else 1 for a in range(len(axes))])
-    flat = offsets.reshape(-1)
+        operands += (np.arange(n) * s).reshape([n if a == axis else 1 for a in range(len(axes))])
+    flat = operands.reshape(-1)
     stride = merged_stride(shape, strides)
     if stride is not None:
         np.testing.assert_array_equal(flat, np.arange(flat.size) * stride)

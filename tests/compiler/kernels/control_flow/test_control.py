@@ -14,10 +14,10 @@ import runnel as rn
 from runnel import ops
 from runnel.backends.commands import BARRIER
 from runnel.backends.host import memory
-from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Planner
-from runnel.compiler.schedule import partition, stops
-from runnel.compiler.schedule.loop_regions import Repeat
+from runnel.compiler.plan_ir.regions import Repeat
+from runnel.compiler.program import Program
+from runnel.compiler.schedule import partition
 from runnel.compiler.verification import verifier
 from runnel.core import switches
 from runnel.core.avals import ShapedArray, aval, row_major
@@ -475,7 +475,7 @@ def test_a_while_loop_without_end_can_be_cancelled(threads: int) -> None:
 
 
 def test_a_scan_may_be_stopped_between_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stops, "LONG", 0.0)
+    monkeypatch.setattr(partition, "LONG", 0.0)
     ins = inputs_for([random((8, 8))])
     parts = scanned(lambda h: (h * 0.5, h), [], ins, [], 50)
     run = Run(Graph(ins, parts, {}), 2)
