@@ -67,7 +67,7 @@ def called(tree: ast.Module) -> set[str]:
 @pytest.mark.suite
 def test_nobody_calls_past_the_entry() -> None:
     products = makers()
-    assert {f"{INSIDE}plan.Planner", f"{INSIDE}executable.program.Program", f"{INSIDE}recipe.Recipe"} <= products
+    assert {f"{INSIDE}plan.Planner", f"{INSIDE}program.Program", f"{INSIDE}entry.Recipe"} <= products
     callers = {
         f"{module} calls {name}"
         for module, path in modules().items()
