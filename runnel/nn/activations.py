@@ -17,43 +17,47 @@ class Plain(Module):
 
 
 class Updating(Module):
-    """An activation that PyTorch also offers in an updating form: ``inplace`` changes nothing here, since tensors are
-    values and the compiler decides what is computed in place."""
+    """The base of activations with ``inplace``, which has no effect: tensors are values, and the compiler decides what
+    is computed in place."""
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
 
 class ReLU(Updating):
-    """max(x, 0). ``inplace`` is accepted and changes nothing."""
+    """Compute max(x, 0). ``inplace`` has no effect."""
 
     def forward(self, x: Any) -> Any:
         return ops.relu(x)
 
 
 class SiLU(Updating):
-    """x · sigmoid(x). ``inplace`` is accepted and changes nothing."""
+    """Compute x · sigmoid(x). ``inplace`` has no effect."""
 
     def forward(self, x: Any) -> Any:
         return ops.silu(x)
 
 
 class Tanh(Plain):
-    """tanh(x)."""
+    """Compute tanh(x)."""
 
     def forward(self, x: Any) -> Any:
         return ops.tanh(x)
 
 
 class Sigmoid(Plain):
-    """1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x))."""
 
     def forward(self, x: Any) -> Any:
         return ops.sigmoid(x)
 
 
 class GELU(Module):
-    """x · Φ(x), or its tanh form."""
+    """Compute x · Φ(x), with Φ the cumulative distribution function of the normal distribution.
+
+    Args:
+        approximate: "none", or "tanh" for the approximation x · (1 + tanh(√(2/π)·(x + 0.044715·x³)))/2.
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
@@ -66,7 +70,12 @@ class GELU(Module):
 
 
 class Softmax(Module):
-    """exp(x) along ``dim``, divided by its sum."""
+    """Compute exp(x) divided by its sum along ``dim``, so that the sums are 1.
+
+    Example:
+        >>> nn.Softmax()(rn.zeros(4))
+        Tensor([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
 
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim
@@ -79,14 +88,14 @@ class Softmax(Module):
 
 
 class LogSoftmax(Softmax):
-    """log(softmax(x)) along ``dim``."""
+    """Compute log(softmax(x)) along ``dim``."""
 
     def forward(self, x: Any) -> Any:
         return ops.log_softmax(x, self.dim)
 
 
 class LeakyReLU(Updating):
-    """x where positive, else negative_slope · x. ``inplace`` is accepted and changes nothing."""
+    """Return x where it is positive, and else negative_slope · x. ``inplace`` has no effect."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -100,7 +109,7 @@ class LeakyReLU(Updating):
 
 
 class ELU(Updating):
-    """x where positive, else alpha · (exp(x) - 1). ``inplace`` is accepted and changes nothing."""
+    """Return x where it is positive, and else alpha · (exp(x) - 1). ``inplace`` has no effect."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -114,7 +123,7 @@ class ELU(Updating):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta·x)) / beta; x itself where beta·x is greater than ``threshold``."""
+    """Compute log(1 + exp(beta·x)) / beta, or x where beta·x is greater than ``threshold``."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta = beta

@@ -13,13 +13,33 @@ from runnel.tensor.creation import zeros
 
 
 class MultiheadAttention(Module):
-    """``num_heads`` attentions over parts of ``embed_dim`` features, between a projection of queries, keys and values
-    and one of the results (A. Vaswani et al., 2017).
+    """Apply multi-head attention (A. Vaswani et al., 2017).
 
-    Called with (query, key, value), each of shape (time, batch, features), or (batch, time, features) where
-    ``batch_first``, or without a batch. Gives the pair (result, weights); the weights are None without
-    ``need_weights``: then the matrix of all of them is never made, which takes less time and memory. ``add_bias_kv``
-    puts a trained key and value behind the others, and ``add_zero_attn`` one of zeros.
+    Queries, keys and values are projected to ``embed_dim`` features; each of ``num_heads`` heads attends with its part
+    of them; and the concatenated results are projected again. Parameters have PyTorch's names.
+
+    Args:
+        embed_dim: number of features of queries and results.
+        num_heads: number of heads, which divides ``embed_dim``.
+        dropout: the probability with which attention weights are set to 0 in training mode.
+        bias: whether the projections have a bias.
+        add_bias_kv: append a trained key and value to the others.
+        add_zero_attn: append a key and a value of zeros.
+        kdim: number of features of keys; by default ``embed_dim``.
+        vdim: number of features of values; by default ``embed_dim``.
+        batch_first: inputs and results have the batch as first axis.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        query ``(T, N, embed_dim)``, key ``(S, N, kdim)``, value ``(S, N, vdim)``; result ``(T, N, embed_dim)``; weights
+        ``(N, T, S)``. With ``batch_first`` N comes first; the batch may be left out.
+
+    Example:
+        >>> attention = nn.MultiheadAttention(64, 8, batch_first=True)
+        >>> x = rn.ones((2, 10, 64))
+        >>> result, weights = attention(x, x, x, need_weights=False)
+        >>> result.shape
+        (2, 10, 64)
     """
 
     in_proj_weight: Parameter | None
@@ -44,7 +64,7 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         if num_heads <= 0 or embed_dim <= 0 or embed_dim % num_heads:
-            raise ValueError(f"[MultiheadAttention] embed_dim {embed_dim} is no multiple of num_heads {num_heads}.")
+            raise ValueError(f"[MultiheadAttention] embed_dim must be divisible by num_heads; got {embed_dim} and {num_heads}.")
         kind = parameter_dtype(dtype)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
@@ -67,7 +87,7 @@ class MultiheadAttention(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values, distributed as PyTorch's."""
+        """Draw new initial values with PyTorch's distributions."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -91,10 +111,20 @@ class MultiheadAttention(Module):
         *,
         lengths: Any = None,
     ) -> tuple[Any, Any]:
-        """``key_padding_mask`` (batch, keys) and ``attn_mask`` (queries, keys) or (batch·heads, queries, keys) are
-        added to the scores, or, of bools, hide what is True. ``is_causal`` says that the attention is causal, as an
-        ``attn_mask`` given beside it would. ``lengths`` are the numbers of keys of each sequence, as integers: what a
-        ``key_padding_mask`` would say, and the keys beyond cost nothing."""
+        """Return (result, weights).
+
+        Args:
+            query: the queries.
+            key: the keys.
+            value: the values.
+            key_padding_mask: shape (N, S); True hides a key, numbers are added to the scores.
+            need_weights: also return the weights. Without them less time and memory is needed, since the matrix of
+                weights is never stored; the second result is None then.
+            attn_mask: shape (T, S) or (N·num_heads, T, S); True hides a key, numbers are added to the scores.
+            average_attn_weights: average the weights over the heads.
+            is_causal: each query only attends to keys up to its own position.
+            lengths: the number of keys of each sequence, shape (N,); faster than a ``key_padding_mask``.
+        """
         projections = Projections(
             self.embed_dim, self.num_heads, self.in_proj_weight,
             (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight), self.in_proj_bias, self.bias_k, self.bias_v,

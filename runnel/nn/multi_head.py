@@ -15,8 +15,8 @@ from runnel.tensor import random
 
 
 class Projections(NamedTuple):
-    """The weights of :class:`runnel.nn.MultiheadAttention`, under its names: those of queries, keys and values together
-    or, where there is no ``in_proj_weight``, each in ``separate``."""
+    """The weights of :class:`runnel.nn.MultiheadAttention`. Without ``in_proj_weight``, queries, keys and values have
+    ``separate`` weights."""
 
     embed_dim: int
     num_heads: int
@@ -44,7 +44,7 @@ class Projections(NamedTuple):
         static_k: Any = None,
         static_v: Any = None,
     ) -> tuple[Any, Any]:
-        """The heads' results side by side, before their projection, and the weights or None."""
+        """Return the concatenated results of the heads, before their projection, and the weights or None."""
         if query.ndim == 2:
             single = [ops.expand_dims(x, 0 if self.batch_first else 1) for x in (query, key, value)]
             query, key, value = (single[0],) * 3 if query is key is value else single
@@ -60,7 +60,7 @@ class Projections(NamedTuple):
         weights, static = None, static_k is not None or static_v is not None
         extra = (self.bias_k is not None) + self.add_zero_attn
         if extra and lengths is not None:
-            raise ValueError("[MultiheadAttention] lengths= is not for add_bias_kv and add_zero_attn; give a mask.")
+            raise ValueError("[MultiheadAttention] lengths must be None with add_bias_kv or add_zero_attn; use a mask.")
         if query is key and key is value and self.in_proj_weight is not None and not (need_weights or extra or static):
             qkv = self._heads(ops.linear(query, self.in_proj_weight, self.in_proj_bias), 3)
             result = ops.packed_attention(
@@ -85,19 +85,19 @@ class Projections(NamedTuple):
         return self._joined(result), weights
 
     def _heads(self, x: Any, parts: int) -> Any:
-        """Projections (…, parts·heads·D) as (batch, time, parts, heads, D); one part without its axis."""
+        """Reshape projections (…, parts·heads·D) to (batch, time, parts, heads, D); one part has no axis."""
         first, second, width = x.shape
         split = (self.num_heads, width // parts // self.num_heads)
         shaped = ops.reshape(x, (first, second, *((parts,) if parts > 1 else ()), *split))
         return shaped if self.batch_first else ops.transpose(shaped, 0, 1)
 
     def _joined(self, x: Any) -> Any:
-        """(batch, time, heads, D) in the order of the inputs, heads side by side."""
+        """Concatenate the heads of (batch, time, heads, D), with axes in the order of the inputs."""
         ordered = x if self.batch_first else ops.transpose(x, 0, 1)
         return ops.reshape(ordered, (*ordered.shape[:2], self.embed_dim))
 
     def _projected(self, query: Any, key: Any, value: Any) -> list[Any]:
-        """q, k and v as (batch, time, heads, D)."""
+        """Return q, k and v as (batch, time, heads, D)."""
         width = self.embed_dim
         biases: list[Any] = [None] * 3 if self.in_proj_bias is None else list(ops.split(self.in_proj_bias, width))
         weights = list(self.separate)
@@ -107,11 +107,11 @@ class Projections(NamedTuple):
         return [self._heads(ops.linear(x, w, b), 1) for x, w, b in zip(inputs, weights, biases, strict=True)]
 
     def _given(self, x: Any) -> Any:
-        """Projected keys or values (batch·heads, time, D) as (batch, heads, time, D)."""
+        """Reshape projected keys or values (batch·heads, time, D) to (batch, heads, time, D)."""
         return ops.reshape(x, (-1, self.num_heads, *x.shape[1:]))
 
     def _with_extra(self, x: Any, bias: Any) -> Any:
-        """Keys or values (batch, heads, time, D) with a trained one behind them, and one of zeros."""
+        """Append a trained key or value, and one of zeros, to (batch, heads, time, D)."""
         single = (x.shape[0], x.shape[1], 1, x.shape[3])
         if bias is not None:
             heads = ops.reshape(ops.cast(bias, x.dtype), (1, self.num_heads, 1, -1))
@@ -119,7 +119,7 @@ class Projections(NamedTuple):
         return ops.concat([x, ops.full_like(x, 0, single)], 2) if self.add_zero_attn else x
 
     def _mask_with(self, extra: int, mask: Any, is_causal: bool, q: Any, k: Any) -> Any:
-        """A mask that lets ``extra`` keys more be seen by all."""
+        """Return a mask in which all queries also see ``extra`` more keys."""
         if is_causal:
             shape = (1, 1, q.shape[2], k.shape[2])
             causal = ops.greater_equal(ops.iota(q, shape, 2), ops.iota(q, shape, 3))
@@ -131,7 +131,7 @@ class Projections(NamedTuple):
         return ops.pad(mask, ((0, 0),) * (mask.ndim - 1) + ((0, extra),), mask.dtype is bool_)
 
     def _mask(self, query: Any, padding: Any, mask: Any) -> Any:
-        """Both masks as one over (batch, heads, queries, keys): a bool one of what is seen, or one to be added."""
+        """Join both masks over (batch, heads, queries, keys): bools are True where seen, numbers are added."""
         if mask is not None:
             if mask.ndim == 3:
                 mask = ops.reshape(mask, (-1, self.num_heads, *mask.shape[1:]))
@@ -148,14 +148,14 @@ class Projections(NamedTuple):
 
 
 def _joint(mask: Any, visible: Any, like: Any) -> Any:
-    """A mask that hides what ``mask`` hides, and what is not ``visible``."""
+    """Return a mask that hides what ``mask`` hides, and what is not ``visible``."""
     if mask.dtype is bool_:
         return ops.logical_and(mask, visible)
     return mask + _added(ops.logical_not(visible), like)
 
 
 def _added(mask: Any, like: Any) -> Any:
-    """A mask as numbers to be added: -inf where a bool one hides."""
+    """Return a mask as numbers to add: -inf where a mask of bools hides."""
     if mask.dtype is bool_:
         return ops.where(mask, ops.full_like(like, -math.inf, (1,) * mask.ndim), 0)
     return ops.cast(mask, like.dtype)
@@ -188,19 +188,24 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Array, Array | None]:
-    """What :class:`runnel.nn.MultiheadAttention` computes with these weights, of inputs (time, batch, features) or
-    (time, features): the pair (result, weights), the weights None unless ``need_weights``. ``static_k`` and
-    ``static_v``, of shape (batch·heads, time, features of a head), stand for projected keys and values."""
+    """Apply multi-head attention with the weights of :class:`runnel.nn.MultiheadAttention`.
+
+    Inputs have shape (time, batch, features) or (time, features). ``static_k`` and ``static_v``, of shape (batch·heads,
+    time, features of a head), replace the projected keys and values.
+
+    Returns:
+        The result, and the weights or None without ``need_weights``.
+    """
     if query.shape[-1] != embed_dim_to_check or num_heads < 1 or embed_dim_to_check % num_heads:
         raise ShapeError(
-            f"[multi_head_attention_forward] needs {embed_dim_to_check} features in {num_heads} equal heads; queries "
-            f"have shape {query.shape}."
+            f"[multi_head_attention_forward] query must have {embed_dim_to_check} features, divisible by "
+            f"num_heads={num_heads}; got shape {query.shape}."
         )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else (None, None, None)
     if any(w is None for w in (separate if use_separate_proj_weight else (in_proj_weight,))):
         raise ArgumentError(
-            "[multi_head_attention_forward] needs in_proj_weight or, with use_separate_proj_weight, a weight each for "
-            "queries, keys and values."
+            "[multi_head_attention_forward] must get in_proj_weight, or with use_separate_proj_weight q_proj_weight, "
+            "k_proj_weight and v_proj_weight."
         )
     weights = None if use_separate_proj_weight else in_proj_weight
     projections = Projections(

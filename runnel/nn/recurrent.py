@@ -128,9 +128,7 @@ class RNNBase(Module):
             return tuple(ops.full_like(like, 0, (*rows, size)) for size in sizes)
         for h, size in zip(hx, sizes, strict=True):
             if h.shape != (*rows, size):
-                raise ShapeError(
-                    f"[{type(self).__name__}] hx must have shape {(*rows, size)}; got {h.shape}."
-                )
+                raise ShapeError(f"[{type(self).__name__}] hx must have shape {(*rows, size)}; got {h.shape}.")
         return tuple(hx)
 
     def _layers(self, x: Any, packed: PackedSequence | None, first: State) -> tuple[Any, State]:

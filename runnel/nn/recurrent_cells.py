@@ -17,15 +17,17 @@ State = tuple[Any, ...]
 
 
 def elman_step(x: Any, state: State, weight: Any, bias: Any, nonlinearity: str) -> State:
-    """The next state (h,), where ``x`` holds weight_ih · input + bias_ih."""
+    """Return the next state (h,), given ``x`` = weight_ih · input + bias_ih."""
     (h,) = state
     total = x + ops.linear(h, weight, bias)
     return (ops.tanh(total) if nonlinearity == "tanh" else ops.relu(total),)
 
 
 def gru_step(x: Any, state: State, weight: Any, bias: Any) -> State:
-    """The next state (h,): reset gate, update gate and new value stand side by side in ``x`` (K. Cho et al., 2014, with
-    the reset gate behind the product)."""
+    """Return the next state (h,). ``x`` contains the reset gate, the update gate and the new value side by side.
+
+    K. Cho et al., 2014, with the reset gate after the product.
+    """
     (h,) = state
     size = h.shape[-1]
     past = ops.linear(h, weight, bias)
@@ -36,8 +38,11 @@ def gru_step(x: Any, state: State, weight: Any, bias: Any) -> State:
 
 
 def lstm_step(x: Any, state: State, weight: Any, bias: Any) -> State:
-    """The next state (h, c): input gate, forget gate, cell value and output gate stand side by side in ``x``
-    (S. Hochreiter, J. Schmidhuber, 1997; F. Gers et al., 2000)."""
+    """Return the next state (h, c).
+
+    ``x`` contains the input gate, the forget gate, the cell value and the output gate side by side (S. Hochreiter,
+    J. Schmidhuber, 1997; F. Gers et al., 2000).
+    """
     h, c = state
     size = c.shape[-1]
     total = x + ops.linear(h, weight, bias)
@@ -52,7 +57,7 @@ def _gate(x: Any, number: int, size: int) -> Any:
 
 
 class RNNCellBase(Module):
-    """What the cells share: Parameters under PyTorch's names, uniform in ±1/√hidden_size."""
+    """The base of the cells: Parameters with PyTorch's names, uniform in ±1/√hidden_size."""
 
     bias_ih: Parameter | None
     bias_hh: Parameter | None
@@ -80,17 +85,17 @@ class RNNCellBase(Module):
         raise NotImplementedError
 
     def _next(self, x: Any, state: State | None) -> State:
-        """The states after ``x`` of shape (batch, input_size) or (input_size,)."""
+        """Return the states after ``x`` of shape (batch, input_size) or (input_size,)."""
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(
-                f"[{type(self).__name__}] takes shapes (batch, {self.input_size}) or ({self.input_size},), and not "
-                f"{x.shape}."
+                f"[{type(self).__name__}] input must have shape (batch, {self.input_size}) or ({self.input_size},); "
+                f"got {x.shape}."
             )
         shape = (*x.shape[:-1], self.hidden_size)
         states = tuple(zeros(shape, x.dtype) for _ in range(self.states)) if state is None else state
         for h in states:
             if h.shape != shape:
-                raise ShapeError(f"[{type(self).__name__}] needs a state of shape {shape}; got {h.shape}.")
+                raise ShapeError(f"[{type(self).__name__}] a state must have shape {shape}; got {h.shape}.")
         rows = tuple(ops.reshape(h, (-1, self.hidden_size)) for h in states)
         after = self._step(ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih), rows)
         return tuple(ops.reshape(h, shape) for h in after)
@@ -100,9 +105,21 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an Elman network: the state becomes tanh, or relu, of weight_ih·x + bias_ih + weight_hh·h + bias_hh.
+    """Compute one step of an Elman network: h ← tanh(weight_ih·x + bias_ih + weight_hh·h + bias_hh).
 
-    Shapes: input (batch, input_size), state and result (batch, hidden_size); the batch may be left out.
+    Args:
+        input_size: number of input features.
+        hidden_size: number of features of the state.
+        bias: whether to add biases.
+        nonlinearity: "tanh" or "relu".
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(N, input_size)``; state and result ``(N, hidden_size)``. The batch may be left out.
+
+    Example:
+        >>> nn.RNNCell(10, 20)(rn.ones((3, 10))).shape
+        (3, 20)
     """
 
     gates = 1
@@ -128,8 +145,19 @@ class RNNCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a gated recurrent unit. Shapes as in :class:`RNNCell`; the rows of the weights are those of the reset
-    gate, the update gate and the new value."""
+    """Compute one step of a gated recurrent unit.
+
+    The rows of the weights belong to the reset gate, the update gate and the new value.
+
+    Args:
+        input_size: number of input features.
+        hidden_size: number of features of the state.
+        bias: whether to add biases.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(N, input_size)``; state and result ``(N, hidden_size)``. The batch may be left out.
+    """
 
     gates = 3
 
@@ -142,8 +170,24 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of a long short-term memory. State and result are pairs (h, c), of shapes as in :class:`RNNCell`; the
-    rows of the weights are those of the input gate, the forget gate, the cell value and the output gate."""
+    """Compute one step of a long short-term memory, whose state is the pair (h, c).
+
+    The rows of the weights belong to the input gate, the forget gate, the cell value and the output gate.
+
+    Args:
+        input_size: number of input features.
+        hidden_size: number of features of the state.
+        bias: whether to add biases.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input ``(N, input_size)``; states h and c and result ``(N, hidden_size)``. The batch may be left out.
+
+    Example:
+        >>> h, c = nn.LSTMCell(10, 20)(rn.ones((3, 10)))
+        >>> h.shape, c.shape
+        ((3, 20), (3, 20))
+    """
 
     gates = 4
     states = 2
@@ -157,6 +201,6 @@ class LSTMCell(RNNCellBase):
 
 
 def require_nonlinearity(name: str) -> None:
-    """ValueError unless ``name`` is a nonlinearity of Elman networks."""
+    """Raise ValueError unless ``name`` is a nonlinearity of Elman networks."""
     if name not in ("tanh", "relu"):
-        raise ValueError(f"[RNN] the nonlinearity is 'tanh' or 'relu'; received {name!r}.")
+        raise ValueError(f"[RNN] nonlinearity must be 'tanh' or 'relu'; got {name!r}.")

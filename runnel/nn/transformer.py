@@ -1,4 +1,4 @@
-"""Transformer encoders and decoders with PyTorch's arguments and names, so that state dicts are interchangeable."""
+"""Transformer encoders and decoders with PyTorch's arguments and names; state dicts are interchangeable."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ def _activation(activation: Activation) -> Callable[[Any], Any]:
         return activation
     known: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": ops.gelu}
     if activation not in known:
-        raise ValueError(f"[transformer] activation is a function or one of {', '.join(known)}; got {activation!r}.")
+        raise ValueError(
+            f"[transformer] activation must be a function, {' or '.join(map(repr, known))}; got {activation!r}."
+        )
     return known[activation]
 
 
 def copied(module: Module) -> Any:
-    """A module like ``module`` with Parameters of its own, of the same values."""
+    """Return a copy of ``module`` with separate Parameters of the same values."""
     memo: dict[int, Any] = {}
     for variable in _variables(module):
         value = variable.numpy().copy()
@@ -50,12 +52,12 @@ def _variables(module: Module) -> list[Variable]:
 
 
 def _present(**lengths: Any) -> dict[str, Any]:
-    """Those of the arguments that there are: the caller's own layers need not know of lengths."""
+    """Return the arguments that are not None, since custom layers may not accept lengths."""
     return {name: x for name, x in lengths.items() if x is not None}
 
 
 class _Block(Module):
-    """What encoder and decoder layers share: the feed-forward network, and a norm around each part."""
+    """The base of encoder and decoder layers: the feed-forward network, and a normalization around each part."""
 
     norm_first: bool
 
@@ -71,13 +73,36 @@ class _Block(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _around(self, x: Any, norm: Module, part: Callable[[Any], Any]) -> Any:
-        """x + part(x), with the norm before the part or after the sum."""
+        """Return x + part(x), with the normalization before the part or after the sum."""
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
 
 
 class TransformerEncoderLayer(_Block):
-    """Self-attention and a feed-forward network, each added to its input and normalised (A. Vaswani et al., 2017; with
-    ``norm_first``, R. Xiong et al., "On layer normalization in the transformer architecture", 2020)."""
+    """Apply self-attention and a feed-forward network, each added to its input and normalized.
+
+    A. Vaswani et al., "Attention is all you need", 2017.
+
+    Args:
+        d_model: number of features.
+        nhead: number of heads, which divides ``d_model``.
+        dim_feedforward: number of features inside the feed-forward network.
+        dropout: the probability with which elements are set to 0 in training mode.
+        activation: "relu", "gelu" or a function, for the feed-forward network.
+        layer_norm_eps: a small number that is added to the variance in layer normalizations.
+        batch_first: inputs and results have the batch as first axis.
+        norm_first: normalize before each part instead of after adding it (R. Xiong et al., "On layer normalization in
+            the transformer architecture", 2020).
+        bias: whether projections and normalizations have a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        input and output ``(T, N, d_model)``, or with ``batch_first`` ``(N, T, d_model)``.
+
+    Example:
+        >>> layer = nn.TransformerEncoderLayer(64, 8, dim_feedforward=128, batch_first=True)
+        >>> layer(rn.ones((2, 10, 64))).shape
+        (2, 10, 64)
+    """
 
     def __init__(
         self,
@@ -110,7 +135,15 @@ class TransformerEncoderLayer(_Block):
         *,
         lengths: Any = None,
     ) -> Any:
-        """``lengths`` are the numbers of elements of each sequence, as integers: a fast ``src_key_padding_mask``."""
+        """Return the result for ``src``.
+
+        Args:
+            src: the sequences.
+            src_mask: a mask as ``attn_mask`` of :class:`MultiheadAttention`.
+            src_key_padding_mask: a mask as ``key_padding_mask`` of :class:`MultiheadAttention`.
+            is_causal: each position only attends to itself and earlier ones.
+            lengths: the length of each sequence, shape (N,); faster than a ``src_key_padding_mask``.
+        """
 
         def attend(x: Any) -> Any:
             attended, _ = self.self_attn(
@@ -125,7 +158,24 @@ class TransformerEncoderLayer(_Block):
 
 
 class TransformerDecoderLayer(_Block):
-    """Self-attention, attention to an encoder's results, and a feed-forward network."""
+    """Apply self-attention, attention to the result of an encoder, and a feed-forward network.
+
+    Args:
+        d_model: number of features.
+        nhead: number of heads, which divides ``d_model``.
+        dim_feedforward: number of features inside the feed-forward network.
+        dropout: the probability with which elements are set to 0 in training mode.
+        activation: "relu", "gelu" or a function, for the feed-forward network.
+        layer_norm_eps: a small number that is added to the variance in layer normalizations.
+        batch_first: inputs and results have the batch as first axis.
+        norm_first: normalize before each part instead of after adding it (R. Xiong et al., "On layer normalization in
+            the transformer architecture", 2020).
+        bias: whether projections and normalizations have a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        tgt and output ``(T, N, d_model)``; memory ``(S, N, d_model)``. With ``batch_first`` N comes first.
+    """
 
     def __init__(
         self,
@@ -166,8 +216,11 @@ class TransformerDecoderLayer(_Block):
         tgt_lengths: Any = None,
         memory_lengths: Any = None,
     ) -> Any:
-        """``tgt_lengths`` and ``memory_lengths`` are the numbers of elements of each sequence, as integers: fast
-        ``tgt_key_padding_mask`` and ``memory_key_padding_mask``."""
+        """Return the result for ``tgt`` and ``memory``.
+
+        Masks are those of :class:`MultiheadAttention`. ``tgt_lengths`` and ``memory_lengths`` are the length of each
+        sequence, shape (N,); they are faster than key padding masks.
+        """
 
         def attend(x: Any) -> Any:
             attended, _ = self.self_attn(
@@ -191,8 +244,20 @@ class TransformerDecoderLayer(_Block):
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given.
-    ``enable_nested_tensor`` and ``mask_check``, which choose among PyTorch's ways to compute it, have no effect."""
+    """Apply copies of an encoder layer one after the other.
+
+    Args:
+        encoder_layer: the layer to copy.
+        num_layers: number of copies.
+        norm: a module to apply at the end.
+        enable_nested_tensor: has no effect.
+        mask_check: has no effect.
+
+    Example:
+        >>> layer = nn.TransformerEncoderLayer(64, 8, batch_first=True)
+        >>> nn.TransformerEncoder(layer, num_layers=2)(rn.ones((2, 10, 64))).shape
+        (2, 10, 64)
+    """
 
     def __init__(
         self,
@@ -222,7 +287,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
+    """Apply copies of a decoder layer one after the other.
+
+    Args:
+        decoder_layer: the layer to copy.
+        num_layers: number of copies.
+        norm: a module to apply at the end.
+    """
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         self.layers = ModuleList([copied(decoder_layer) for _ in range(num_layers)])
@@ -253,7 +324,27 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder with a norm at the end of each; positions are the caller's to add."""
+    """Apply an encoder and a decoder, with a normalization at the end of each. Add positional encodings yourself.
+
+    Args:
+        d_model: number of features.
+        nhead: number of heads, which divides ``d_model``.
+        num_encoder_layers: number of encoder layers.
+        num_decoder_layers: number of decoder layers.
+        dim_feedforward: number of features inside the feed-forward networks.
+        dropout: the probability with which elements are set to 0 in training mode.
+        activation: "relu", "gelu" or a function, for the feed-forward networks.
+        custom_encoder: a module to use instead of the encoder.
+        custom_decoder: a module to use instead of the decoder.
+        layer_norm_eps: a small number that is added to the variance in layer normalizations.
+        batch_first: inputs and results have the batch as first axis.
+        norm_first: normalize before each part instead of after adding it.
+        bias: whether projections and normalizations have a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        src ``(S, N, d_model)``; tgt and output ``(T, N, d_model)``. With ``batch_first`` N comes first.
+    """
 
     def __init__(
         self,
@@ -309,7 +400,11 @@ class Transformer(Module):
         tgt_lengths: Any = None,
         memory_lengths: Any = None,
     ) -> Any:
-        """The lengths are the numbers of elements of each sequence, as integers: fast masks of padded keys."""
+        """Return the decoder's result for ``tgt``, given ``src``.
+
+        Masks are those of :class:`MultiheadAttention`. Lengths are the length of each sequence, shape (N,); they are
+        faster than key padding masks.
+        """
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, **_present(lengths=src_lengths))
         return self.decoder(
             tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
@@ -318,7 +413,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Tensor:
-        """What hides later positions when it is added: -inf above the diagonal, 0 elsewhere."""
+        """Return a mask that hides later positions: -inf above the diagonal and 0 elsewhere."""
         hidden = full((sz, sz), float("-inf"), parameter_dtype(dtype))
         rows, columns = ops.iota(hidden, (sz, sz), axis=0), ops.iota(hidden, (sz, sz), axis=1)
         mask: Tensor = ops.where(ops.greater(columns, rows), hidden, 0)

@@ -276,9 +276,9 @@ def test_what_does_not_fit() -> None:
         pack_padded_sequence(rn.ones((4, 2, 1)), [5, 4])
     with pytest.raises(ShapeError, match="less than the longest"):
         pad_packed_sequence(pack_padded_sequence(rn.ones((4, 2, 1)), [4, 2]), total_length=3)
-    with pytest.raises(ShapeError, match="state of shape"):
+    with pytest.raises(ShapeError, match="state must have shape"):
         nn.GRUCell(3, 4)(rn.ones((2, 3)), rn.ones((3, 4)))
-    with pytest.raises(ShapeError, match="takes shapes"):
+    with pytest.raises(ShapeError, match="input must have shape"):
         nn.GRUCell(3, 4)(rn.ones((2, 5)))
 
 

@@ -258,7 +258,7 @@ def test_layers_that_know_of_no_lengths_still_fit() -> None:
 
 
 def test_arguments_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="multiple of num_heads"):
+    with pytest.raises(ValueError, match="must be divisible by num_heads"):
         nn.MultiheadAttention(10, 3)
-    with pytest.raises(ValueError, match="relu, gelu"):
+    with pytest.raises(ValueError, match="'relu' or 'gelu'"):
         nn.TransformerEncoderLayer(8, 2, activation="tanh")
