@@ -64,7 +64,9 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         if num_heads <= 0 or embed_dim <= 0 or embed_dim % num_heads:
-            raise ValueError(f"[MultiheadAttention] embed_dim must be divisible by num_heads; got {embed_dim} and {num_heads}.")
+            raise ValueError(
+                f"[MultiheadAttention] embed_dim must be divisible by num_heads; got {embed_dim} and {num_heads}."
+            )
         kind = parameter_dtype(dtype)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
