@@ -52,11 +52,10 @@ from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
 from runnel.core.public import public
 from runnel.core.pytree import flatten
-from runnel.core.watched import WatchedDict
 from runnel.tensor import tracing
 from runnel.tensor.floats import RunTimeNumbers, TracedFloat, is_traceable
 from runnel.tensor.random import default_on, manual_seed
-from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.stateful import Stateful, StatefulTree, TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import left_over, shows_traced
 from runnel.tensor.variable import Variable
@@ -124,7 +123,7 @@ class Rules(Policy):
         return arrays.as_number(rec, value)
 
     def is_transparent(self, kind: type) -> bool:
-        return issubclass(kind, WatchedDict)
+        return issubclass(kind, TickingDict)
 
     def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
         if is_own(kind):
@@ -141,7 +140,7 @@ class Rules(Policy):
 
     def changes_by_version(self, value: Any) -> bool:
         kind = type(value)
-        return kind in PLAIN or issubclass(kind, (Variable, DType, WatchedDict)) or advances_version(kind)
+        return kind in PLAIN or issubclass(kind, (Variable, DType, TickingDict)) or advances_version(kind)
 
     def operator(self, kind: type, other: type) -> Any:
         return tensors.operator_for(kind, other)
