@@ -22,7 +22,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.backends.cpu import pages
+from runnel.backends.cpu import link
 from runnel.backends.host import memory
 from runnel.compile import cache
 from runnel.core.errors import RunnelError
@@ -178,7 +178,7 @@ def taken() -> dict[str, int]:
     return {
         "resident": resident,
         "allocated": held,
-        "code": pages.statistics.nbytes,
+        "code": link.statistics.nbytes,
         "programs": cache.size()[1],
         "objects": len(gc.get_objects()),
     }

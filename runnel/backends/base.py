@@ -1,8 +1,9 @@
-"""The protocol of a backend: how the compiler loads and runs programs on a device.
+"""The protocol of a backend: how the compiler loads and runs programs on a device, and describes its target.
 
 The compiler hands over a :class:`~runnel.backends.commands.CommandBuffer` and the kernels that its commands name, in
 loop IR. A backend loads them (:class:`Loaded`), and binds the loaded program to memory once for each concurrent run
-(:class:`Launch`). It also allocates the memory. ``docs/internals/backends.md`` follows one program through these steps.
+(:class:`Launch`). It also allocates the memory. ``docs/internals/backends.md`` follows one program through these
+steps.
 """
 
 from __future__ import annotations
@@ -13,10 +14,31 @@ from typing import Any, Final, NamedTuple, Protocol
 from runnel.backends.commands import CommandBuffer, Words
 from runnel.backends.host.memory import Storage
 from runnel.backends.host.state import LockKeeper
-from runnel.backends.target import Target
 from runnel.core.devices import Device
 from runnel.core.dtypes import DType
+from runnel.core.records import record
 from runnel.loops.ir import Kernel
+
+
+@record
+class Target:
+    """The properties of a machine that plans and the semantics of programs depend on.
+
+    ``precision`` is the rounding of products of bfloat16: ``"float32"``, each by itself, or the name of a dot
+    instruction that rounds pairs. ``vector_bytes`` is the width of a register; ``tile_rows`` × ``tile_vectors`` is the
+    block of accumulators that a product of matrices holds in registers.
+    """
+
+    name: str
+    precision: str
+    vector_bytes: int
+    tile_rows: int
+    tile_vectors: int
+
+    def panel_columns(self, dtype: DType) -> int:
+        """The columns of the second operand in a tile of the contraction: the width of a packed panel."""
+        return self.tile_vectors * self.vector_bytes // dtype.itemsize
+
 
 LockEntry = tuple[int, bool, int, int]  # address, exclusive, expected version, expected writes (see host.layout)
 

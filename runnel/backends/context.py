@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 from runnel.backends import base
-from runnel.backends.base import Backend
-from runnel.backends.host import caches, threads
-from runnel.backends.target import Target
+from runnel.backends.base import Backend, Target
+from runnel.backends.host import threads
+from runnel.backends.host.threads import second_level
 from runnel.core import switches
 from runnel.core.devices import Device, as_device
 from runnel.core.records import record
@@ -66,7 +66,7 @@ def switched() -> CompileContext:
     state = RESOLVED.state  # first: a concurrent change of a switch replaces it
     if state.context is None:
         device = as_device(switches.device.value)
-        state.context = _context_of(device, threads.count(), switches.stress.value, caches.second_level())
+        state.context = _context_of(device, threads.count(), switches.stress.value, second_level())
     return cast(CompileContext, state.context)
 
 

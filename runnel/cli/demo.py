@@ -16,7 +16,7 @@ from runnel.compile import compile
 from runnel.core import switches
 from runnel.core.records import asdict, record, replace
 from runnel.data import Classification, digits, mnist
-from runnel.inspection.bench import Bench
+from runnel.inspection.measure import Bench
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor

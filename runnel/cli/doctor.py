@@ -23,7 +23,7 @@ from runnel.compile.compiled import compile
 from runnel.core import switches
 from runnel.core.errors import RunnelError
 from runnel.core.records import asdict, record
-from runnel.inspection import machine, tables, targets
+from runnel.inspection import kernels, machine, tables
 from runnel.inspection.peak import Peak
 from runnel.tensor.creation import asarray
 
@@ -75,12 +75,12 @@ def processor() -> Iterator[Finding]:
     figures = {"processor": model_name(), "cores": physical, "cpus": logical, "architecture": platform.machine()}
     text = f"{model_name()}, {physical} cores, {logical} CPUs for this process, {platform.machine()}"
     yield Finding("machine", FINE, text, "", figures)
-    target = targets.in_force()
-    best = next(iter(targets.runnable()), "")
+    target = kernels.in_force()
+    best = next(iter(kernels.runnable()), "")
     chosen = {"target": target.name, "best": best}
     if not best:
         yield Finding(
-            "target", PROBLEM, f"{target.name}: this processor runs none of {', '.join(targets.NAMES)}",
+            "target", PROBLEM, f"{target.name}: this processor runs none of {', '.join(kernels.NAMES)}",
             "Use rn.device('interpreter'), or a processor with AVX2 or NEON.", chosen,
         )  # fmt: skip
     elif target.name != best:
@@ -88,7 +88,7 @@ def processor() -> Iterator[Finding]:
             "target",
             WARNING,
             f"{target.name}, though {best} runs here",
-            f"Unset {targets.VARIABLE} to use {best}.",
+            f"Unset {kernels.VARIABLE} to use {best}.",
             chosen,
         )
     else:
@@ -182,7 +182,7 @@ def programs() -> Iterator[Finding]:
 
 def rates() -> Iterator[Finding]:
     """Arithmetic and memory, as measured now, beside what is expected."""
-    target, count = targets.in_force(), threads.count()
+    target, count = kernels.in_force(), threads.count()
     hertz = clock()
     lanes = target.vector_bytes // 4
     physical = min(count, cores()[0])

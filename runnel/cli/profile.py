@@ -13,7 +13,7 @@ from typing import Any
 
 from runnel.backends.host import threads
 from runnel.compile.profiling import Profiled, Recording, recorded
-from runnel.inspection import tables, timeline
+from runnel.inspection import measure, tables
 from runnel.inspection.inspection import inspected
 from runnel.inspection.measure import Measurement
 
@@ -128,7 +128,7 @@ def _write_trace(path: Path, measured: list[tuple[Profiled, Measurement | None]]
     events: list[dict[str, Any]] = []
     for number, (profiled, measurement) in enumerate(measured):
         if profiled.executable.native is not None and measurement is not None:
-            events += timeline.events(profiled.executable.native.plan, measurement, number)
+            events += measure.events(profiled.executable.native.plan, measurement, number)
     path.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from runnel.compile.capture import Capture
 from runnel.core.errors import AuditError
-from runnel.graph.body import Body
 from runnel.graph.graph import Graph
-from runnel.graph.hashing import attrs_key, constant_key
+from runnel.graph.hashing import Body, attrs_key, constant_key
 from runnel.graph.node import Value
 from runnel.ops.callbacks import Callback, callback_p
 

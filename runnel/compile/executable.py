@@ -20,7 +20,7 @@ from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.core.records import record
-from runnel.inspection import ladder
+from runnel.inspection import inspection
 from runnel.inspection.inspection import Inspection, inspected
 
 
@@ -178,7 +178,7 @@ def prepare(
             raise
         observation = traced(recompute=True)
         native = CompiledProgram(observation.program, options.choices)
-    ladder.announce(inspected(native.compiled))
+    inspection.announce(inspected(native.compiled))
     return Executable(name, observation.guard, observation, native, varying=varying)
 
 

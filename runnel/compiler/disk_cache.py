@@ -20,7 +20,7 @@ import numpy as np
 from runnel.backends import base
 from runnel.backends.commands import CommandBuffer, checked
 from runnel.backends.context import CompileContext
-from runnel.backends.host import objects, sources
+from runnel.backends.host import objects
 from runnel.core import switches
 from runnel.core.errors import VerifierError
 from runnel.core.records import fields
@@ -42,7 +42,7 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_tra
         identity = structural_hash(graph)
     except VerifierError:  # an attribute without an identity
         return None
-    producer = f"{sources.digest(*_PRODUCERS)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
+    producer = f"{objects.digest(*_PRODUCERS)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
     producer += "".join(f", {op.name} {op.version}" for op in _versioned())
     place = f"{context.device}, {context.precision} products, {context.threads} threads"
     options = f"{place}, delays {context.stress}, cache {context.cache}, budget {memory_budget}"

@@ -1,7 +1,9 @@
-"""A graph's identity as bytes: equal for graphs that compute the same thing in the same way, wherever they were traced.
+"""The identity of a graph as bytes, and graphs nested in graphs.
 
-What counts: ops, attributes, avals, wiring, the content of constants, kinds and order of inputs, outputs and updates.
-What does not: which Python objects the nodes are, source lines, names.
+The identity is equal for graphs that compute the same thing in the same way, wherever they were traced. It covers ops,
+attributes, avals, wiring, the content of constants, and kinds and order of inputs, outputs and updates. It does not
+cover the Python objects of the nodes, source lines and names. A :class:`Body` is a graph as an attribute of a node,
+such as the body of a loop, and is compared by this identity.
 """
 
 from __future__ import annotations
@@ -139,3 +141,32 @@ def _encode(value: Any) -> bytes:
 
 def _sized(tag: bytes, content: bytes) -> bytes:
     return tag + b"%d:" % len(content) + content
+
+
+class Body(Identified):
+    """A graph as an attribute. Two bodies are equal when their graphs compute the same thing in the same way.
+
+    With ``recompute`` a loop saves only its carries for the backward pass, which recomputes the rest.
+    """
+
+    __slots__ = ("_identity", "graph", "recompute")
+
+    def __init__(self, graph: Graph, recompute: bool = False) -> None:
+        self.graph = graph
+        self.recompute = recompute
+        self._identity: bytes | None = None
+
+    @property
+    def identity(self) -> bytes:
+        if self._identity is None:
+            self._identity = structural_hash(self.graph) + bytes([self.recompute])
+        return self._identity
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Body) and self.identity == other.identity)
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        return f"Body({self.graph.name}, {self.identity.hex()[:8]})"

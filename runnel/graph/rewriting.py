@@ -1,13 +1,17 @@
-"""The one way to rewrite a graph: value by value, with a map from old values to their replacements."""
+"""Rewriting of graphs, value by value, with a map from old values to their replacements; extraction of subgraphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from runnel.core.avals import ShapedArray
 from runnel.core.errors import VerifierError
 from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph, topological
-from runnel.graph.node import Node, Result, Value, applied, results_of
+from runnel.graph.node import Constant, Input, InputKind, Node, Result, Value, applied, results_of
 
 
 class Rewriter:
@@ -116,3 +120,29 @@ def copied(outputs: Sequence[Value], value_map: Mapping[Value, Value]) -> dict[V
                     raise VerifierError(f"{value!r} is an input that nothing stands for.")
                 known[value] = rewriter.keep(value, fresh=True)
     return known
+
+
+class Extracted(NamedTuple):
+    """``value_map`` maps values of the whole graph to those of the subgraph."""
+
+    graph: Graph
+    value_map: dict[Value, Value]
+
+
+def extract(inputs: Sequence[Value], outputs: Sequence[Value], name: str) -> Extracted:
+    """The graph that computes ``outputs`` from ``inputs``, which may be any values. Constants are shared."""
+    fresh: dict[Value, Value] = {x: placeholder(x.aval, x.name) for x in inputs}
+    known = copied(outputs, fresh)
+    return Extracted(Graph([fresh[x] for x in inputs], [known[o] for o in outputs], {}, name), known)
+
+
+def placeholder(value: ShapedArray, name: str) -> Input:
+    """An input."""
+    return Input(value, InputKind.ARGUMENT, name)
+
+
+def zeros(value: ShapedArray) -> Constant:
+    """A constant of zeros."""
+    array = np.zeros(value.shape, value.dtype.numpy)
+    array.flags.writeable = False
+    return Constant(value, array)

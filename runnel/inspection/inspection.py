@@ -1,22 +1,55 @@
-"""The stages of one program, from the traced graph to the machine code, computed lazily."""
+"""The stages of one program, from the traced graph to the machine code, computed lazily.
+
+:func:`announce` prints the reports of the higher levels of ``RUNNEL_DEBUG`` on standard error for each new program. 1
+is printed elsewhere (retraces, compilations); 2 adds the graph after each pass, 3 the calls of kernels and the memory,
+4 the loops of each kernel, 5 their LLVM text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from runnel.compiler.entry import CompiledGraph
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
 from runnel.compiler.rematerialization import Fitted
-from runnel.core import html
+from runnel.core import html, switches
 from runnel.core.lazy import lazy
+from runnel.graph import picture, printer
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables
-from runnel.inspection.graphs import PrintedGraph
 from runnel.inspection.kernels import KernelsReport
 from runnel.inspection.memory import MemoryReport
 from runnel.inspection.schedule import Schedule
+
+_DRAWN: Final = 150  # nodes at most of a graph that notebooks show as a picture
+
+
+class PrintedGraph(Graph):
+    """The nodes of another graph; ``str()`` has one line for each."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name, graph.effects)
+
+    def as_json(self) -> dict[str, Any]:
+        return printer.as_json(self)
+
+    def __str__(self) -> str:
+        return printer.text(self)
+
+    def to_svg(self) -> str:
+        """A picture in SVG: what comes first stands on top."""
+        return picture.to_svg(self)
+
+    def _repr_html_(self) -> str:
+        drawing = self.to_svg() if len(self.values) <= _DRAWN else ""
+        return html.folded(repr(self), html.pre(str(self)) + drawing)
+
+    def __repr__(self) -> str:
+        return f"<graph '{self.name}' of {len(self.values)} nodes>"
+
 
 Passes = Callable[[], list[tuple[str, Graph]]]
 
@@ -132,3 +165,48 @@ def inspected(compiled: CompiledGraph) -> Inspection:
     """Return the reports on a compiled graph. They keep the program, but not the Variables that it is bound to."""
     program, hoisted_constants, _, recipe = compiled
     return Inspection(program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, hoisted_constants)
+
+
+def announce(inspection: Inspection) -> None:
+    """Print the reports of the switch's level for a new program."""
+    level = switches.debug.value
+    for rung, show in _RUNGS.items():
+        if level >= rung:
+            for line in show(inspection):
+                print(line, file=sys.stderr)
+
+
+def _print_passes(inspection: Inspection) -> Iterator[str]:
+    before = str(inspection.graph)
+    yield _section(inspection, "as traced", before)
+    for name, graph in inspection.passes:
+        after = str(graph)
+        yield _section(inspection, f"after {name}", after if after != before else "unchanged\n")
+        before = after
+
+
+def _print_calls(inspection: Inspection) -> Iterator[str]:
+    yield _section(inspection, "calls", str(inspection.schedule))
+    yield _section(inspection, "memory", str(inspection.memory))
+
+
+def _print_loops(inspection: Inspection) -> Iterator[str]:
+    for kernel in inspection.kernels:
+        yield _section(inspection, f"loops, calls: {kernel.calls}", kernel.loops)
+
+
+def _print_llvm(inspection: Inspection) -> Iterator[str]:
+    for kernel in inspection.kernels:
+        yield _section(inspection, f"LLVM text of {kernel.name}", kernel.llvm)
+
+
+def _section(inspection: Inspection, what: str, text: str) -> str:
+    return f"runnel: {inspection.name}, {what}:\n{tables.indented(text)}".rstrip()
+
+
+_RUNGS: dict[int, Callable[[Inspection], Iterator[str]]] = {
+    2: _print_passes,
+    3: _print_calls,
+    4: _print_loops,
+    5: _print_llvm,
+}

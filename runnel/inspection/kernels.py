@@ -1,17 +1,31 @@
-"""The kernels of a program: their loops, LLVM text and machine code, generated on demand."""
+"""The kernels of a program (loops, LLVM text and machine code, generated on demand) and the targets they run on."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
+from runnel.backends.base import Target
+from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import build, nest
-from runnel.backends.cpu.target import in_force
 from runnel.compiler.plan_ir.calls import Call
 from runnel.inspection import tables
 from runnel.loops import printer
 from runnel.loops.ir import Kernel
+
+VARIABLE: Final = target.SWITCH.variable  # of the environment, which chooses one
+NAMES: Final = tuple(row.name for row in target.TARGETS)
+
+
+def in_force() -> Target:
+    """The target of programs of this processor, by the switches."""
+    return target.in_force()
+
+
+def runnable() -> tuple[str, ...]:
+    """The names of the targets that this processor can run, best first."""
+    return tuple(row.name for row in target.TARGETS if row.runs_here)
 
 
 class KernelReport:
@@ -33,7 +47,7 @@ class KernelReport:
     @property
     def llvm(self) -> str:
         """The LLVM module, for the target in force."""
-        return nest.emit_kernel(self.kernel, in_force())
+        return nest.emit_kernel(self.kernel, target.in_force())
 
     @property
     def assembly(self) -> str:

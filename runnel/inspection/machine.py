@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from runnel.backends import context
+from runnel.backends.base import Target
 from runnel.backends.cpu.codegen import build
 from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import memory, objects
-from runnel.backends.target import Target
 from runnel.compiler.lowering.parts import named
 from runnel.compiler.plan_ir.rates import Machine
 from runnel.core.dtypes import float32

@@ -1,15 +1,18 @@
-"""The scalar operations of the loop IR: one row each, with its NumPy meaning.
+"""The scalar operations of the loop IR, and the reductions of an ``Acc``: one row each.
 
-``formulas.table`` has a formula for each, which backends evaluate. A test compares both tables.
+Each scalar operation has its meaning in NumPy. ``formulas.table`` has a formula for each of them, which backends
+evaluate; a test compares both tables. The verifier, the interpreter and code generation read the reductions.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from runnel.core.dtypes import DType
 from runnel.core.records import record
 
 
@@ -149,3 +152,56 @@ mul_high = row("mul_high", 2, _mul_high)  # uint32 only
 select = row("select", 3, np.where)  # (bool, x, y)
 cast = row("cast", 1, lambda x: x, "free")  # C rules, but float → int saturates and NaN gives 0; x → bool is x != 0
 bitcast = row("bitcast", 1, lambda x: x, "free")  # same size, other dtype
+
+
+Identity = Callable[[DType], bool | int | float]
+
+
+@record
+class Reducer:
+    """A reduction: ``combine(acc, value)`` is applied element by element, starting from ``identity(dtype)``.
+
+    ``kinds`` are the kinds of dtype it is defined for; ``rounds`` says that floats are rounded at each step, so that
+    the result depends on the order.
+    """
+
+    name: str
+    combine: ScalarOp
+    identity: Identity
+    kinds: frozenset[str]
+    rounds: bool = False
+
+    def has_blocks(self, dtype: DType) -> bool:
+        """Whether long sequences of ``dtype`` are accumulated in blocks that are combined pairwise (``ir``)."""
+        return self.rounds and dtype.is_float
+
+
+def lowest(dtype: DType) -> bool | int | float:
+    """The value below all others: -inf, the smallest integer, False."""
+    if dtype.is_float:
+        return -math.inf
+    return int(np.iinfo(dtype.numpy).min) if dtype.is_integer else False
+
+
+def highest(dtype: DType) -> bool | int | float:
+    """The value above all others: inf, the largest integer, True."""
+    if dtype.is_float:
+        return math.inf
+    return int(np.iinfo(dtype.numpy).max) if dtype.is_integer else True
+
+
+_NUMBERS: Final = frozenset({"int", "uint", "float"})
+_ORDERED: Final = frozenset({"int", "uint", "float", "bool"})
+_TRUTHS: Final = frozenset({"bool"})
+
+REDUCERS: Final = {
+    row.name: row
+    for row in (
+        Reducer("sum", add, lambda dtype: 0, _NUMBERS, rounds=True),
+        Reducer("prod", mul, lambda dtype: 1, _NUMBERS, rounds=True),
+        Reducer("max", maximum, lowest, _ORDERED),
+        Reducer("min", minimum, highest, _ORDERED),
+        Reducer("any", or_, lambda dtype: False, _TRUTHS),
+        Reducer("all", and_, lambda dtype: True, _TRUTHS),
+    )
+}

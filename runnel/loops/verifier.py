@@ -16,7 +16,6 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.core.records import field, record
 from runnel.loops import printer, scalar, uses
-from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import (
     Acc,
     Apply,
@@ -43,7 +42,7 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
-from runnel.loops.scalar import ScalarOp
+from runnel.loops.scalar import REDUCERS, ScalarOp
 
 MODES: Final = ("in", "out", "inout", "tile", "scratch")
 _BLOCK_EDGES: Final = {RangeBound.I0: RangeBound.I1, RangeBound.J0: RangeBound.J1}

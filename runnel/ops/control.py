@@ -14,8 +14,8 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, GradientError, ShapeError
 from runnel.core.tables import Op, abstract_eval, cost, lower, reference, vjp
-from runnel.graph.body import Body
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.graph.interpreter import run
 from runnel.loops.rules import Cond, Scan, While
 from runnel.ops.arguments import Array

@@ -8,9 +8,7 @@ from runnel.core.tables import Op, Table
 from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Input, Node, Result, Value
 from runnel.graph.rewriting import rewrite, substituted
-from runnel.passes.attributes import op
-from runnel.passes.patterns import Pattern, anything, applied, constant, number
-from runnel.passes.rules import Rule, rewriting
+from runnel.passes.patterns import Pattern, Rule, anything, applied, constant, number, op, rewriting
 from runnel.passes.written import Written, written
 
 __all__ = [

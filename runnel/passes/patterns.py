@@ -1,15 +1,17 @@
-"""Patterns: which values of a graph a rule is about, and names for the parts of them.
+"""Patterns of values in a graph, and rules that replace the values that match.
 
     x = anything("x")
     softsign = applied("div", x, applied("add", number(1), applied("abs", x), any_order=True))
 
-A pattern is compared with a value and with what that value is computed from. A name that stands in it several times is
-one and the same value at all places.
+A pattern is compared with a value and with the values it is computed from. A name that occurs several times in a
+pattern matches the same value at all places. Several rules form a pass.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +20,32 @@ from typing import Any
 
 import numpy as np
 
+from runnel.compiler.passes.pipeline import Pass
 from runnel.compiler.passes.simplify import is_filled
 from runnel.core.dtypes import DType, bool_
-from runnel.core.errors import PassError
+from runnel.core.errors import PassError, VerifierError
 from runnel.core.showing import short_repr
 from runnel.core.tables import Op
+from runnel.graph.graph import Graph
 from runnel.graph.node import Result, Value
-from runnel.passes.attributes import op
+from runnel.graph.rewriting import rewrite
+from runnel.passes.written import written
+
+
+def op(name: str | Op) -> Op:
+    """The op of this name; an op as it is.
+
+    PassError if none is registered under it: those of a module that is not imported yet are not.
+    """
+    if isinstance(name, Op):
+        return name
+    known = Op.registry.get(name) if isinstance(name, str) else None
+    if known is None:
+        near = difflib.get_close_matches(name, Op.registry) if isinstance(name, str) else []
+        hint = f"near are {', '.join(near)}" if near else "`runnel ops` lists all names"
+        raise PassError(f"[passes] no op is called {short_repr(name)}; {hint}.")
+    return known
+
 
 Bindings = Mapping[str, Value]
 
@@ -170,3 +191,65 @@ def applied(
     if any_order and len(operands) != 2:
         raise PassError(f"[passes] any_order is for two operands; '{found.name}' is given {len(operands)}.")
     return _Applied(found, operands, attrs, any_order, result, called)
+
+
+class Rule:
+    """Values that look like ``pattern`` are computed by ``replacement`` instead.
+
+    Args:
+        pattern: of the value that is replaced.
+        replacement: array code, called with the named parts of the pattern as keyword arguments. It gives a value of
+            the same shape and dtype. The new nodes have the source line of the value that they replace.
+        when: a condition on the named parts, as values of the graph.
+    """
+
+    def __init__(
+        self, pattern: Pattern, replacement: Callable[..., Any], *, when: Callable[..., bool] | None = None
+    ) -> None:
+        self.pattern = pattern
+        self.replacement = replacement
+        self.when = when
+        for function in (replacement, when):
+            if function is not None:
+                _require_parameters(function, pattern.names)
+
+    def __call__(self, value: Value) -> Value | None:
+        """What replaces ``value``; None if the rule is not about it."""
+        parts = self.pattern.match(value)
+        if parts is None or (self.when is not None and not self.when(**parts)):
+            return None
+        new = written(self.replacement, where=value.where, **parts)
+        if new.aval is not value.aval:
+            made_by = value.op.name if value.op is not None else "a value"
+            where = f" of {value.where}" if value.where else ""
+            raise VerifierError(f"the rule about '{made_by}'{where} writes {new.aval!r} in the place of {value.aval!r}")
+        return new
+
+
+def rewriting(name: str, doc: str, *rules: Rule, needs: tuple[str, ...] = (), gives: tuple[str, ...] = ()) -> Pass:
+    """The pass called ``name`` that replaces each value of a graph by the first of ``rules`` that is about it.
+
+    Values are visited after what they are computed from; what a rule has written is not looked at again in this run.
+    """
+
+    def run(graph: Graph) -> Graph:
+        def visit(value: Value) -> Value:
+            try:
+                return next((new for rule in rules if (new := rule(value)) is not None), value)
+            except VerifierError as error:
+                raise VerifierError(f"Graph '{graph.name}' after pass '{name}': {error}.") from None
+
+        return rewrite(graph, visit)
+
+    return Pass(name, doc, run, needs, gives)
+
+
+def _require_parameters(function: Callable[..., Any], names: frozenset[str]) -> None:
+    """PassError unless ``function`` can be called with these names."""
+    try:
+        inspect.signature(function).bind(**dict.fromkeys(names))
+    except TypeError:
+        raise PassError(
+            f"[passes] the functions of a rule take the names of its pattern, {', '.join(sorted(names)) or 'none'}; "
+            f"received one that takes {inspect.signature(function)}."
+        ) from None

@@ -13,10 +13,10 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, VerifierError
 from runnel.core.tables import Op
-from runnel.graph.body import Body
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.graph.node import Node, results_of
+from runnel.graph.rewriting import placeholder
 from runnel.ops.callbacks import callback_p
 from runnel.ops.control import scan_p
 from runnel.tensor.active import ACTIVE

@@ -30,9 +30,9 @@ from runnel.core.recent import Recent
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import user_line
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
+from runnel.graph.rewriting import placeholder
 from runnel.tensor.bound import Bound, laid_out
 from runnel.tensor.handle import Handle
 from runnel.tensor.traced_values import left_over

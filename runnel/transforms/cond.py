@@ -11,8 +11,8 @@ from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.recent import Recent
 from runnel.core.tables import vjp
-from runnel.graph.body import Body
-from runnel.graph.extract import extract, placeholder, zeros
+from runnel.graph.hashing import Body
+from runnel.graph.rewriting import extract, placeholder, zeros
 from runnel.ops.control import cond_p
 from runnel.tensor import tracing
 from runnel.tensor.bodies import trace_body

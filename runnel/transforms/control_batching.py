@@ -12,8 +12,8 @@ from typing import Any
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
-from runnel.graph.body import Body
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.graph.node import Value
 from runnel.ops import any as any_of, broadcast_to, moveaxis, reshape, where
 from runnel.ops.control import cond_p, scan_p, while_p

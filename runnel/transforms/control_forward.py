@@ -8,8 +8,8 @@ from typing import Any
 from runnel.core.dispatch import apply
 from runnel.core.tables import jvp
 from runnel.core.tangents import Tangents, Together
-from runnel.graph.body import Body
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.ops import zeros_like
 from runnel.ops.control import cond_p, scan_p, while_p
 from runnel.tensor.bodies import evaluate, graph_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runnel.compiler.lowering.protocol import lowering_of
-from runnel.graph.extract import extract
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
+from runnel.graph.rewriting import extract
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.steps import Steps, is_batchable, is_view
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
-from runnel.graph.rewriting import copied
+from runnel.graph.rewriting import copied, placeholder
 from runnel.tensor.bodies import State, Traced
 from runnel.tensor.tensor import Tensor
 

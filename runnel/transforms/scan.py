@@ -8,10 +8,10 @@ from typing import Any
 from runnel.core.avals import ShapedArray
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.graph.body import Body
-from runnel.graph.extract import extract, placeholder
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.graph.node import Node, results_of
+from runnel.graph.rewriting import extract, placeholder
 from runnel.ops import concat, narrow, reshape
 from runnel.ops.control import scan_p, stacked, unstacked
 from runnel.tensor.bodies import State, trace_body

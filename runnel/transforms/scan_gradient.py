@@ -14,10 +14,10 @@ from runnel.core.dispatch import apply
 from runnel.core.recent import Recent
 from runnel.core.records import record
 from runnel.core.tables import vjp
-from runnel.graph.body import Body
-from runnel.graph.extract import extract, placeholder, zeros
 from runnel.graph.graph import topological
+from runnel.graph.hashing import Body
 from runnel.graph.node import Value, applied
+from runnel.graph.rewriting import extract, placeholder, zeros
 from runnel.ops import concat, expand_dims, narrow, zeros_like
 from runnel.ops.arithmetic import add_p
 from runnel.ops.control import scan_p

@@ -9,8 +9,8 @@ from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError, SideEffectError
-from runnel.graph.body import Body
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.ops.control import while_p
 from runnel.tensor.bodies import Traced, trace_body
 from runnel.tensor.effects import Order

@@ -16,10 +16,9 @@ import pytest
 import runnel as rn
 from runnel.backends import base, context
 from runnel.backends.commands import CommandBuffer
-from runnel.backends.cpu import library
 from runnel.backends.cpu.codegen import build, products
-from runnel.backends.cpu.functions import Functions
-from runnel.backends.host import objects, sources
+from runnel.backends.cpu.compiler import Functions
+from runnel.backends.host import objects
 from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache
 from runnel.compile.calling import CompiledProgram
@@ -226,7 +225,7 @@ def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monke
     def gone(expected: Any) -> list[int]:
         raise LookupError
 
-    monkeypatch.setattr(library, "_FUNCTIONS", Functions())
+    monkeypatch.setattr(build, "_FUNCTIONS", Functions())
     monkeypatch.setattr(build, "filed", gone)
     assert bits(fresh(dense_step)(*args)) == result
     assert plans == ["dense_step"]
@@ -300,7 +299,7 @@ def forget() -> None:
     """What a new process does not know."""
     build.compiler.cache_clear()
     build._provided.cache_clear()
-    sources.digest.cache_clear()
+    objects.digest.cache_clear()
     rn.clear_caches()
 
 
@@ -360,7 +359,7 @@ def test_the_key_tells_apart_what_gives_other_programs(monkeypatch: pytest.Monke
     assert len(keys) == 24
     assert all(key is not None and len(key) == 64 for key in keys)
     assert disk_cache.key(graphs[0], contexts[0], None) in keys
-    monkeypatch.setattr("runnel.backends.host.sources.digest", lambda *folders: "other sources")
+    monkeypatch.setattr("runnel.backends.host.objects.digest", lambda *folders: "other sources")
     assert disk_cache.key(graphs[0], contexts[0], None) not in keys
 
 

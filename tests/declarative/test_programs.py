@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 import runnel.declarative as dg
 from runnel.core import switches
-from runnel.inspection import timeline
+from runnel.inspection import measure
 
 F = rn.nn.functional
 
@@ -40,7 +40,7 @@ def test_independent_branches_run_on_all_threads_and_wait_for_nothing() -> None:
     session = dg.Session()
     with switches.override(num_threads=2):
         seen = session.program([one, other], feeds)
-        bars = [bar for bar in timeline.events(seen.plan, seen.measure()) if bar["ph"] == "X"]
+        bars = [bar for bar in measure.events(seen.plan, seen.measure()) if bar["ph"] == "X"]
         assert [(bar["name"], bar["tid"]) for bar in bars] == [("matmul", 0), ("matmul", 1)] * 2
         assert len({(bar["tid"], tuple(bar["args"]["block"])) for bar in bars}) == 2
         assert not any(seen.plan.barriers)
@@ -66,7 +66,7 @@ def test_independent_branches_of_small_kernels_run_whole_on_threads_of_their_own
     session = dg.Session()
     with switches.override(num_threads=2, verify=True):
         seen = session.program(both, feeds)
-        bars = [bar for bar in timeline.events(seen.plan, seen.measure()) if bar["ph"] == "X"]
+        bars = [bar for bar in measure.events(seen.plan, seen.measure()) if bar["ph"] == "X"]
         together = session.run(both, feeds)
     first, other = ([bar for bar in bars if bar["tid"] == thread] for thread in (0, 1))
     assert first[0]["ts"] == other[0]["ts"] == 0 and {bar["name"] for bar in other} == {"matmul tanh"}

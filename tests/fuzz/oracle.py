@@ -16,9 +16,9 @@ from runnel.compiler.passes.simplify import agrees
 from runnel.core import tables
 from runnel.core.switches import RESOLVED, State
 from runnel.core.tables import Op
-from runnel.graph.extract import placeholder
 from runnel.graph.interpreter import evaluate
 from runnel.graph.node import Result, applied
+from runnel.graph.rewriting import placeholder
 from runnel.tensor import eager
 from runnel.tensor.tensor import Tensor, from_numpy
 

@@ -16,7 +16,7 @@ from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.errors import CaptureError
 from runnel.graph import printer
-from runnel.inspection.bench import Bench
+from runnel.inspection.measure import Bench
 from tests.compiler.harness import Traced
 from tests.inspection.programs import inspect, network, values
 

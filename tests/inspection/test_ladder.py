@@ -12,7 +12,7 @@ import runnel as rn
 from runnel import ops
 from runnel.core import switches
 from runnel.core.switches import Switch
-from runnel.inspection import ladder
+from runnel.inspection.inspection import _RUNGS, announce
 from tests.inspection.programs import network, values
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "debug" / "README.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ SIGNS = {2: "as traced:", 3: "#  kernel", 4: "for x0 in i0..i1:", 5: "define voi
 @pytest.mark.parametrize("level", range(6))
 def test_rungs_include_those_below(level: int, capsys: pytest.CaptureFixture[str]) -> None:
     with switches.override(debug=level):
-        ladder.announce(network())
+        announce(network())
     printed = capsys.readouterr()
     assert printed.out == ""
     for rung, sign in SIGNS.items():
@@ -44,7 +44,7 @@ def test_a_program_is_announced_once(capsys: pytest.CaptureFixture[str]) -> None
 def test_passes_that_change_nothing_say_so(capsys: pytest.CaptureFixture[str]) -> None:
     inspection = network()
     with switches.override(debug=2):
-        ladder.announce(inspection)
+        announce(inspection)
     printed = capsys.readouterr().err
     texts = [str(inspection.graph), *(str(graph) for _, graph in inspection.passes)]
     same = sum(a == b for a, b in itertools.pairwise(texts))
@@ -66,7 +66,7 @@ def test_the_page_has_every_switch() -> None:
 
 def test_the_page_has_every_rung() -> None:
     rungs = [int(n) for n in re.findall(r"^\| (\d) \| ", PAGE, flags=re.MULTILINE)]
-    assert rungs == [1, *ladder._RUNGS] == list(range(1, 6))
+    assert rungs == [1, *_RUNGS] == list(range(1, 6))
 
 
 def test_compilations_are_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ import runnel as rn
 from runnel import ops
 from runnel.compiler.plan_ir.regions import GUESSED
 from runnel.compiler.schedule import partition
-from runnel.inspection import timeline
-from runnel.inspection.bench import Bench
+from runnel.inspection import measure
+from runnel.inspection.measure import Bench
 from runnel.ops.contiguity import contiguous
 from tests.compiler.harness import Traced
 from tests.inspection.programs import inspect, network, values
@@ -108,7 +108,7 @@ def test_a_timeline_has_a_bar_for_each_block(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
     monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
     inspection = network(threads=2)
-    events = timeline.events(inspection.plan, inspection.measure(seconds=0.0), process=3)
+    events = measure.events(inspection.plan, inspection.measure(seconds=0.0), process=3)
     bars = [e for e in events if e["ph"] == "X"]
     assert len(bars) == sum(b is not None for blocks in inspection.plan.blocks for b in blocks)
     assert {e["tid"] for e in bars} == {0, 1} and {e["pid"] for e in events} == {3}

@@ -4,8 +4,8 @@ import llvmlite.binding as llvm
 import pytest
 
 from runnel.backends.cpu import target
-from runnel.backends.cpu.codegen import peak
 from runnel.core.dtypes import float32, float64
+from runnel.inspection import peak
 from runnel.inspection.peak import Peak
 
 

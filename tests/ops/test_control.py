@@ -13,11 +13,10 @@ from runnel.core.dtypes import bool_, float32, int64
 from runnel.core.errors import DTypeError, ShapeError, VerifierError
 from runnel.core.tables import abstract_eval, cost, reference
 from runnel.graph import interpreter
-from runnel.graph.body import Body
-from runnel.graph.extract import extract, placeholder, zeros
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.graph.node import Node, Value, applied, results_of
-from runnel.graph.rewriting import copied
+from runnel.graph.rewriting import copied, extract, placeholder, zeros
 from runnel.graph.verifier import verify
 from runnel.ops.arithmetic import add_p, mul_p
 from runnel.ops.comparison import lt_p

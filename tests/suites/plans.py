@@ -18,9 +18,9 @@ from runnel.compiler.plan_ir.plan import Plan
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.tables import Op
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
+from runnel.graph.rewriting import placeholder
 from runnel.loops.ir import Kernel
 from runnel.tensor import tensor as tensors, tracing
 from tests.ops.records import RECORDS, sample

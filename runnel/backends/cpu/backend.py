@@ -1,4 +1,4 @@
-"""The CPU backend: kernels are compiled to machine code by LLVM, and a driver in machine code executes the commands."""
+"""The CPU backend: LLVM compiles kernels to machine code, and a driver in machine code executes the commands."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from runnel.backends.base import ObjectFile
 from runnel.backends.commands import CommandBuffer
-from runnel.backends.cpu import functions, library, native, target as targets
-from runnel.backends.cpu.codegen import products
+from runnel.backends.cpu import compiler, native, target as targets
+from runnel.backends.cpu.codegen import build, contract, products
 from runnel.backends.cpu.driver import lock_keeper
-from runnel.backends.cpu.loaded import LoadedProgram
-from runnel.backends.cpu.planning import CpuPlanning
+from runnel.backends.cpu.launch import LoadedProgram
 from runnel.backends.cpu.target import InstructionSet
-from runnel.backends.host.device_memory import HostMemory
+from runnel.backends.host.memory import HostMemory
 from runnel.backends.host.state import LockKeeper
 from runnel.core.devices import CPU
 from runnel.loops.ir import Kernel
+
+
+class CpuPlanning:
+    """The part of a backend, other than its target, that plans depend on."""
+
+    product_scratch = contract.SCRATCH
+    packs_columns = staticmethod(contract.packs_columns)
 
 
 class CpuBackend(CpuPlanning, HostMemory):
@@ -33,14 +39,14 @@ class CpuBackend(CpuPlanning, HostMemory):
 
     def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> LoadedProgram:
         if kernels is None:
-            return LoadedProgram(buffer, library.filed_functions(buffer.kernels))
-        return LoadedProgram(buffer, library.kernel_functions(kernels))
+            return LoadedProgram(buffer, build.filed_functions(buffer.kernels))
+        return LoadedProgram(buffer, build.kernel_functions(kernels))
 
     def object_file(self, programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> ObjectFile:
         return native.object_file(programs, kernels)
 
     def clear(self) -> None:
-        functions.clear()
+        compiler.clear()
 
     @property
     def lock_keeper(self) -> LockKeeper:

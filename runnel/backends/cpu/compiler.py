@@ -1,7 +1,10 @@
-"""LLVM text to addresses: memo, disk cache, LLVM, linker, in that order.
+"""LLVM text to addresses of machine code: memo, disk cache, LLVM, linker, in that order.
 
 A compiler is for one LLVM machine; it is independent of Runnel's targets. Any number of threads may use it: llvmlite
-serialises calls into LLVM, each module belongs to one thread, and compiling a module twice is harmless.
+serializes calls into LLVM, each module belongs to one thread, and compiling a module twice is harmless.
+
+A function stays in memory as long as a program refers to it. The most recently used code is kept alive up to ``KEPT``
+bytes, so that the next program of the same kind need not load it again.
 """
 
 from __future__ import annotations
@@ -10,20 +13,98 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from runnel.backends.cpu import link
-from runnel.backends.cpu.functions import Functions
-from runnel.backends.cpu.link import Function
-from runnel.backends.host import claims, objects
+from runnel.backends.cpu.link import Function, Library
+from runnel.backends.host import locks, objects
 from runnel.core import switches
 from runnel.core.errors import VerifierError
 from runnel.core.records import record
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
+
+
+KEPT: Final = 32 << 20  # bytes of pages, in use or not
+K = TypeVar("K", bound=Hashable)
+
+
+class _RecentLibraries:
+    """The most recently used libraries, for all tables."""
+
+    def __init__(self) -> None:
+        self._libraries: dict[Library, None] = {}  # in order of last use
+        self._nbytes = 0
+        self._lock = locks.lock()  # never waited for: its holder may be an outer frame of this thread
+
+    def use(self, library: Library) -> None:
+        """Note its use, unless another thread holds the lock."""
+        if not self._lock.acquire(blocking=False):
+            return
+        evicted: list[Library] = []  # freed after the lock is released
+        try:
+            if next(reversed(self._libraries), None) is library:
+                return
+            if library in self._libraries:
+                del self._libraries[library]
+            else:
+                self._nbytes += library.pages.nbytes
+            self._libraries[library] = None
+            while self._nbytes > KEPT:
+                evicted.append(next(iter(self._libraries)))
+                del self._libraries[evicted[-1]]
+                self._nbytes -= evicted[-1].pages.nbytes
+        finally:
+            self._lock.release()
+
+    def clear(self) -> None:
+        if self._lock.acquire(blocking=False):
+            try:
+                self._libraries, self._nbytes = {}, 0
+            finally:
+                self._lock.release()
+
+
+_RECENT: Final = _RecentLibraries()
+
+
+class Functions(Generic[K]):
+    """A table of functions with weak references."""
+
+    def __init__(self) -> None:
+        self._items: dict[K, tuple[weakref.ref[Library], int]] = {}
+
+    def get(self, key: K) -> Function | None:
+        """The function of ``key``, if it is still alive."""
+        item = self._items.get(key)
+        library = None if item is None else item[0]()
+        if item is None or library is None:
+            return None
+        _RECENT.use(library)
+        return Function.of(library, item[1])
+
+    def update(self, functions: Iterable[tuple[K, Function]]) -> None:
+        """Add functions, each with its key."""
+        for key, function in functions:
+            self._items[key] = self._reference(key, function.library), int(function)
+            _RECENT.use(function.library)
+
+    def _reference(self, key: K, library: Library) -> weakref.ref[Library]:
+        items = self._items
+        return weakref.ref(library, lambda _: items.pop(key, None))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+def clear() -> None:
+    """Free all code that no program refers to."""
+    _RECENT.clear()
+
 
 ABI_VERSION: Final = 1  # of the interface of generated code beyond its text: thread words, records
 
@@ -57,7 +138,7 @@ class Compiler:
         self._make_machine = make_machine
         self._machine: llvm.TargetMachine | None = None
         self._functions: Functions[tuple[str, str]] = Functions()
-        self._claims = claims.Claims()
+        self._claims = locks.Claims()
 
     def addresses(
         self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], Function]] | None = None
@@ -81,7 +162,7 @@ class Compiler:
             finally:
                 self._claims.give_back(mine)
             for claim in others.values():
-                claim.done.wait(claims.LONGEST_WAIT)
+                claim.done.wait(locks.LONGEST_WAIT)
             known |= self._known(others)
             known |= self._new_functions({key: module for key, module in new.items() if key not in known}, imports)
             objects.statistics.reused += len(keys) - len(new)

@@ -1,4 +1,4 @@
-"""Running a program: the records of each thread are prepared so that a run is one foreign call with one argument."""
+"""Programs in machine code, and their launches: a program's commands with addresses, bound to memory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from runnel.core import switches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+from runnel.backends.commands import BARRIER, COMMIT, JUMP, CommandBuffer, Words
+from runnel.backends.cpu.link import Function
 
 _WITH_GIL = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _WITHOUT_GIL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -228,3 +230,28 @@ def jump_address() -> int:
     """The kernel of a jump record: its args are slot and byte offset of a bool; the next record is i0 records further
     if that is false, i1 if it is true."""
     return driver.entry_points().rn_jump
+
+
+class LoadedProgram:
+    """The commands of ``buffer`` bound to the addresses of ``functions``, its kernels in machine code."""
+
+    def __init__(self, buffer: CommandBuffer, functions: Sequence[Function]) -> None:
+        self._keep: Final = (functions, buffer.words)  # the commands contain their addresses
+        self._buffer: Final = buffer
+        self._args: Final[int] = buffer.words.__array_interface__["data"][0]
+        numbers = np.array([0, *functions, 0, 0, 0], np.int64)  # negative numbers count from the end
+        numbers[BARRIER], numbers[COMMIT], numbers[JUMP] = barrier_address(), commit_address(), jump_address()
+        self._functions: Final = numbers
+        self._commands: Final = [self._bound(rows) for rows in buffer.commands]
+
+    def launch(self, bases: int, commands: Sequence[Words] | None = None) -> Launch:
+        bound = self._commands if commands is None else [self._bound(rows) for rows in commands]
+        return Launch(bound, bases, self._buffer.scratch_bytes, self._buffer.is_short, self._buffer.is_long, self)
+
+    def _bound(self, rows: Words) -> Words:
+        """Commands with the addresses of their kernels and args."""
+        code = rows[:, 0]
+        bound = rows.copy()
+        bound[:, 0] = self._functions[code]
+        bound[:, 1] += np.where((code > 0) | (code == JUMP), self._args, 0)
+        return bound

@@ -1,20 +1,88 @@
 """The linker: loads object code into this process and returns the addresses of its functions.
 
-A :class:`Function` is an address that keeps its code alive. Objects that are linked together share pages, which are
-freed when none of their functions is referred to.
+A :class:`Function` is an address that keeps its code alive. Objects that are linked together share pages. The pages
+are written first and executable afterwards, never both, and are freed when nothing refers to their functions any more.
+They are not freed at the end of the interpreter, since threads may still run in them.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import mmap
+import os
 import struct
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from runnel.backends.cpu import elf, relocations
-from runnel.backends.cpu.pages import Pages, whole_pages
+from runnel.backends.cpu import elf
 from runnel.core.errors import VerifierError
+from runnel.core.records import record
+
+_READ, _WRITE, _EXECUTE = 1, 2, 4  # PROT_… of <sys/mman.h>, the same on all systems
+_FAILED: Final = ctypes.c_void_p(-1).value
+
+
+@record(frozen=False)
+class Statistics:
+    """Blocks of pages that hold machine code now, and their bytes."""
+
+    blocks: int = 0
+    nbytes: int = 0
+
+
+statistics: Final = Statistics()
+
+
+class Pages:
+    """Zeroed pages for ``nbytes`` bytes, at ``address``, to be written and then made read-only."""
+
+    __slots__ = ("__weakref__", "address", "nbytes")
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes: Final = whole_pages(nbytes)
+        library = _library()
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self.address: Final[int] = library.mmap(None, self.nbytes, _READ | _WRITE, flags, -1, 0)
+        if self.address == _FAILED:
+            raise MemoryError(f"{self.nbytes} bytes for machine code could not be allocated: {_reason()}.")
+        statistics.blocks += 1
+        statistics.nbytes += self.nbytes
+        weakref.finalize(self, _give_back, self.address, self.nbytes).atexit = False
+
+    def fill(self, content: bytes | bytearray, executable: int) -> None:
+        """Write ``content``, and make the first ``executable`` bytes executable and read-only."""
+        ctypes.memmove(self.address, bytes(content), len(content))
+        if _library().mprotect(self.address, whole_pages(executable), _READ | _EXECUTE):
+            raise MemoryError(f"Memory cannot be made executable here: {_reason()}.")
+
+
+def whole_pages(nbytes: int) -> int:
+    """``nbytes``, rounded up to pages."""
+    return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _give_back(address: int, nbytes: int) -> None:
+    _library().munmap(address, nbytes)
+    statistics.blocks -= 1
+    statistics.nbytes -= nbytes
+
+
+@functools.cache
+def _library() -> Any:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    size, address, number = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
+    library.mmap.argtypes = (address, size, number, number, number, ctypes.c_long)
+    library.munmap.argtypes = (address, size)
+    library.mprotect.argtypes = (address, size, number)
+    return library
+
+
+def _reason() -> str:
+    return os.strerror(ctypes.get_errno())
+
 
 _SLOT: Final = 8  # bytes of an address
 
@@ -139,7 +207,7 @@ class _Loading:
             rule.write(self.image, offset, target + r.addend, self.base + offset)
 
     @staticmethod
-    def _slot(machine: relocations.Machine, stub: int) -> int:
+    def _slot(machine: elf.Machine, stub: int) -> int:
         """The offset of the address that follows a stub's code."""
         return stub + -(-len(machine.jump) // _SLOT) * _SLOT
 
@@ -151,14 +219,14 @@ class _Loading:
         return _of_process(symbol.name) if function is None else int(function)
 
 
-def _machine(file: elf.ObjectFile) -> relocations.Machine:
-    machine = relocations.MACHINES.get(file.machine)
+def _machine(file: elf.ObjectFile) -> elf.Machine:
+    machine = elf.MACHINES.get(file.machine)
     if machine is None:
         raise VerifierError(f"object code for the machine of ELF's number {file.machine} cannot be loaded")
     return machine
 
 
-def _rule(machine: relocations.Machine, kind: int) -> relocations.Rule:
+def _rule(machine: elf.Machine, kind: int) -> elf.Rule:
     rule = machine.rules.get(kind)
     if rule is None:
         raise VerifierError(f"object code has a relocation of kind {kind}, which generated code does not use")

@@ -1,15 +1,21 @@
-"""The targets of code generation: one row each. LLVM is imported when a target machine is first created."""
+"""The targets of code generation, one row each, and the features of this processor.
+
+LLVM is imported when a target machine is first created. The operating system describes the processor where LLVM does
+not detect a feature or is not loaded.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import platform
+import sys
 from collections.abc import Set
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runnel.backends import context
-from runnel.backends.cpu import processor
-from runnel.backends.target import Target
+from runnel.backends.base import Target
 from runnel.core.accepting import one_of, whole
 from runnel.core.errors import DeviceError
 from runnel.core.records import record, replace
@@ -17,6 +23,42 @@ from runnel.core.switches import Switch
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
+
+
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def has_arm_bf16() -> bool:
+    """Whether this processor has the extension FEAT_BF16 of Armv8.6, as Linux or macOS says."""
+    if sys.platform == "darwin":
+        return _of_macos("hw.optional.arm.FEAT_BF16")
+    try:
+        return lists_bf16(_CPUINFO.read_text())
+    except OSError:
+        return False
+
+
+def lists_bf16(cpuinfo: str) -> bool:
+    """Whether Linux's description of an Arm machine lists the extension for every processor."""
+    lists = [line.split(":", 1)[1].split() for line in cpuinfo.splitlines() if line.startswith("Features")]
+    return bool(lists) and all("bf16" in names for names in lists)
+
+
+def features() -> frozenset[str]:
+    """The names of instruction sets that Linux lists for every processor of an x86 machine, as LLVM spells them."""
+    try:
+        lines = _CPUINFO.read_text().splitlines()
+    except OSError:
+        return frozenset()
+    lists = [line.split(":", 1)[1].split() for line in lines if line.startswith("flags")]
+    common = set.intersection(*map(set, lists)) if lists else set()
+    return frozenset(name.replace("_", "") for name in common)
+
+
+def _of_macos(name: str) -> bool:
+    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    status = ctypes.CDLL(None).sysctlbyname(name.encode(), ctypes.byref(value), ctypes.byref(size), None, 0)
+    return status == 0 and value.value == 1
 
 
 @record
@@ -109,14 +151,14 @@ def described() -> InstructionSet:
     if SWITCH.value != "host":
         name = SWITCH.value
     else:
-        name = next(iter(runnable(platform.machine(), processor.features())), AVX2.name)
+        name = next(iter(runnable(platform.machine(), features())), AVX2.name)
     return next(row for row in TARGETS if row.name == name)
 
 
 def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:
     """The names of the rows that a machine with these LLVM features can run, best first."""
     if triple.startswith(("aarch64", "arm64")):
-        dots = "bf16" in features or processor.has_arm_bf16()  # LLVM does not detect it on every system
+        dots = "bf16" in features or has_arm_bf16()  # LLVM does not detect it on every system
         return (NEON_BF16.name, NEON.name) if dots else (NEON.name,)
     names = []
     if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= features:

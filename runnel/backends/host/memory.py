@@ -1,4 +1,4 @@
-"""The allocator of tensors, arenas and scratch. The bottom of the runtime; depends only on NumPy.
+"""The allocator of tensors, arenas and scratch: the bottom of the runtime, which depends only on NumPy.
 
 Freed blocks go to free lists by size class, so that steady-state allocation touches no new page and costs well under a
 microsecond. Large blocks are anonymous mappings, on Linux with huge pages.
@@ -19,6 +19,7 @@ from runnel.core.records import record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 ALIGNMENT: Final = 128  # two cache lines, because processors fetch them in pairs
 HUGE_PAGE: Final = 2 << 20
@@ -298,3 +299,10 @@ def reset_peak() -> None:
 def trim() -> None:
     """Return all free blocks to the system."""
     _POOL.trim()
+
+
+class HostMemory:
+    """The part of a backend that allocates memory."""
+
+    allocate = staticmethod(allocate)
+    allocate_slab = staticmethod(allocate_slab)

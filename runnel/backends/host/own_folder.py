@@ -1,8 +1,10 @@
-"""Folders that only the user can change: no other user can write to them or replace them.
+"""Folders that only the user can change, and the user's secret in such a folder.
 
-The path to the folder is checked as well: each folder on it must belong to the user or to root, and not be writable by
-others, unless it has the sticky bit, like ``/tmp``, so that files of others cannot be renamed. Links are followed if
-they belong to the user or to root, and are in such folders themselves.
+No other user can write to such a folder or replace it. The path to the folder is checked as well: each folder on it
+must belong to the user or to root, and must not be writable by others, unless it has the sticky bit, like ``/tmp``, so
+that other users cannot rename its files. Links are followed if they belong to the user or to root, and are in such
+folders themselves. The secret is 32 random bytes in a file that only the user can read; it is the key of the
+signatures of cache entries.
 """
 
 from __future__ import annotations
@@ -12,8 +14,12 @@ import errno
 import grp
 import os
 import pwd
+import secrets
 import stat
 from typing import Final
+
+from runnel.core import atomic_files
+from runnel.core.regular_files import read_regular
 
 ROOT: Final = 0
 _LINKS: Final = 40  # most links in a path, as on Linux
@@ -117,3 +123,32 @@ def _user_name(uid: int) -> str:
 
 def _permission_error(reason: str, path: str) -> PermissionError:
     return PermissionError(errno.EPERM, reason, path)
+
+
+SECRET_NAME: Final = "signature.key"
+SECRET_BYTES: Final = 32
+
+
+def secret_in(folder: int) -> bytes:
+    """The secret in an open folder of the user's own, created if there is none. A secret that is damaged, or that other
+    users may have read, is replaced."""
+    try:
+        return _read_secret(folder)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):  # another process was first
+            _make_secret(folder, replace=False)
+    except OSError:
+        _make_secret(folder, replace=True)
+    return _read_secret(folder)
+
+
+def _make_secret(folder: int, *, replace: bool) -> None:
+    atomic_files.put(folder, SECRET_NAME, [secrets.token_bytes(SECRET_BYTES)], 0o600, durable=True, replace=replace)
+
+
+def _read_secret(folder: int) -> bytes:
+    content, state = read_regular(SECRET_NAME, SECRET_BYTES, folder)
+    is_private = state.st_uid == os.geteuid() and not stat.S_IMODE(state.st_mode) & 0o077
+    if not is_private or len(content) != SECRET_BYTES:
+        raise PermissionError(f"{SECRET_NAME} is no secret")
+    return content

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.loops.formulas.fma import fused_multiply_add, sum_to_odd
+from runnel.loops.formulas.computed import fused_multiply_add, sum_to_odd
 
 Array = np.ndarray[Any, Any]
 _SMALLEST: Final = np.finfo(np.float32).smallest_normal

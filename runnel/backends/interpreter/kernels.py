@@ -17,16 +17,14 @@ import numpy as np
 
 from runnel.backends.host import calls as host
 from runnel.backends.interpreter import dots
-from runnel.backends.interpreter.attended import on_callers_thread
+from runnel.backends.interpreter.locking import on_callers_thread
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.core.rounding import rounded
 from runnel.loops import printer, scalar
-from runnel.loops.accumulators import REDUCERS
 from runnel.loops.formulas import table
-from runnel.loops.formulas.computed import Computed
-from runnel.loops.formulas.fma import fused_multiply_add
+from runnel.loops.formulas.computed import Computed, fused_multiply_add
 from runnel.loops.ir import (
     CHAIN,
     K_BLOCK,
@@ -58,7 +56,7 @@ from runnel.loops.ir import (
     Stride,
     Update,
 )
-from runnel.loops.scalar import ScalarOp
+from runnel.loops.scalar import REDUCERS, ScalarOp
 from runnel.loops.uses import parts
 
 Array = np.ndarray[Any, Any]

@@ -13,10 +13,9 @@ from runnel.compiler.plan_ir.regions import AnyRegion, BodyPlan, PlanBody, Repea
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core.avals import Shape, row_major
 from runnel.core.records import replace
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.node import Input, InputKind, Value
-from runnel.graph.rewriting import substituted
+from runnel.graph.rewriting import placeholder, substituted
 
 
 class Binding(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runnel.graph.body import Body
 from runnel.graph.graph import Graph, topological
+from runnel.graph.hashing import Body
 from runnel.graph.node import Node, Result, Value, results_of
 from runnel.graph.rewriting import Rewriter
 from runnel.ops.control import scan_p

@@ -13,7 +13,7 @@ from runnel.core.dtypes import DType, bool_, float32, float64, uint32, uint64
 from runnel.core.errors import DTypeError
 from runnel.core.records import record
 from runnel.loops import scalar
-from runnel.loops.formulas import casts, division, erf, exp, log, power, tanh, trig
+from runnel.loops.formulas import casts, division, exp, log, power, trig
 from runnel.loops.formulas.value import Value, choose
 from runnel.loops.scalar import ScalarOp
 
@@ -184,9 +184,9 @@ TABLE: Final[dict[ScalarOp, Row]] = {
     scalar.log: Row(log.log, _FLOATS),
     scalar.log1p: Row(log.log1p, _FLOATS),
     scalar.log2: Row(log.log2, _FLOATS),
-    scalar.tanh: Row(tanh.tanh, _FLOATS),
+    scalar.tanh: Row(exp.tanh, _FLOATS),
     scalar.sigmoid: Row(exp.sigmoid, _FLOATS),
-    scalar.erf: Row(erf.erf, _FLOATS),
+    scalar.erf: Row(exp.erf, _FLOATS),
     scalar.sin: Row(trig.sin, _FLOATS),
     scalar.cos: Row(trig.cos, _FLOATS),
     scalar.pow_: Row(power.power, _NUMBERS),

@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple, cast
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.records import record
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value, applied
-from runnel.graph.rewriting import copied
+from runnel.graph.rewriting import copied, placeholder
 from runnel.ops import assembly
 from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
 from runnel.ops.views import permute_p

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from runnel.core.avals import ShapedArray
 from runnel.core.errors import RunnelError
 from runnel.core.tables import Op
-from runnel.graph.extract import placeholder
 from runnel.graph.node import Value
+from runnel.graph.rewriting import placeholder
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.ends import End, NotDivisible
 from runnel.tensor.grad_mode import recording

@@ -9,8 +9,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from runnel.backends.cpu import driver, elf, functions, link, pages, relocations
-from runnel.backends.cpu.functions import Functions
+from runnel.backends.cpu import compiler, driver, elf, link
+from runnel.backends.cpu.compiler import Functions
 from runnel.core.errors import VerifierError
 
 
@@ -56,28 +56,28 @@ def test_calls_reach_other_libraries_and_the_process() -> None:
         "  %z = call i64 @labs(i64 %y)\n  ret i64 %z\n}\n"
     )
     (caller,) = link.link([("caller", compiled(text))], {"helper": helper})
-    blocks = pages.statistics.blocks
+    blocks = link.statistics.blocks
     del helper
-    assert pages.statistics.blocks == blocks, "what a library calls stays with it"
+    assert link.statistics.blocks == blocks, "what a library calls stays with it"
     assert call(caller, -107) == 7
 
 
 def test_objects_of_one_link_may_have_equal_names() -> None:
-    functions = link.link([adder("same", i) for i in range(4)], {})
-    assert [call(f, 1) for f in functions] == [1, 2, 3, 4]
+    compiler = link.link([adder("same", i) for i in range(4)], {})
+    assert [call(f, 1) for f in compiler] == [1, 2, 3, 4]
 
 
 def test_code_goes_with_the_last_of_its_functions() -> None:
-    before = pages.statistics.blocks, pages.statistics.nbytes
+    before = link.statistics.blocks, link.statistics.nbytes
     objects = [adder(f"f{i}", i) for i in range(20)]
-    functions = [link.link([o], {})[0] for o in objects]
-    assert pages.statistics.blocks == before[0] + 20
-    last_function = functions[7]
-    del functions
-    assert pages.statistics.blocks == before[0] + 1
+    compiler = [link.link([o], {})[0] for o in objects]
+    assert link.statistics.blocks == before[0] + 20
+    last_function = compiler[7]
+    del compiler
+    assert link.statistics.blocks == before[0] + 1
     assert call(last_function, 1) == 8
     del last_function
-    assert (pages.statistics.blocks, pages.statistics.nbytes) == before
+    assert (link.statistics.blocks, link.statistics.nbytes) == before
 
 
 def test_code_cannot_be_written() -> None:
@@ -88,11 +88,11 @@ def test_code_cannot_be_written() -> None:
 
 
 def test_what_was_used_last_stays_and_the_rest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    functions.clear()
+    compiler.clear()
     table: Functions[int] = Functions()
-    before = pages.statistics.blocks
-    size = pages.whole_pages(1)
-    monkeypatch.setattr(functions, "KEPT", 4 * size)
+    before = link.statistics.blocks
+    size = link.whole_pages(1)
+    monkeypatch.setattr(compiler, "KEPT", 4 * size)
     for i in range(4):
         table.update([(i, link.link([adder(f"g{i}", i)], {})[0])])
     used = table.get(0)
@@ -100,14 +100,14 @@ def test_what_was_used_last_stays_and_the_rest_goes(monkeypatch: pytest.MonkeyPa
     for i in range(4, 7):
         table.update([(i, link.link([adder(f"g{i}", i)], {})[0])])
     assert [i for i in range(7) if table.get(i) is not None] == [0, 4, 5, 6]
-    assert pages.statistics.blocks == before + 4
-    functions.clear()
+    assert link.statistics.blocks == before + 4
+    compiler.clear()
     assert [i for i in range(7) if table.get(i) is not None] == [0], "a function that somebody holds is found"
     assert call(used, 1) == 1
     del used
-    functions.clear()
+    compiler.clear()
     assert len(table) == 0
-    assert pages.statistics.blocks == before
+    assert link.statistics.blocks == before
 
 
 LOST = "declare void @rn_nobody()\ndefine void @f() {\n  call void @rn_nobody()\n  ret void\n}\n"
@@ -124,10 +124,10 @@ LOST = "declare void @rn_nobody()\ndefine void @f() {\n  call void @rn_nobody()\
     ],
 )
 def test_what_cannot_be_loaded_is_an_error_and_leaves_nothing(objects: list[tuple[str, bytes]], reason: str) -> None:
-    before = pages.statistics.blocks
+    before = link.statistics.blocks
     with pytest.raises(VerifierError, match=reason):
         link.link(objects, {})
-    assert pages.statistics.blocks == before
+    assert link.statistics.blocks == before
 
 
 def test_damaged_objects_end_in_one_error_or_load() -> None:
@@ -145,7 +145,7 @@ def test_damaged_objects_end_in_one_error_or_load() -> None:
 
 def word(kind: int, instruction: int, target: int, place: int) -> int:
     image = bytearray(struct.pack("<I", instruction))
-    relocations.AARCH64.rules[kind].write(image, 0, target, place)
+    elf.AARCH64.rules[kind].write(image, 0, target, place)
     return int(struct.unpack("<I", image)[0])
 
 
@@ -183,4 +183,4 @@ def test_all_that_llvm_leaves_open_for_arm_is_known() -> None:
     assert file.machine == 183
     kinds = {r.kind for r in file.relocations}
     assert len(kinds) >= 3
-    assert kinds <= relocations.AARCH64.rules.keys()
+    assert kinds <= elf.AARCH64.rules.keys()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runnel.backends.host import objects, secret
+from runnel.backends.host import objects, own_folder
 from runnel.backends.host.objects import ObjectCache
 
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -249,15 +249,15 @@ def test_random_damage_never_gives_another_body(folder: Path) -> None:
 
 
 def test_the_secret_is_the_users_alone(home: Path, folder: Path) -> None:
-    path = home / ".cache" / "runnel" / secret.NAME
+    path = home / ".cache" / "runnel" / own_folder.SECRET_NAME
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert path.stat().st_size == secret.SIZE
-    assert not (folder / secret.NAME).exists()
+    assert path.stat().st_size == own_folder.SECRET_BYTES
+    assert not (folder / own_folder.SECRET_NAME).exists()
 
 
 @pytest.mark.parametrize("fault", ["seen", "short", "long", "link", "pipe"])
 def test_a_bad_secret_is_replaced(home: Path, folder: Path, fault: str) -> None:
-    path = home / ".cache" / "runnel" / secret.NAME
+    path = home / ".cache" / "runnel" / own_folder.SECRET_NAME
     before = path.read_bytes()
     if fault == "seen":
         path.chmod(0o644)
@@ -282,17 +282,17 @@ def test_without_a_home_of_ones_own_the_secret_is_in_the_folder(home: Path, tmp_
     folder = tmp_path / "cache"
     cache_in(folder).put(KEY, b"object")
     assert cache_in(folder).get(KEY) == b"object"
-    assert stat.S_IMODE((folder / secret.NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / own_folder.SECRET_NAME).stat().st_mode) == 0o600
 
 
 def test_all_who_start_at_once_have_one_secret(tmp_path: Path) -> None:
     def come(number: int) -> bytes:
         handle = os.open(tmp_path, os.O_RDONLY)
         try:
-            return secret.secret_in(handle)
+            return own_folder.secret_in(handle)
         finally:
             os.close(handle)
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(come, range(40)))) == 1
-    assert os.listdir(tmp_path) == [secret.NAME]
+    assert os.listdir(tmp_path) == [own_folder.SECRET_NAME]

@@ -12,7 +12,7 @@ import runnel as rn
 from runnel.backends import context
 from runnel.backends.context import CompileContext
 from runnel.backends.cpu.codegen import contract, dot_contract
-from runnel.backends.host import caches
+from runnel.backends.host import threads
 from runnel.compiler import disk_cache
 from runnel.compiler.kernels.winograd_tiles import block_tiles
 from runnel.core import dtypes, switches
@@ -22,7 +22,7 @@ from runnel.graph.graph import Graph
 from runnel.nn import functional as F
 from tests.compiler.harness import Traced
 
-SIZES = [caches.LEAST, caches.DEFAULT, caches.MOST]
+SIZES = [threads.LEAST, threads.DEFAULT, threads.MOST]
 
 
 def of_size(cache: int) -> CompileContext:
@@ -39,12 +39,12 @@ def described(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
 
 def test_the_second_level_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("1", "Data", "48K"), ("2", "Instruction", "64K"), ("2", "Unified", "1280K"), ("3", "Unified", "32M")]
-    assert caches.of_folder(described(tmp_path, rows)) == 1280 << 10
-    assert caches.of_folder(tmp_path / "missing") == 0
-    assert [caches.usable(n) for n in (1, 1280 << 10, 1 << 30)] == [caches.LEAST, 1 << 20, caches.MOST]
-    monkeypatch.setattr(caches, "_SYSTEM", tmp_path / "missing")
-    monkeypatch.setattr(caches, "of_system", lambda: 0)
-    assert caches.second_level.__wrapped__() == caches.DEFAULT
+    assert threads.of_folder(described(tmp_path, rows)) == 1280 << 10
+    assert threads.of_folder(tmp_path / "missing") == 0
+    assert [threads.usable(n) for n in (1, 1280 << 10, 1 << 30)] == [threads.LEAST, 1 << 20, threads.MOST]
+    monkeypatch.setattr(threads, "_SYSTEM", tmp_path / "missing")
+    monkeypatch.setattr(threads, "of_system", lambda: 0)
+    assert threads.second_level.__wrapped__() == threads.DEFAULT
 
 
 def test_blocks_are_cut_for_the_cache() -> None:
@@ -52,9 +52,9 @@ def test_blocks_are_cut_for_the_cache() -> None:
     assert small.columns < usual.columns == large.columns
     assert small.small_a < usual.small_a == 1 << 20 < large.small_a
     assert small.crowded < usual.crowded == 1 << 18 < large.crowded
-    assert dot_contract.blocking_of(caches.LEAST).columns < dot_contract.blocking_of(caches.DEFAULT).columns
+    assert dot_contract.blocking_of(threads.LEAST).columns < dot_contract.blocking_of(threads.DEFAULT).columns
     tiles = []
-    for size in (caches.DEFAULT, caches.MOST):
+    for size in (threads.DEFAULT, threads.MOST):
         with context.entered(of_size(size)):
             tiles.append(block_tiles(64, 64, 10_000, dtypes.float32))
     assert tiles[0] < tiles[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runnel.backends.host import objects, sources
+from runnel.backends.host import objects
 from runnel.core import switches
 
 OLD = 1_000_000_000  # a time, in seconds
@@ -20,7 +20,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "package"
     for name in ("ops/add.py", "ops/deep/dot.py"):
         write(folder / name, f"# {name}")
-    monkeypatch.setattr(sources, "_PACKAGE", str(folder))
+    monkeypatch.setattr(objects, "_PACKAGE", str(folder))
     with switches.override(cache=True, cache_dir=str(tmp_path / "cache")):
         yield folder
 
@@ -33,11 +33,11 @@ def write(path: Path, text: str, time: float = OLD) -> None:
 
 def digest(*folders: str) -> str:
     """As in a process that begins."""
-    sources.digest.cache_clear()
+    objects.digest.cache_clear()
     try:
-        return sources.digest(*folders)
+        return objects.digest(*folders)
     finally:
-        sources.digest.cache_clear()
+        objects.digest.cache_clear()
 
 
 def test_each_change_of_sources_changes_it(package: Path) -> None:
@@ -58,7 +58,7 @@ def test_each_change_of_sources_changes_it(package: Path) -> None:
 
 def test_files_that_did_not_change_are_not_read_again(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = digest("ops")
-    monkeypatch.setattr(sources, "_of_contents", lambda paths: pytest.fail("sources were read"))
+    monkeypatch.setattr(objects, "_of_contents", lambda paths: pytest.fail("sources were read"))
     assert digest("ops") == expected
 
 

@@ -16,7 +16,7 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.backends.interpreter import kernels as interpreter
-from runnel.backends.interpreter.attended import attended, on_callers_thread
+from runnel.backends.interpreter.locking import attended, on_callers_thread
 from runnel.core.errors import AxisError, StateError, VerifierError
 
 ROOT = Path(__file__).resolve().parents[3]

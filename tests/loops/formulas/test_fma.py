@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from runnel.loops.formulas.fma import fused_multiply_add
+from runnel.loops.formulas.computed import fused_multiply_add
 
 single = st.floats(width=32, allow_nan=False, allow_infinity=False)
 double = st.floats(allow_nan=False, allow_infinity=False)

@@ -13,8 +13,8 @@ from runnel.backends.cpu.codegen.text import Emitter, vector
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.core.records import field, record
-from runnel.loops.accumulators import REDUCERS, Reducer
 from runnel.loops.ir import CHAIN, LANES, Acc
+from runnel.loops.scalar import REDUCERS, Reducer
 
 _LEVELS: Final = 48  # no run has more than 2⁴⁸ blocks
 _RARELY: Final = ", !prof !3"  # ``nest`` defines !3

@@ -1,6 +1,7 @@
-"""LLVM text → object code → address, for the target in force. The entry point of code generation.
+"""LLVM text → machine code → address, for the target in force: the entrance to code generation.
 
 Kernels may call the contraction functions by name; those are built together with the first kernel that calls them.
+Machine code is looked up by the kernel's name in memory, and otherwise loaded from disk or compiled.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Final
 
 from runnel.backends import context
 from runnel.backends.cpu.codegen import contract, dot_contract, nest, products
-from runnel.backends.cpu.compiler import Compiler, Module, of_text
+from runnel.backends.cpu.compiler import Compiler, Functions, Module, of_text
 from runnel.backends.cpu.link import Function
 from runnel.backends.cpu.target import InstructionSet, in_force
-from runnel.backends.host import sources
+from runnel.backends.host import objects
 from runnel.core import dtypes
 from runnel.core.errors import DeviceError
 from runnel.loops.ir import Kernel
@@ -62,7 +63,7 @@ def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module
 
 def emitters() -> str:
     """A digest of the code generator: the sources of these two packages."""
-    return sources.digest("backends/cpu", "loops")
+    return objects.digest("backends/cpu", "loops")
 
 
 def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
@@ -94,3 +95,31 @@ def object_code(text: str) -> bytes:
 def assembly(text: str) -> str:
     """The assembly of one module."""
     return compiler(in_force()).assembly(text)
+
+
+_FUNCTIONS: Final[Functions[tuple[str, InstructionSet]]] = Functions()  # by name of kernel
+
+
+def kernel_functions(requested: Sequence[Kernel]) -> list[Function]:
+    """The machine code of each kernel; new ones are compiled, or loaded from the cache, together."""
+    by_name = {kernel.name: kernel for kernel in requested}
+    return _functions(list(by_name), lambda new: kernels([by_name[name] for name in new]))
+
+
+def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Function]:
+    """The same for kernels known only by name and by the symbols they call; LookupError if the cache lacks the machine
+    code of one."""
+    symbols_of = dict(kernels)
+    return _functions(list(symbols_of), lambda new: filed([(name, symbols_of[name]) for name in new]))
+
+
+def _functions(names: list[str], find: Callable[[list[str]], list[Function]]) -> list[Function]:
+    """Two threads that miss the same kernel may both link it; both copies are valid."""
+    goal = in_force()
+    known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
+    new = [name for name in names if name not in known]
+    if new:
+        functions = dict(zip(new, find(new), strict=True))
+        _FUNCTIONS.update(((name, goal), function) for name, function in functions.items())
+        known |= functions
+    return [known[name] for name in names]

@@ -25,7 +25,7 @@ smaller than the others.
 from __future__ import annotations
 
 from runnel.backends import context
-from runnel.backends.cpu.codegen import k_blocks, packing, partition, tiles
+from runnel.backends.cpu.codegen import k_blocks, packing, tiles
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
 from runnel.backends.cpu.target import InstructionSet
 from runnel.backends.host import layout
@@ -174,8 +174,8 @@ class _Driver:
         k_limit = em.select(em.either(self.packs_a, self.packs_b), packed, k_limit)
         apart = em.both(self.indirect, em.test("sgt", "%k", blocks.long_k))
         k_limit = em.select(apart, em.minimum(k_limit, blocks.k_indirect), k_limit)
-        k_step = partition.even(em, "%k", k_limit, _K_GRAIN)
-        i_step = partition.even(em, m, blocks.rows, self.tile_rows)
+        k_step = k_blocks.even(em, "%k", k_limit, _K_GRAIN)
+        i_step = k_blocks.even(em, m, blocks.rows, self.tile_rows)
         self.packed_a = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         packed_b = em.at(self.packed_a, self.a_size)
         self._address_a()
@@ -189,7 +189,7 @@ class _Driver:
         j_step = em.select(em.both(self.packs_b, few), self.columns_few, self.columns)
         j_step = em.select(em.both(self.in_panels, few), self.columns_panels, j_step)
         with em.loop("%j0", "%j1", j_step) as j:
-            block = partition.partition_columns(em, em.minimum(j_step, em.sub("%j1", j)), may_widen)
+            block = k_blocks.partition_columns(em, em.minimum(j_step, em.sub("%j1", j)), may_widen)
             with em.loop(0, at_least_once, k_step) as p:
                 depth = em.minimum(k_step, em.sub("%k", p))
                 column = em.select(self.in_panels, em.mul(em.divide(j, self.width), "%b_panel"), em.mul(j, "%b_col"))
@@ -243,11 +243,11 @@ class _Driver:
         return em.both(far, em.test("sgt", power, _CACHE_LINE // em.dtype.itemsize))  # odd numbers of lines visit all
 
     def _block(
-        self, i: str, height: str, j: str, block: partition.ColumnPartition, p: str, depth: str, b: str, b_next: str
+        self, i: str, height: str, j: str, block: k_blocks.ColumnPartition, p: str, depth: str, b: str, b_next: str
     ) -> None:
         """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
         em = self.em
-        row_tiles = partition.partition_rows(em, height, self.tile_rows)
+        row_tiles = k_blocks.partition_rows(em, height, self.tile_rows)
         a = em.at("%A", em.mul(p, self.k_step), em.mul(i, self.row_step))
         a_tile = em.mul(depth, self.a_width)
         with em.when(self.packs_a):
@@ -271,7 +271,7 @@ class _Driver:
         a_row = em.add(self.a_row, em.mul(i, self.row_words))
         a_k = em.add(self.a_k, em.mul(p, self.row_words))
         odd = (
-            partition.partition_rows_if(em, block.wide, height, self.wide_panel_rows, row_tiles)
+            k_blocks.partition_rows_if(em, block.wide, height, self.wide_panel_rows, row_tiles)
             if self.wide_panel_rows
             else row_tiles
         )

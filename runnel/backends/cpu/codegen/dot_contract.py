@@ -16,7 +16,7 @@ entries of the table for k are neighbours; otherwise it is packed, too.
 from __future__ import annotations
 
 from runnel.backends import context
-from runnel.backends.cpu.codegen import contract, dot_packing, dot_tiles, k_blocks, partition, tiles
+from runnel.backends.cpu.codegen import contract, dot_tiles, k_blocks, tiles
 from runnel.backends.cpu.codegen.dot_tiles import moved
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
 from runnel.backends.cpu.target import InstructionSet
@@ -58,12 +58,12 @@ def emit_module(target: InstructionSet, blocking: DotBlocking | None = None) -> 
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = dot_tiles.emit(tile, target)
     if not target.has_masks:
         bodies[f"internal void @tail({tiles.TAIL})"] = tiles.tail(target, float32)
-    bodies[f"internal void @pack_micro_panel({dot_packing.MICRO_PANEL})"] = dot_packing.strip(target)
-    bodies[f"internal void @indirect_micro_panel({dot_packing.INDIRECT_MICRO_PANEL})"] = (
-        dot_packing.indirect_micro_panel(target)
+    bodies[f"internal void @pack_micro_panel({dot_tiles.MICRO_PANEL})"] = dot_tiles.strip(target)
+    bodies[f"internal void @indirect_micro_panel({dot_tiles.INDIRECT_MICRO_PANEL})"] = dot_tiles.indirect_micro_panel(
+        target
     )
-    bodies[f"internal void @panels({dot_packing.PANELS})"] = dot_packing.panels(target)
-    bodies["internal i1 @paired(ptr %ks, i64 %k)"] = dot_packing.paired(target)
+    bodies[f"internal void @panels({dot_tiles.PANELS})"] = dot_tiles.panels(target)
+    bodies["internal i1 @paired(ptr %ks, i64 %k)"] = dot_tiles.paired(target)
     driver = _Driver(target, blocking or blocking_of(context.current().cache))
     bodies[f"internal void @{contract.SHORT}({contract.PARAMETERS})"] = driver.body()
     bodies[f"internal void @meet({k_blocks.MEET})"] = k_blocks.meet(target, float32)
@@ -107,8 +107,8 @@ class _Driver:
 
         self._choose()
         self.in_whole = em.sub(1, "%tile")
-        k_step = partition.even(em, "%k", em.select(self.packs_a, blocks.k, blocks.k_in_place), _K_GRAIN)
-        i_step = partition.even(em, m, blocks.rows, self.tile_rows)
+        k_step = k_blocks.even(em, "%k", em.select(self.packs_a, blocks.k, blocks.k_in_place), _K_GRAIN)
+        i_step = k_blocks.even(em, m, blocks.rows, self.tile_rows)
         j_step = em.select(self.packs_a, self.columns, self.columns_in_place)
         self.packed_a = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         packed_b = em.at(self.packed_a, self.a_size)
@@ -118,7 +118,7 @@ class _Driver:
         in_panels = em.test("ne", "%b_panel", 0)
         wants_panels = em.value(f"xor i1 {in_panels}, true")
         with em.loop("%j0", "%j1", j_step) as j:
-            block = partition.partition_columns(em, em.minimum(j_step, em.sub("%j1", j)), "false")
+            block = k_blocks.partition_columns(em, em.minimum(j_step, em.sub("%j1", j)), "false")
             with em.loop(0, at_least_once, k_step) as p:
                 depth = em.minimum(k_step, em.sub("%k", p))
                 source = moved(em, "%B", em.mul(p, "%b_k"), em.mul(j, "%b_col"))
@@ -153,11 +153,11 @@ class _Driver:
         self.strided_in_place = em.both(self.strided, in_place)
 
     def _block(
-        self, i: str, height: str, j: str, block: partition.ColumnPartition, p: str, depth: str, b: str, b_next: str
+        self, i: str, height: str, j: str, block: k_blocks.ColumnPartition, p: str, depth: str, b: str, b_next: str
     ) -> None:
         """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
         em = self.em
-        row_tiles = partition.partition_rows(em, height, self.tile_rows)
+        row_tiles = k_blocks.partition_rows(em, height, self.tile_rows)
         count = em.value(f"lshr i64 {em.add(depth, 1)}, 1")
         a_tile = em.mul(count, self.a_width)
         with em.when(self.packs_a), em.loop(0, row_tiles.count, 1) as t:

@@ -1,23 +1,99 @@
-"""Products of long sums: one product for each K_BLOCK steps of k, and partial sums that are combined pairwise.
+"""Blocks of products: extents in even parts, rows in tiles, columns in panels, and long sums in blocks of k.
 
-The exported functions of ``contract`` and ``dot_contract`` are generated here; both call a driver for short k with the
-same parameters. Of n blocks the first h, where h is the largest power of two below n, are added to the rest: pending
-partial sums are in the thread's scratch memory, one level for each bit that is set in the number of blocks before, and
-the first level is C itself. This is pairwise summation (N. Higham, "The accuracy of floating point summation", 1993) of
-blocks. Blocks, and therefore bits, depend on k alone; the number of rows at a time depends on the memory.
+There is one product for each K_BLOCK steps of k, and the partial sums are combined pairwise. The exported functions of
+``contract`` and ``dot_contract`` are generated here; both call a driver for short k with the same parameters. Of n
+blocks the first h, where h is the largest power of two below n, are added to the rest: pending partial sums are in the
+thread's scratch memory, one level for each bit that is set in the number of blocks before, and the first level is C
+itself. This is pairwise summation (N. Higham, "The accuracy of floating point summation", 1993) of blocks. Blocks, and
+therefore bits, depend only on k; the number of rows at a time depends on the memory.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen import partition
-from runnel.backends.cpu.codegen.flow import Flow
+from runnel.backends.cpu.codegen.flow import Flow, Operand
 from runnel.backends.cpu.codegen.text import element
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.core.records import record
 from runnel.loops.ir import K_BLOCK, TILE_BYTES
+
+
+def even(em: Flow, extent: str, limit: Operand, multiple: int) -> str:
+    """The size of a part when ``extent`` is cut into as few parts of at most ``limit`` as possible, rounded up to a
+    ``multiple`` (of which ``limit`` is one); the last part gets what is left."""
+    parts = em.ceil_div(em.select(em.test("sgt", extent, 1), extent, 1), limit)
+    share = em.ceil_div(extent, parts)
+    rounded = em.mul(em.ceil_div(share, multiple), multiple)
+    return em.select(em.test("sgt", rounded, 1), rounded, 1)
+
+
+@record
+class RowPartition:
+    """Rows partitioned evenly into ``count`` tiles: the first ``larger`` tiles have one more than ``share``."""
+
+    count: str
+    share: str
+    larger: str
+
+    def tile(self, em: Flow, t: str) -> tuple[str, str]:
+        """The number of rows of tile ``t``, and its first."""
+        rows = em.add(self.share, em.value(f"zext i1 {em.test('slt', t, self.larger)} to i64"))
+        return rows, em.add(em.mul(t, self.share), em.minimum(t, self.larger))
+
+    def or_else(self, em: Flow, condition: str, other: RowPartition) -> RowPartition:
+        """``other`` if ``condition`` holds."""
+        pairs = ((other.count, self.count), (other.share, self.share), (other.larger, self.larger))
+        return RowPartition(*(em.select(condition, a, b) for a, b in pairs))
+
+
+def partition_rows(em: Flow, height: str, limit: int) -> RowPartition:
+    """``height`` rows in as few tiles of at most ``limit`` as possible."""
+    count = em.ceil_div(height, limit)
+    share = em.divide(height, count)
+    return RowPartition(count, share, em.sub(height, em.mul(share, count)))
+
+
+def partition_rows_if(em: Flow, condition: str, height: str, limit: int, otherwise: RowPartition) -> RowPartition:
+    """:func:`partition_rows` if ``condition`` holds: a division costs a small product too much."""
+    before, then, after = em.block, em.new_label("partition"), em.new_label("partitioned")
+    em.branch(condition, then, after)
+    em.start(then)
+    row_tiles = partition_rows(em, height, limit)
+    em.jump(after)
+    em.start(after)
+    pairs = (
+        (row_tiles.count, otherwise.count),
+        (row_tiles.share, otherwise.share),
+        (row_tiles.larger, otherwise.larger),
+    )
+    return RowPartition(*(em.phi("i64", (a, then), (b, before)) for a, b in pairs))
+
+
+@record
+class ColumnPartition:
+    """A block's columns, the number of panels, the start of the last one and whether it is wider by a vector."""
+
+    columns: str
+    count: str
+    last: str
+    wide: str
+
+
+def partition_columns(em: Flow, columns: str, may_widen: str) -> ColumnPartition:
+    """``columns`` as panels of the tiles' width. If ``may_widen``, and the target has tiles for it, the last one
+    includes a vector that would be a panel by itself."""
+    width = em.target.panel_columns(em.dtype)
+    count, wide = em.ceil_div(columns, width), "false"
+    if em.target.wide_panel_rows:
+        vectors = em.ceil_div(columns, em.lanes)
+        left = em.sub(vectors, em.mul(em.sub(count, 1), em.target.tile_vectors))
+        alone = em.both(em.test("eq", left, 1), em.test("sgt", count, 1))
+        wide = em.both(alone, may_widen)
+        count = em.sub(count, em.value(f"zext i1 {wide} to i64"))
+    return ColumnPartition(columns, count, em.mul(em.sub(count, 1), width), wide)
+
 
 PARTIALS: Final = 2 << 20  # bytes of scratch for pending partial sums
 MEET: Final = "ptr %lower, i64 %lower_row, ptr %upper, i64 %upper_row, i64 %rows, i64 %columns"
@@ -55,7 +131,7 @@ class Long:
         row_bytes = _row_bytes(em, em.minimum(em.sub("%j1", "%j0"), at_once))
         room = em.divide(PARTIALS, em.mul(levels, row_bytes))
         room = em.mul(em.divide(room, target.tile_rows), target.tile_rows)
-        i_step = partition.even(em, em.sub("%i1", "%i0"), room, target.tile_rows)
+        i_step = even(em, em.sub("%i1", "%i0"), room, target.tile_rows)
         scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         waiting = em.value(f"getelementptr i8, ptr {scratch}, i64 {self.partials}")
         row = em.divide(row_bytes, em.dtype.itemsize)

@@ -18,8 +18,8 @@ from runnel.backends.cpu.codegen.values import Values, Vec
 from runnel.backends.host.layout import FAULT
 from runnel.core.errors import VerifierError
 from runnel.loops import uses
-from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import LANES, Acc, Bound, Check, For, Host, Let, Product, RangeBound, Ref, Stmt, Store, Update, Var
+from runnel.loops.scalar import REDUCERS
 
 LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from runnel.backends.cpu.codegen import dot_contract
 from runnel.backends.cpu.target import AVX512_BF16
-from runnel.loops.formulas.fma import fused_multiply_add
+from runnel.loops.formulas.computed import fused_multiply_add
 from runnel.loops.ir import K_BLOCK
 from tests.loops.summation import paired
 

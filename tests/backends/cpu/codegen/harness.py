@@ -10,7 +10,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from runnel.backends.cpu.codegen import scalars
+from runnel.backends.cpu.codegen.lanes import emit
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
 from runnel.backends.cpu.target import InstructionSet, host
 from runnel.core.dtypes import DType, bool_
@@ -32,7 +32,7 @@ def module_text(
     names = []
     for k, d in enumerate(arg_dtypes):
         names.append(em.constant(fixed[k], d, lanes) if k in fixed else _load(em, f"%a{k}", d, lanes))
-    result = scalars.emit(em, op, names, list(arg_dtypes), dtype, lanes)
+    result = emit(em, op, names, list(arg_dtypes), dtype, lanes)
     _store(em, result, dtype, lanes)
     em.effect("br label %last")
     em.start("last")

@@ -26,14 +26,15 @@ from images import Array, Image
 from test_contract import EPILOGUE, LAYOUTS, Box, guarded, laid_out
 from test_neon_under_qemu import put_view
 
-from runnel.backends.cpu import processor, target
-from runnel.backends.cpu.codegen import contract, dot_contract, nest, peak, tiles
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import contract, dot_contract, nest, tiles
 from runnel.backends.cpu.codegen.dot_contract import DotBlocking
 from runnel.backends.cpu.target import AVX2, AVX512, AVX512_BF16, NEON, NEON_BF16, InstructionSet
 from runnel.backends.interpreter import kernels as interpreter
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import DTypeError, VerifierError
 from runnel.core.records import replace
+from runnel.inspection import peak
 from runnel.loops import printer, verifier
 from runnel.loops.ir import K_BLOCK, TILE_ROWS, TILE_STRIDE, Contract, Kernel, Panels, Param
 
@@ -59,8 +60,8 @@ def test_machines_are_known_by_their_features(tmp_path: Path, monkeypatch: pytes
     assert target.runnable(x86, wide) == ("avx512", "avx2")
     assert target.runnable(x86, {"avx2", "fma", "avx512bf16"}) == ("avx2",)
     described = tmp_path / "cpuinfo"
-    monkeypatch.setattr(processor, "_CPUINFO", described)
-    monkeypatch.setattr(processor.sys, "platform", "linux")
+    monkeypatch.setattr(target, "_CPUINFO", described)
+    monkeypatch.setattr(target.sys, "platform", "linux")
     assert target.runnable(arm, {"neon"}) == ("neon",)
     one = "processor\t: 0\nFeatures\t: fp asimd i8mm bf16\n"
     for text, expected in (

@@ -27,7 +27,6 @@ from runnel.backends.cpu import target
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bool_, float32, float64, int32
 from runnel.loops import scalar
-from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import (
     Acc,
     Apply,
@@ -47,7 +46,7 @@ from runnel.loops.ir import (
     Store,
     Update,
 )
-from runnel.loops.scalar import SCALAR_OPS
+from runnel.loops.scalar import REDUCERS, SCALAR_OPS
 from tests.compiler.harness import same_bits
 from tests.suites.plans import Sample, samples, traced
 

@@ -14,7 +14,7 @@ import pytest
 from harness import compiled, module_text
 from hypothesis import given, settings, strategies as st
 
-from runnel.backends.cpu.codegen import scalars
+from runnel.backends.cpu.codegen.lanes import emit
 from runnel.backends.cpu.codegen.text import Emitter
 from runnel.backends.cpu.target import AVX2, AVX512, NEON, InstructionSet
 from runnel.core import dtypes
@@ -109,9 +109,9 @@ def test_every_bound_is_of_an_operation_on_floats() -> None:
 
 def test_unsupported_dtypes_are_refused() -> None:
     with pytest.raises(DTypeError, match=r"\[exp\].*int32"):
-        scalars.emit(Emitter(AVX2), scalar.exp, ["%x"], [int32], int32, 16)
+        emit(Emitter(AVX2), scalar.exp, ["%x"], [int32], int32, 16)
     with pytest.raises(DTypeError, match="mul_high"):
-        scalars.emit(Emitter(AVX2), scalar.mul_high, ["%x", "%y"], [uint64, uint64], uint64, 16)
+        emit(Emitter(AVX2), scalar.mul_high, ["%x", "%y"], [uint64, uint64], uint64, 16)
 
 
 EXACT = [

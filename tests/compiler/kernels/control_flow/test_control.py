@@ -24,11 +24,10 @@ from runnel.core.avals import ShapedArray, aval, row_major
 from runnel.core.dtypes import float32, float64, int64
 from runnel.core.errors import AxisError, RunnelError
 from runnel.graph import interpreter
-from runnel.graph.body import Body
-from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
+from runnel.graph.hashing import Body
 from runnel.graph.node import Constant, Input, InputKind, Node, Value, results_of
-from runnel.graph.rewriting import substituted
+from runnel.graph.rewriting import placeholder, substituted
 from runnel.inspection.schedule import Schedule
 from runnel.ops.control import cond_p, scan_p, stacked, while_p
 from runnel.tensor import tensor as tensors, tracing
