@@ -1,11 +1,19 @@
 """Runnel: a deep-learning framework that is Python down to the machine code."""
 
-from runnel import ops as ops, transforms as transforms
+from runnel import (
+    fft as fft,
+    linalg as linalg,
+    nn as nn,
+    ops as ops,
+    optim as optim,
+    random as random,
+    special as special,
+    transforms as transforms,
+)
 from runnel.compile import compiled as compiled
 from runnel.core.namespaces import namespace
 from runnel.core.tables import Table
 from runnel.methods import IN_PLACE, IN_PLACE_ONLY, METHODS, SPREAD, VIEWS
-from runnel.nn import functional as functional
 from runnel.tensor import creation as creation, tensor as tensor, variable as variable
 from runnel.tensor.function_methods import attach
 

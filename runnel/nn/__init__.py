@@ -1,6 +1,7 @@
 """Networks: modules that hold Parameters, and the functions they are made of."""
 
 from runnel.core.namespaces import namespace
+from runnel.nn import functional as functional, init as init, utils as utils
 
 NAMES = {
     "CELU": "runnel.nn.rare.activation_layers:CELU",

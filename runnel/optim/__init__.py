@@ -1,6 +1,7 @@
 """Optimizers and learning-rate schedules."""
 
 from runnel.core.namespaces import namespace
+from runnel.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 
 NAMES = {
     "ASGD": "runnel.optim.sgd:ASGD",
