@@ -54,12 +54,12 @@ def tiled(expression: Any, *operands: Any) -> Any:
 def product(size: int, trials: int, log: str | None) -> None:
     rng = np.random.default_rng(0)
     a, b = (rn.asarray(rng.standard_normal((size, size)).astype(np.float32)) for _ in range(2))
-    matmul = rn.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
+    matmul = rn.expressions.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
     functions = {
         "naive": matmul.scheduled(()),
         "default": matmul,
         "by hand": tiled(matmul, a, b),
-        "by search": rn.search_schedule(matmul, a, b, trials=trials, log=log),
+        "by search": rn.expressions.search_schedule(matmul, a, b, trials=trials, log=log),
         "rn.matmul": rn.matmul,
     }
     best = dict.fromkeys(functions, float("inf"))
@@ -86,7 +86,7 @@ def step(schedule: Callable[..., Any]) -> float:
             ((BATCH, wide), (BATCH, narrow)),
             ((BATCH, narrow), (wide, narrow)),
         )
-        functions.append([schedule(rn.tensor_expr(t), *o) for t, o in zip(texts, operands, strict=True)])
+        functions.append([schedule(rn.expressions.tensor_expr(t), *o) for t, o in zip(texts, operands, strict=True)])
 
     @rn.compile
     def train(x: Any, labels: Any) -> Any:

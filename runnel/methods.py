@@ -1,6 +1,8 @@
 """The methods of Tensor and Variable that are functions of arrays: the place of each, "module:name"."""
 
 METHODS = {
+    "__array_function__": "runnel.compat.functions.numpy_protocols:array_function",
+    "__array_ufunc__": "runnel.compat.functions.numpy_protocols:array_ufunc",
     "abs": "runnel.ops.arithmetic:abs",
     "absolute": "runnel.ops.arithmetic:abs",
     "acos": "runnel.ops.library.circular:acos",

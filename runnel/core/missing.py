@@ -13,16 +13,19 @@ from runnel.core.equivalents import ABSENT, EQUIVALENTS
 from runnel.core.errors import MissingNameError
 
 
-def missing(owner: str, name: str, names: Callable[[], Iterable[str]]) -> AttributeError:
-    """The error for ``owner.name``, where ``owner``, a module or a class, has ``names()``."""
+def missing(
+    owner: str, name: str, names: Callable[[], Iterable[str]], elsewhere: Callable[[], str] = str
+) -> AttributeError:
+    """Return the error for ``owner.name``, where ``owner``, a module or a class, has ``names()``, and ``elsewhere()``
+    is what to write instead, if another module has the name."""
     if name.startswith("_"):  # asked by protocols such as copying and pickling
         return AttributeError(f"[{owner}] there is no attribute '{name}'.")
-    return MissingNameError(lambda: f"[{owner}] there is no '{name}'{_instead(owner, name, names())}")
+    return MissingNameError(lambda: f"[{owner}] there is no '{name}'{_instead(owner, name, names(), elsewhere())}")
 
 
-def _instead(owner: str, name: str, names: Iterable[str]) -> str:
-    known = EQUIVALENTS.get(owner, {}).get(name) or ABSENT.get(owner)
-    if known is not None:
+def _instead(owner: str, name: str, names: Iterable[str], elsewhere: str) -> str:
+    known = EQUIVALENTS.get(owner, {}).get(name) or ABSENT.get(owner) or elsewhere
+    if known:
         return f"; write {known}."
     if _is_module(owner, name):
         return f" before `import {owner}.{name}`: it is a module of its own."

@@ -20,10 +20,12 @@ from runnel.core.public import offered
 
 
 class Namespace(NamedTuple):
-    """The names of a module. ``forwards`` are modules whose names it has as well, unless ``names`` has the name."""
+    """The names of a module. ``forwards`` are modules whose names it has as well, unless ``names`` has the name;
+    ``elsewhere`` are modules that the message about a missing name points to."""
 
     names: Mapping[str, str]
     forwards: tuple[str, ...]
+    elsewhere: tuple[str, ...]
     is_checked: bool
     found: dict[str, Any]  # what has been asked for
 
@@ -36,6 +38,7 @@ def namespace(
     names: Mapping[str, str],
     *,
     forwards: tuple[str, ...] = (),
+    elsewhere: tuple[str, ...] = (),
     checked: bool = True,
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a namespace.
@@ -44,9 +47,10 @@ def namespace(
         module: the name of the namespace's module.
         names: the place of each name.
         forwards: modules whose names the namespace has as well.
+        elsewhere: modules that the message about a missing name points to, the first that has it.
         checked: whether functions are offered in their public form, which explains errors.
     """
-    space = _SPACES[module] = Namespace(names, forwards, checked, {})
+    space = _SPACES[module] = Namespace(names, forwards, elsewhere, checked, {})
     members = vars(sys.modules[module])
     for name, place in names.items():
         holder, _, member = place.partition(":")
@@ -82,7 +86,12 @@ def _looked_up(module: str, space: Namespace, name: str) -> Any:
         for source in space.forwards:
             if name in names_of(source):
                 return getattr(sys.modules[source], name)
-    raise missing(module, name, lambda: names_of(module))
+    raise missing(
+        module,
+        name,
+        lambda: names_of(module),
+        lambda: next((f"{other}.{name}" for other in space.elsewhere if name in names_of(other)), ""),
+    )
 
 
 def names_of(module: str) -> set[str]:

@@ -266,7 +266,7 @@ class Declared(ArrayMethods[Any]):
         raise self._pending()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise ArgumentError(f"[setitem] '{self.name}' is declared, and never changes; use rn.put or rn.where.")
+        raise ArgumentError(f"[setitem] '{self.name}' is declared, and never changes; use rn.scatter or rn.where.")
 
     def __copy__(self) -> Declared:
         return self

@@ -36,7 +36,7 @@ NAMES = {
     "cosine_similarity": "runnel.nn.rare.distances:cosine_similarity",
     "cross_entropy": "runnel.ops.precision:cross_entropy",
     "ctc_loss": "runnel.nn.rare.ctc:ctc_loss",
-    "dropout": "runnel.nn.functions:dropout",
+    "dropout": "runnel.tensor.random:dropout",
     "dropout1d": "runnel.nn.rare.dropout:dropout1d",
     "dropout2d": "runnel.nn.rare.dropout:dropout2d",
     "dropout3d": "runnel.nn.rare.dropout:dropout3d",

@@ -41,11 +41,6 @@ def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     return result
 
 
-def dropout(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
-    """Elements zeroed with probability ``p`` and the rest divided by 1 - p; x itself unless ``training``."""
-    return random.dropout(x, p, training)
-
-
 def scaled_dot_product_attention(
     query: Array,
     key: Array,
@@ -58,8 +53,7 @@ def scaled_dot_product_attention(
     *,
     lengths: Array | None = None,
 ) -> Tensor:
-    """softmax(query·keyᵀ·scale + mask)·value (``runnel.scaled_dot_product_attention``); dropout draws from the default
-    generator."""
+    """Return softmax(query·keyᵀ·scale + mask)·value. Dropout draws from the default generator."""
     result: Tensor = ops.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
         lengths=lengths, dropout_key=random.next_key(None, query.device) if dropout_p else None,
@@ -81,8 +75,7 @@ def varlen_attn(
     enable_gqa: bool = False,
     dropout_p: float = 0.0,
 ) -> Tensor:
-    """Attention within sequences that lie one after another (``runnel.varlen_attn``); dropout draws from the default
-    generator."""
+    """Attend within sequences that lie one after another. Dropout draws from the default generator."""
     result: Tensor = ops.varlen_attn(
         query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, is_causal, scale=scale, enable_gqa=enable_gqa,
         dropout_p=dropout_p, dropout_key=random.next_key(None, query.device) if dropout_p else None,
@@ -93,12 +86,13 @@ def varlen_attn(
 def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int | float | None = None) -> Tensor:
     """``x`` with elements put around it, as in PyTorch: ``pad`` is (before, after) of the last axis, then of the one
     before it, …, and less than 0 takes elements away. The modes and ``value`` (0 where there is none) are those of
-    :func:`runnel.pad`, which takes a pair for each axis."""
+    :func:`runnel.compat.numpy.pad`, which takes a pair for each axis."""
     widths = as_shape("pad", pad)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise ShapeError(
             f"[pad] pad is (before, after) of the last axis, then of the one before it, …: an even number of ints, at "
-            f"most {2 * x.ndim} for shape {x.shape}; received {pad!r}. runnel.pad takes a pair for each axis."
+            f"most {2 * x.ndim} for shape {x.shape}; received {pad!r}. "
+            "runnel.compat.numpy.pad takes a pair for each axis."
         )
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     pairs += [(0, 0)] * (x.ndim - len(pairs))
@@ -327,7 +321,7 @@ def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
 
 def one_hot(x: Array, num_classes: int = -1) -> Tensor:
     """A new last axis of size ``num_classes``, int64: 1 at the label, 0 elsewhere; by default, of one more than the
-    greatest label, which must be known then: not in a compiled function. :func:`runnel.one_hot` gives floats."""
+    greatest label, which must be known then: not in a compiled function.."""
     if num_classes == -1:
         known = x.known()
         if known is None:

@@ -27,7 +27,7 @@ def max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of ``x`` (N, C, *sizes) as :func:`runnel.max_pool` gives it; with
+    """The greatest element of each window of ``x`` (N, C, *sizes) as :func:`runnel.ops.max_pool` gives it; with
     ``return_indices`` also the number of each in the spatial axes of its channel (int64; the first of equals)."""
     values = ops.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
     if not return_indices:

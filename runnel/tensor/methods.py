@@ -22,7 +22,7 @@ from runnel.core.missing import missing
 from runnel.core.tracebacks import end_at_user
 from runnel.ops.promotion import is_operand
 from runnel.tensor.extent import Extent
-from runnel.tensor.function_methods import FunctionMethods, LateMethod, ResultT
+from runnel.tensor.function_methods import FunctionMethods, ResultT
 
 _MARKS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy's DLPack capsules
 _API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API
@@ -111,9 +111,6 @@ class ArrayMethods(FunctionMethods[ResultT]):
     __slots__ = ()
     is_sparse: builtins.bool = False  # of a Parameter, whether its gradient names few rows
     __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
-
-    __array_ufunc__ = LateMethod("runnel.tensor.library.numpy_protocols:array_ufunc")
-    __array_function__ = LateMethod("runnel.tensor.library.numpy_protocols:array_function")
 
     def read(self) -> ResultT:
         """The tensor this stands for."""

@@ -14,7 +14,7 @@ import runnel as rn
 from runnel import nn
 from runnel.core.errors import ArgumentError, ExpressionError, RunnelError
 
-PRODUCT = rn.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
+PRODUCT = rn.expressions.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
 A, B = rn.ones((20, 30)), rn.ones((30, 64))
 NONSENSE: tuple[Any, ...] = (
     None, 1, -1, 0, 2.5, True, "q", "", "i j", "i", [], {}, object, (1,), b"i", float("nan"), 10**30, np.int64(4),
@@ -51,8 +51,8 @@ def is_tensor(v: Any) -> bool:
 
 LOOP = is_("i")
 COUNT = is_(1, 10**30)
-place("the text")(lambda v: rn.tensor_expr(v))
-place("a size", is_(0, 1))(lambda v: rn.tensor_expr("O[i: 9] = A[s*i]", s=v)(rn.ones(9)))
+place("the text")(lambda v: rn.expressions.tensor_expr(v))
+place("a size", is_(0, 1))(lambda v: rn.expressions.tensor_expr("O[i: 9] = A[s*i]", s=v)(rn.ones(9)))
 place("an operand")(lambda v: PRODUCT(A, v))
 for method in ("schedule", "automatic", "expression", "canonical", "nest"):
     place(f"an operand of {method}")(lambda v, method=method: getattr(PRODUCT, method)(A, v))
@@ -79,21 +79,23 @@ for primitive in ("vectorise", "unroll", "parallel"):
 place("cache")(lambda v: schedule().cache(v))
 place("the operand of compute_at")(lambda v: tiled().compute_at(v, "j_0"))
 place("the loop of compute_at")(lambda v: tiled().compute_at("B", v))
-place("what is searched")(lambda v: rn.search_schedule(v, A, B, trials=1))
-place("an operand of search")(lambda v: rn.search_schedule(PRODUCT, A, v, trials=1))
-place("trials", COUNT)(lambda v: rn.search_schedule(PRODUCT, A, B, trials=v))
-place("seed", lambda v: type(v) is int)(lambda v: rn.search_schedule(PRODUCT, A, B, trials=1, seed=v))
-place("log", lambda v: v is None or isinstance(v, str))(lambda v: rn.search_schedule(PRODUCT, A, B, trials=1, log=v))
-place("x of reindex", lambda v: False)(lambda v: rn.reindex(v, (2, 2), ["i0", "i1"]))
-place("shape of reindex")(lambda v: rn.reindex(A, v, ["i0", "i1"]))
-place("a size of reindex", is_(0, 1))(lambda v: rn.reindex(A, (v, 2), ["i0", "i1"]))
-place("indices of reindex")(lambda v: rn.reindex(A, (2, 2), v))
-place("an index of reindex")(lambda v: rn.reindex(A, (2, 2), [v, "i1"]))
-place("y of reindex_reduce")(lambda v: rn.reindex_reduce(v, "sum", (2, 2), ["i0", "i1"]))
-place("op of reindex_reduce")(lambda v: rn.reindex_reduce(A, v, (20, 30), ["i0", "i1"]))
-place("shape of reindex_reduce")(lambda v: rn.reindex_reduce(A, "sum", v, ["i0", "i1"]))
-place("indices of reindex_reduce")(lambda v: rn.reindex_reduce(A, "sum", (20, 30), v))
-place("an index of reindex_reduce")(lambda v: rn.reindex_reduce(A, "sum", (20, 30), [v, "i1"]))
+place("what is searched")(lambda v: rn.expressions.search_schedule(v, A, B, trials=1))
+place("an operand of search")(lambda v: rn.expressions.search_schedule(PRODUCT, A, v, trials=1))
+place("trials", COUNT)(lambda v: rn.expressions.search_schedule(PRODUCT, A, B, trials=v))
+place("seed", lambda v: type(v) is int)(lambda v: rn.expressions.search_schedule(PRODUCT, A, B, trials=1, seed=v))
+place("log", lambda v: v is None or isinstance(v, str))(
+    lambda v: rn.expressions.search_schedule(PRODUCT, A, B, trials=1, log=v)
+)
+place("x of reindex", lambda v: False)(lambda v: rn.expressions.reindex(v, (2, 2), ["i0", "i1"]))
+place("shape of reindex")(lambda v: rn.expressions.reindex(A, v, ["i0", "i1"]))
+place("a size of reindex", is_(0, 1))(lambda v: rn.expressions.reindex(A, (v, 2), ["i0", "i1"]))
+place("indices of reindex")(lambda v: rn.expressions.reindex(A, (2, 2), v))
+place("an index of reindex")(lambda v: rn.expressions.reindex(A, (2, 2), [v, "i1"]))
+place("y of reindex_reduce")(lambda v: rn.expressions.reindex_reduce(v, "sum", (2, 2), ["i0", "i1"]))
+place("op of reindex_reduce")(lambda v: rn.expressions.reindex_reduce(A, v, (20, 30), ["i0", "i1"]))
+place("shape of reindex_reduce")(lambda v: rn.expressions.reindex_reduce(A, "sum", v, ["i0", "i1"]))
+place("indices of reindex_reduce")(lambda v: rn.expressions.reindex_reduce(A, "sum", (20, 30), v))
+place("an index of reindex_reduce")(lambda v: rn.expressions.reindex_reduce(A, "sum", (20, 30), [v, "i1"]))
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -155,7 +157,7 @@ def test_primitives_that_fail_leave_the_schedule_as_it_was(step: str, told: str)
 
 
 def test_the_order_of_a_sums_terms_cannot_be_changed() -> None:
-    total = rn.tensor_expr("O[i] += A[i, k, n]").schedule(rn.ones((4, 5, 6)))
+    total = rn.expressions.tensor_expr("O[i] += A[i, k, n]").schedule(rn.ones((4, 5, 6)))
     before = str(total)
     with pytest.raises(ExpressionError, match="the order of a sum's terms would change"):
         total.reorder("n", "k")
@@ -173,7 +175,7 @@ def test_indices_outside_of_arrays_are_found_before_anything_runs(seed: int) -> 
     text = f"O[y: {n}] += I[{a}*y + {b}*i + {c}] * W[i]"
     values = [a * y + b * i + c for y, i in itertools.product(range(n), range(w))]
     data = np.arange(1.0, size + 1, dtype=np.float32)
-    run = lambda text: rn.tensor_expr(text)(rn.asarray(data), rn.ones(w))  # noqa: E731
+    run = lambda text: rn.expressions.tensor_expr(text)(rn.asarray(data), rn.ones(w))  # noqa: E731
     inside = [[v for v in values[y * w : (y + 1) * w] if 0 <= v < size] for y in range(n)]
     expected = [float(sum(data[v] for v in row)) for row in inside]
     if min(values) >= 0 and max(values) < size:
@@ -208,7 +210,7 @@ def test_cut_and_changed_texts_are_refused_or_mean_something(seed: int) -> None:
             ]
         )
     try:
-        expression = rn.tensor_expr(text, s=2, H=6)
+        expression = rn.expressions.tensor_expr(text, s=2, H=6)
         expression(*[rn.ones((6,) * 3) for _ in expression.names])
     except RunnelError as error:
         first = str(error).splitlines()[0]
@@ -221,7 +223,7 @@ def test_errors_inside_of_modules_name_their_paths(compiled: bool) -> None:
         def __init__(self) -> None:
             super().__init__()
             self.weight = nn.Parameter(rn.ones((3, 5)))
-            self.expression = rn.tensor_expr("O[n, k] += I[n, c] * W[c, k]")
+            self.expression = rn.expressions.tensor_expr("O[n, k] += I[n, c] * W[c, k]")
 
         def forward(self, x: Any) -> Any:
             return self.expression(x, self.weight)

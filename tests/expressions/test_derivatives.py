@@ -29,7 +29,7 @@ CASES = [
 @pytest.mark.parametrize(("text", "sizes", "shapes"), CASES)
 def test_derivatives_by_differences(text: str, sizes: dict[str, int], shapes: tuple[tuple[int, ...], ...]) -> None:
     rng = np.random.default_rng(11)
-    function = rn.tensor_expr(text, **sizes)
+    function = rn.expressions.tensor_expr(text, **sizes)
     points = [rng.standard_normal(shape) for shape in shapes]
     weight = rn.asarray(rng.standard_normal(function(*map(rn.asarray, points)).shape))
 
@@ -55,7 +55,7 @@ def test_derivatives_by_differences(text: str, sizes: dict[str, int], shapes: tu
 def test_gradients_of_gradients() -> None:
     rng = np.random.default_rng(12)
     x, d = (rn.asarray(rng.standard_normal((3, 4))) for _ in range(2))
-    function = rn.tensor_expr("O[i] *= 1 + square(A[i, j])")
+    function = rn.expressions.tensor_expr("O[i] *= 1 + square(A[i, j])")
 
     def slope(x: rn.Tensor) -> rn.Tensor:
         return (rn.grad(lambda y: (function(y) ** 2).sum())(x) * d).sum()
@@ -68,24 +68,24 @@ def test_gradients_of_gradients() -> None:
 def test_equal_extremes_share() -> None:
     x = rn.asarray([[2.0, 2.0, 1.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
     for sign, function in (("max", rn.max), ("min", rn.min)):
-        actual = rn.grad(lambda y, sign=sign: rn.tensor_expr(f"O[i] {sign}= A[i, j]")(y).sum())(x)
+        actual = rn.grad(lambda y, sign=sign: rn.expressions.tensor_expr(f"O[i] {sign}= A[i, j]")(y).sum())(x)
         expected = rn.grad(lambda y, function=function: function(y, 1).sum())(x)
         assert actual.tolist() == expected.tolist()
     half = x.astype(rn.float16)
-    actual = rn.grad(lambda y: rn.tensor_expr("O[i] max= A[i, j] / 3")(y).astype(rn.float32).sum())(half)
+    actual = rn.grad(lambda y: rn.expressions.tensor_expr("O[i] max= A[i, j] / 3")(y).astype(rn.float32).sum())(half)
     assert np.count_nonzero(actual.numpy()) == 6
 
 
 def test_products_at_zeros() -> None:
     x = rn.asarray([[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [1.0, 2.0, 3.0]])
-    gradient = rn.grad(lambda y: rn.tensor_expr("O[i] *= A[i, j]")(y).sum())(x)
+    gradient = rn.grad(lambda y: rn.expressions.tensor_expr("O[i] *= A[i, j]")(y).sum())(x)
     assert gradient.tolist() == [[6, 0, 0], [0, 0, 0], [6, 3, 2]]
 
 
 @pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 1)])
 def test_batches_are_one_expression(in_axes: tuple[int | None, int | None]) -> None:
     rng = np.random.default_rng(13)
-    product = rn.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
+    product = rn.expressions.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
     shapes = [list(s) for s in ((4, 5), (5, 17))]
     for shape, axis in zip(shapes, in_axes, strict=True):
         if axis is not None:
@@ -105,8 +105,8 @@ def conv(x: rn.Tensor, w: rn.Tensor, padding: int = 0) -> rn.Tensor:
     n, c, height, width = x.shape
     k, _, rows, columns = w.shape
     shape = (n, k, c, height + 2 * padding - rows + 1, width + 2 * padding - columns + 1, rows, columns)
-    windows = rn.reindex(x, shape, ["i0", "i2", f"i3 + i5 - {padding}", f"i4 + i6 - {padding}"])
-    return (windows * rn.reindex(w, shape, ["i1", "i2", "i5", "i6"])).sum((2, 5, 6))
+    windows = rn.expressions.reindex(x, shape, ["i0", "i2", f"i3 + i5 - {padding}", f"i4 + i6 - {padding}"])
+    return (windows * rn.expressions.reindex(w, shape, ["i1", "i2", "i5", "i6"])).sum((2, 5, 6))
 
 
 def test_a_convolution_by_reindexing_is_one_kernel() -> None:
@@ -129,7 +129,10 @@ def test_a_product_by_reindexing_is_one_kernel_where_it_sums_adjacent_elements(a
     shape = (7, 5, 11) if axis == 2 else (7, 11, 5)
 
     def product(a: rn.Tensor, b: rn.Tensor) -> rn.Tensor:
-        rows, columns = rn.reindex(a, shape, ["i0", f"i{axis}"]), rn.reindex(b, shape, places[::-1])
+        rows, columns = (
+            rn.expressions.reindex(a, shape, ["i0", f"i{axis}"]),
+            rn.expressions.reindex(b, shape, places[::-1]),
+        )
         return (rows * columns).sum(axis)
 
     compiled = rn.compile(product)
@@ -144,19 +147,19 @@ def test_reindexing_and_its_reduction_are_each_others_gradients() -> None:
     rng = np.random.default_rng(15)
     x = rn.asarray(rng.standard_normal((5, 6)).astype(np.float32))
     indices, shape = ["2*i0 + i1 - 1", "i2"], (3, 2, 6)
-    y = rn.reindex(x, shape, indices)
+    y = rn.expressions.reindex(x, shape, indices)
     expected = np.zeros(shape, np.float32)
     for i, j in np.ndindex(3, 2):
         if 0 <= 2 * i + j - 1 < 5:
             expected[i, j] = x.numpy()[2 * i + j - 1]
     assert y.numpy().tobytes() == expected.tobytes()
     seed = rn.asarray(rng.standard_normal(shape).astype(np.float32))
-    back = rn.grad(lambda x: (rn.reindex(x, shape, indices) * seed).sum())
-    assert back(x).numpy().tobytes() == rn.reindex_reduce(seed, "sum", x.shape, indices).numpy().tobytes()
-    assert texts(back, x) == texts(lambda s: rn.reindex_reduce(s, "sum", x.shape, indices), seed)
-    forth = rn.grad(lambda s: (rn.reindex_reduce(s, "sum", x.shape, indices) * x).sum())
+    back = rn.grad(lambda x: (rn.expressions.reindex(x, shape, indices) * seed).sum())
+    assert back(x).numpy().tobytes() == rn.expressions.reindex_reduce(seed, "sum", x.shape, indices).numpy().tobytes()
+    assert texts(back, x) == texts(lambda s: rn.expressions.reindex_reduce(s, "sum", x.shape, indices), seed)
+    forth = rn.grad(lambda s: (rn.expressions.reindex_reduce(s, "sum", x.shape, indices) * x).sum())
     assert forth(seed).numpy().tobytes() == y.numpy().tobytes()
-    assert rn.reindex_reduce(seed, "max", x.shape, indices).shape == x.shape
+    assert rn.expressions.reindex_reduce(seed, "max", x.shape, indices).shape == x.shape
 
 
 def texts(function: object, x: rn.Tensor) -> list[str]:
@@ -172,8 +175,8 @@ def texts(function: object, x: rn.Tensor) -> list[str]:
 def test_reindexing_refuses() -> None:
     x = rn.ones((3, 4))
     with pytest.raises(rn.core.errors.ArgumentError, match="pass a text for each axis"):
-        rn.reindex(x, (3,), ["i0"])
+        rn.expressions.reindex(x, (3,), ["i0"])
     with pytest.raises(rn.core.errors.ExpressionError, match="affine"):
-        rn.reindex(x, (3,), ["i0*i0", "i0"])
+        rn.expressions.reindex(x, (3,), ["i0*i0", "i0"])
     with pytest.raises(rn.core.errors.ArgumentError, match="operations are sum"):
-        rn.reindex_reduce(x, "mean", (3,), ["i0"])
+        rn.expressions.reindex_reduce(x, "mean", (3,), ["i0"])

@@ -60,7 +60,7 @@ SHAPES = {"A": (4, 5), "B": (5, 6), "v": (7,)}
 def test_an_error_shows_its_place(text: str, column: int, message: str) -> None:
     expression_error = None
     try:
-        function = rn.tensor_expr(text)
+        function = rn.expressions.tensor_expr(text)
         function(*(rn.zeros(SHAPES[name]) for name in function.names))
     except ExpressionError as error:
         expression_error = str(error)
@@ -74,26 +74,26 @@ def test_an_error_shows_its_place(text: str, column: int, message: str) -> None:
 
 
 def test_operands_are_checked() -> None:
-    product = rn.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
+    product = rn.expressions.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
     a, b = rn.ones((2, 3)), rn.ones((3, 4))
     assert product(a, B=b).shape == product(A=a, B=b).shape == (2, 4)
     for args, named in (((a,), {}), ((a, b, b), {}), ((a, b), {"B": b}), ((a,), {"D": b})):
         with pytest.raises(ArgumentError, match="takes the operands A, B"):
             product(*args, **named)
     with pytest.raises(ArgumentError, match="pass a string"):
-        rn.tensor_expr(3)  # type: ignore[arg-type]
+        rn.expressions.tensor_expr(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="pass an integer"):
-        rn.tensor_expr("O[i] = A[i]", N=2.5)  # type: ignore[arg-type]
+        rn.expressions.tensor_expr("O[i] = A[i]", N=2.5)  # type: ignore[arg-type]
     with pytest.raises(ExpressionError, match="without arrays"):
-        rn.tensor_expr("O[i: 3] = 1")
+        rn.expressions.tensor_expr("O[i: 3] = 1")
     with pytest.raises(ExpressionError, match="levels of parentheses"):
-        rn.tensor_expr("O[i] = " + "(" * 5000 + "A[i]" + ")" * 5000)
+        rn.expressions.tensor_expr("O[i] = " + "(" * 5000 + "A[i]" + ")" * 5000)
 
 
 def test_rows_of_operators_have_a_limit_which_is_told() -> None:
     """They mean the same with and without parentheses, and both are as deep."""
     x = rn.ones(4)
-    assert rn.tensor_expr("O[i] = " + " + ".join(["A[i]"] * 49))(x).numpy().tolist() == [49.0] * 4
+    assert rn.expressions.tensor_expr("O[i] = " + " + ".join(["A[i]"] * 49))(x).numpy().tolist() == [49.0] * 4
     for text in (
         "O[i] = " + " + ".join(["A[i]"] * 50),
         "O[i] = " + " - ".join(["A[i]"] * 3000),
@@ -102,7 +102,7 @@ def test_rows_of_operators_have_a_limit_which_is_told() -> None:
         "O[i] = A[i] where i < " + " + ".join(["1"] * 3000),
     ):
         with pytest.raises(ExpressionError, match="more than 48 operators stand around this") as caught:
-            rn.tensor_expr(text)(x)
+            rn.expressions.tensor_expr(text)(x)
         assert text in str(caught.value)  # as it was written
 
 
@@ -129,7 +129,7 @@ def test_dtypes_are_those_of_reductions(dtype: str, sign: str) -> None:
     rng = np.random.default_rng(5)
     x = rn.asarray(rng.integers(0, 2, (3, 4)).astype(np.float32)).astype(getattr(rn, dtype))
     text = "O[i, j] = A[i, j]" if sign == "=" else f"O[i] {sign} A[i, j]"
-    actual = rn.tensor_expr(text)(x)
+    actual = rn.expressions.tensor_expr(text)(x)
     wide = x.astype(rn.float32) if dtype == "bool" and sign in ("max=", "min=") else x
     function: Any = {"+=": rn.sum, "*=": rn.prod, "max=": rn.max, "min=": rn.min}.get(sign)
     expected = x if function is None else function(wide, 1).astype(actual.dtype)
@@ -142,17 +142,17 @@ def test_dtypes_are_those_of_reductions(dtype: str, sign: str) -> None:
 
 def test_integers_are_divided_as_floats() -> None:
     x = rn.asarray([1, 2, 4])
-    assert rn.tensor_expr("O[i] = A[i] / 8")(x).tolist() == [0.125, 0.25, 0.5]
-    assert rn.tensor_expr("O[i] += A[i] * 0.5")(x).dtype is rn.float32
+    assert rn.expressions.tensor_expr("O[i] = A[i] / 8")(x).tolist() == [0.125, 0.25, 0.5]
+    assert rn.expressions.tensor_expr("O[i] += A[i] * 0.5")(x).dtype is rn.float32
     with pytest.raises(DTypeError):
-        rn.tensor_expr("O[] += A[i]")(rn.asarray([1j, 2.0]))
+        rn.expressions.tensor_expr("O[] += A[i]")(rn.asarray([1j, 2.0]))
 
 
 def test_operands_without_elements() -> None:
     empty = rn.zeros((0, 3))
-    assert rn.tensor_expr("O[j] += A[i, j]")(empty).tolist() == [0, 0, 0]
-    assert rn.tensor_expr("O[j] *= A[i, j]")(empty).tolist() == [1, 1, 1]
-    assert rn.tensor_expr("O[j] max= A[i, j]")(empty).tolist() == [-np.inf] * 3
-    assert rn.tensor_expr("O[i] += A[i, j]")(empty).shape == (0,)
-    assert rn.tensor_expr("O[y] += I[y + i] * W[i]")(rn.ones(2), rn.ones(5)).shape == (0,)
-    assert rn.tensor_expr("O[i: 4, j] = A[i, j] where i < 0")(rn.ones((2, 3))).tolist() == [[0, 0, 0]] * 4
+    assert rn.expressions.tensor_expr("O[j] += A[i, j]")(empty).tolist() == [0, 0, 0]
+    assert rn.expressions.tensor_expr("O[j] *= A[i, j]")(empty).tolist() == [1, 1, 1]
+    assert rn.expressions.tensor_expr("O[j] max= A[i, j]")(empty).tolist() == [-np.inf] * 3
+    assert rn.expressions.tensor_expr("O[i] += A[i, j]")(empty).shape == (0,)
+    assert rn.expressions.tensor_expr("O[y] += I[y + i] * W[i]")(rn.ones(2), rn.ones(5)).shape == (0,)
+    assert rn.expressions.tensor_expr("O[i: 4, j] = A[i, j] where i < 0")(rn.ones((2, 3))).tolist() == [[0, 0, 0]] * 4

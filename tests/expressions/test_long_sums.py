@@ -35,7 +35,7 @@ def in_documented_order(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarr
 
 
 def test_a_hundred_million_terms(operands: list[np.ndarray]) -> None:
-    total = rn.tensor_expr("S[r] += A[r, i] * B[r, j] * C[r, k]")
+    total = rn.expressions.tensor_expr("S[r] += A[r, i] * B[r, j] * C[r, k]")
     tensors = [rn.asarray(x) for x in operands]
     schedule = total.schedule(*tensors)
     schedule.split("j_block", 9)

@@ -65,7 +65,7 @@ def computed(schedule: Schedule) -> bytes:
 
 def by_machine_code(schedule: Schedule) -> bytes:
     expression = schedule.solved.expression
-    function = rn.tensor_expr(expression.text).scheduled(schedule)
+    function = rn.expressions.tensor_expr(expression.text).scheduled(schedule)
     arrays = arrays_of(expression)
     pairs = zip(expression.names, expression.shapes, strict=True)
     return function(*(rn.asarray(arrays[name].reshape(shape)) for name, shape in pairs)).numpy().tobytes()

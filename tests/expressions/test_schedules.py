@@ -35,7 +35,7 @@ def test_a_tiled_product_has_the_same_bits(sizes: tuple[int, int, int]) -> None:
     m, k, n = sizes
     rng = np.random.default_rng(21)
     a, b = (rn.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((m, k), (k, n)))
-    product = rn.tensor_expr(PRODUCT)
+    product = rn.expressions.tensor_expr(PRODUCT)
     if k > 1024:
         schedule = product.schedule(a, b)
         schedule.reorder("j", "i")
@@ -50,7 +50,7 @@ def test_a_tiled_product_has_the_same_bits(sizes: tuple[int, int, int]) -> None:
 
 
 def test_the_nest_is_printed() -> None:
-    product = rn.tensor_expr(PRODUCT)
+    product = rn.expressions.tensor_expr(PRODUCT)
     schedule = product.schedule((4, 3), (3, 32))
     assert product.scheduled(schedule).nest((4, 3), (3, 32)) == textwrap.dedent("""\
         kernel tensor_expression(in A: float32, in B: float32, out C: float32):
@@ -86,7 +86,7 @@ def test_the_nest_is_printed() -> None:
 
 
 def test_steps_are_data() -> None:
-    product = rn.tensor_expr(PRODUCT)
+    product = rn.expressions.tensor_expr(PRODUCT)
     schedule = scheduled_by_hand(product, (16, 8), (8, 64))
     again = product.schedule((16, 8), (8, 64))
     for step in schedule.steps:  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "message"), REFUSED)
 def test_what_is_refused_changes_nothing(change: object, message: str) -> None:
-    schedule = rn.tensor_expr(PRODUCT).schedule((5, 6), (6, 65))
+    schedule = rn.expressions.tensor_expr(PRODUCT).schedule((5, 6), (6, 65))
     with pytest.raises(ExpressionError, match=r"^\[schedule\] .*loops: ") as caught:
         change(schedule)  # type: ignore[operator]
     assert message in str(caught.value)
@@ -145,7 +145,7 @@ def test_what_is_refused_changes_nothing(change: object, message: str) -> None:
     ],
 )
 def test_a_schedule_that_makes_no_nest_is_refused(steps: tuple[tuple[str, ...], ...], message: str) -> None:
-    product = rn.tensor_expr(PRODUCT)
+    product = rn.expressions.tensor_expr(PRODUCT)
     a, b = rn.ones((5, 6)), rn.ones((6, 7))
     with pytest.raises(ExpressionError, match=r"^\[schedule\] ") as caught:
         product.scheduled(steps)(a, b)
@@ -153,7 +153,7 @@ def test_a_schedule_that_makes_no_nest_is_refused(steps: tuple[tuple[str, ...], 
 
 
 def test_an_operand_that_is_read_twice_has_no_cache() -> None:
-    square = rn.tensor_expr("O[i] += A[i, j] * A[j, i]")
+    square = rn.expressions.tensor_expr("O[i] += A[i, j] * A[j, i]")
     schedule = square.schedule((4, 4))
     schedule.cache("A")
     with pytest.raises(ExpressionError, match="read at 2 points"):
@@ -162,7 +162,7 @@ def test_an_operand_that_is_read_twice_has_no_cache() -> None:
 
 def test_reduced_loops_of_an_extreme_are_reordered() -> None:
     x = rn.asarray(np.random.default_rng(22).standard_normal((5, 6, 7)).astype(np.float32))
-    greatest = rn.tensor_expr("O[i] max= A[i, j, k]")
+    greatest = rn.expressions.tensor_expr("O[i] max= A[i, j, k]")
     schedule = greatest.schedule(x)
     schedule.reorder("k", "j")
     assert greatest.scheduled(schedule)(x).tolist() == rn.max(x, (1, 2)).tolist()

@@ -36,8 +36,8 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_the_best_of_the_log_is_returned(tmp_path: Path, timed: list[object]) -> None:
-    product, (a, b), log = rn.tensor_expr(TEXT), operands(), tmp_path / "log.jsonl"
-    best = rn.search_schedule(product, a, b, trials=8, log=log)
+    product, (a, b), log = rn.expressions.tensor_expr(TEXT), operands(), tmp_path / "log.jsonl"
+    best = rn.expressions.search_schedule(product, a, b, trials=8, log=log)
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(entries) == len(timed) == 8
     assert all(entry["expression"] == "C[i: 13, j: 40] += (A[i, k] * B[k, j])" for entry in entries)
@@ -47,9 +47,9 @@ def test_the_best_of_the_log_is_returned(tmp_path: Path, timed: list[object]) ->
 
 
 def test_a_cut_log_goes_on(tmp_path: Path, timed: list[object]) -> None:
-    product, (a, b) = rn.tensor_expr(TEXT), operands()
+    product, (a, b) = rn.expressions.tensor_expr(TEXT), operands()
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    best = rn.search_schedule(product, a, b, trials=10, log=whole, seed=3)
+    best = rn.expressions.search_schedule(product, a, b, trials=10, log=whole, seed=3)
     timed.clear()
     text = whole.read_text()
     lines = text.splitlines(keepends=True)
@@ -60,25 +60,25 @@ def test_a_cut_log_goes_on(tmp_path: Path, timed: list[object]) -> None:
         json.dumps({**json.loads(lines[0]), "steps": [["skew"]]}) + "\n",
     ]
     cut.write_bytes("".join([*junk, *lines[:6]]).encode() + lines[6][: len(lines[6]) // 2].encode() + b"\xff")
-    assert rn.search_schedule(product, a, b, trials=10, log=cut, seed=3).steps == best.steps
+    assert rn.expressions.search_schedule(product, a, b, trials=10, log=cut, seed=3).steps == best.steps
     assert len(timed) == 4
     assert cut.read_text(errors="replace").splitlines()[-4:] == [line.rstrip("\n") for line in lines[6:]]
 
 
 def test_candidates_run_and_are_timed() -> None:
-    product, (a, b) = rn.tensor_expr(TEXT), operands()
-    best = rn.search_schedule(product, a, b, trials=2)
+    product, (a, b) = rn.expressions.tensor_expr(TEXT), operands()
+    best = rn.expressions.search_schedule(product, a, b, trials=2)
     assert best.steps is not None
     assert best(a, b).numpy().tobytes() == product(a, b).numpy().tobytes()
-    total = rn.tensor_expr("O[] += A[i, j]")
-    assert rn.search_schedule(total, a, trials=1)(a).item() == total(a).item()
+    total = rn.expressions.tensor_expr("O[] += A[i, j]")
+    assert rn.expressions.search_schedule(total, a, trials=1)(a).item() == total(a).item()
 
 
 def test_arguments_are_checked() -> None:
     a, b = operands()
     with pytest.raises(ArgumentError, match="pass what tensor_expr returns"):
-        rn.search_schedule(TEXT, a, b)  # type: ignore[arg-type]
+        rn.expressions.search_schedule(TEXT, a, b)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="0 trials"):
-        rn.search_schedule(rn.tensor_expr(TEXT), a, b, trials=0)
+        rn.expressions.search_schedule(rn.expressions.tensor_expr(TEXT), a, b, trials=0)
     with pytest.raises(ArgumentError, match="takes tensors"):
-        rn.search_schedule(rn.tensor_expr(TEXT), a, (9, 40))
+        rn.expressions.search_schedule(rn.expressions.tensor_expr(TEXT), a, (9, 40))

@@ -81,7 +81,7 @@ def test_against_numpy(name: str) -> None:
     text, sizes, shapes, numpy = LIST[name]
     rng = np.random.default_rng(3)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-    function = rn.tensor_expr(text, **sizes)
+    function = rn.expressions.tensor_expr(text, **sizes)
     xs = [rn.asarray(a) for a in arrays]
     eager = function(*xs)
     expected = numpy(*(a.astype(np.float64) for a in arrays))
@@ -97,11 +97,11 @@ def test_against_numpy(name: str) -> None:
 def test_nothing_is_kept_in_between() -> None:
     text, _, shapes, _ = LIST["convolution"]
     xs = [rn.ones(shape) for shape in shapes]
-    compiled = rn.compile(rn.tensor_expr(text).__call__)
+    compiled = rn.compile(rn.expressions.tensor_expr(text).__call__)
     compiled(*xs)
     program = compiled.program(*xs)
     assert program.memory.as_json()["peak"] == 0
-    gradient = rn.compile(rn.grad(lambda x, w: rn.tensor_expr(text)(x, w).sum(), argnums=(0, 1)))
+    gradient = rn.compile(rn.grad(lambda x, w: rn.expressions.tensor_expr(text)(x, w).sum(), argnums=(0, 1)))
     gradient(*xs)
     largest = max(4 * int(np.prod(shape)) for shape in (*shapes, (2, 4, 6, 24)))
     assert gradient.program(*xs).memory.as_json()["peak"] <= 2 * largest
@@ -112,7 +112,7 @@ def test_kernels_call_no_library(name: str) -> None:
     """But LLVM's intrinsics, which are instructions."""
     text, sizes, shapes, _ = LIST[name]
     xs = [rn.ones(shape) for shape in shapes]
-    (kernel,) = rn.compile(rn.tensor_expr(text, **sizes).__call__).program(*xs).kernels
+    (kernel,) = rn.compile(rn.expressions.tensor_expr(text, **sizes).__call__).program(*xs).kernels
     used = re.findall(r"(?:^declare|call) [^@]*@([\w.]+)", kernel.llvm, re.MULTILINE)
     own = set(re.findall(r"^define .*?@([\w.]+)", kernel.llvm, re.MULTILINE))
     assert own and all(each in own or each.startswith("llvm.") for each in used)
@@ -121,7 +121,7 @@ def test_kernels_call_no_library(name: str) -> None:
 def test_strided_and_broadcast_operands_are_read_in_place() -> None:
     rng = np.random.default_rng(4)
     whole = rn.asarray(rng.standard_normal((8, 30)).astype(np.float32))
-    product = rn.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
+    product = rn.expressions.tensor_expr("C[i, j] += A[i, k] * B[k, j]")
 
     def function(x: rn.Tensor) -> rn.Tensor:
         return product(x[::2, 1::3], rn.broadcast_to(x[:1, :17], (10, 17)))
@@ -148,7 +148,7 @@ def test_sums_are_chains_of_1024_terms_that_meet_pairwise() -> None:
     count = 1024 * 200 + 7
     x = np.random.default_rng(6).standard_normal(count).astype(np.float32)
     chains = [np.cumsum(x[at : at + 1024], dtype=np.float32)[-1] for at in range(0, count, 1024)]
-    assert rn.tensor_expr("O[] += A[i]")(rn.asarray(x)).item() == pairwise(np.asarray(chains))
+    assert rn.expressions.tensor_expr("O[] += A[i]")(rn.asarray(x)).item() == pairwise(np.asarray(chains))
 
 
 def test_the_error_of_a_million_terms_is_within_the_bound() -> None:
@@ -157,10 +157,10 @@ def test_the_error_of_a_million_terms_is_within_the_bound() -> None:
     x[0], x[1:1024], x[1024::1024] = 2**24, 1, 1
     exact = x.sum(dtype=np.float64)
     bound = (1024 + 64 + 4) * 2**-24
-    total = rn.tensor_expr("O[] += A[i]")
+    total = rn.expressions.tensor_expr("O[] += A[i]")
     assert abs(total(rn.asarray(x)).item() - exact) <= bound * exact
     columns = rn.asarray(np.stack([x] * 3, 1))
-    down = rn.tensor_expr("O[j] += A[i, j]")(columns)
+    down = rn.expressions.tensor_expr("O[j] += A[i, j]")(columns)
     assert down.numpy().tobytes() == np.full(3, total(rn.asarray(x)).item(), np.float32).tobytes()
     assert abs(np.float32(2**24 + 1023) - exact) < bound * exact < abs(2**24 - exact)  # which one chain would give
 
@@ -168,7 +168,7 @@ def test_the_error_of_a_million_terms_is_within_the_bound() -> None:
 def test_long_sums_have_the_same_bits_in_all_schedules_and_threads() -> None:
     rng = np.random.default_rng(8)
     a, b = (rn.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((6, 700, 150), (700, 150, 33)))
-    product = rn.tensor_expr("C[i, j] += A[i, k, n] * B[k, n, j]")
+    product = rn.expressions.tensor_expr("C[i, j] += A[i, k, n] * B[k, n, j]")
     tiled = product.schedule(a, b)
     columns, lanes = tiled.split("j", 16)
     tiled.split("k_block", 5)

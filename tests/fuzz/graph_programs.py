@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
+from runnel import ops
 
 Shape = tuple[int, ...]
 Rng = np.random.Generator
@@ -245,7 +246,7 @@ class Writer:
         if x is None:
             return
         widths = tuple((int(self.rng.integers(0, 3)), int(self.rng.integers(0, 3))) for _ in x.shape)
-        self.add(f"rn.pad({x.name}, {widths})", tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)))
+        self.add(f"ops.pad({x.name}, {widths})", tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)))
 
     def indexed(self) -> None:
         x = self.pick(lambda v: len(v.shape) > 0 and v.shape[0] > 0)
@@ -268,7 +269,7 @@ class Writer:
         out = int(self.rng.choice(self.extents))
         w = self.argument((out, x.shape[1], width))
         shape = (x.shape[0], out, x.shape[2])
-        self.add(f"rn.conv({x.name}, {w.name}, padding={width // 2}) * 0.1", shape)
+        self.add(f"ops.conv({x.name}, {w.name}, padding={width // 2}) * 0.1", shape)
 
     def cast(self) -> None:
         x = self.pick()
@@ -358,7 +359,7 @@ def _ranked(x: Any, axis: int) -> Any:
     return values + 0.1 * places.astype(rn.float32)
 
 
-_HELPERS = {"rn": rn, "_norm": _norm, "_ranked": _ranked, "_soft": _soft, "_share": _share}
+_HELPERS = {"rn": rn, "ops": ops, "_norm": _norm, "_ranked": _ranked, "_soft": _soft, "_share": _share}
 
 
 def draw(seed: int) -> Program:

@@ -112,7 +112,7 @@ CASES: dict[str, tuple[Callable[[], Callable[..., Any]], tuple[Any, ...]]] = {
     "no elements": (lambda: lambda x: (x * 2, x.sum(0)), (rn.zeros((0, 3)),)),
     "arrays from outside": (lambda: lambda x: x @ TABLE + rn.asarray(TABLE)[0], (randn(2, 4),)),
     "a tensor expression": (
-        lambda: rn.tensor_expr("O[x, k] += I[x + i, c] * W[i, c, k]"),
+        lambda: rn.expressions.tensor_expr("O[x, k] += I[x + i, c] * W[i, c, k]"),
         (randn(20, 6), randn(3, 6, 5)),
     ),
     "gradients": (lambda: rn.grad(lambda w, x: rn.tanh(x @ w).sum()), (randn(4, 3), randn(8, 4))),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel import nn
+from runnel import nn, ops
 from runnel.core.errors import ShapeError
 from runnel.nn import functional as F
 from tests.ops.spatial_records import SPATIAL
@@ -186,7 +186,7 @@ def test_norms_of_groups_and_instances() -> None:
 def test_means_of_many_elements_are_accurate() -> None:
     """Sums go over one image first, so the error does not grow with the whole batch."""
     x = (RNG.standard_normal((64, 2, 64, 64)) + 100).astype(np.float32)
-    mean, variance = rn.channel_moments(rn.asarray(x))
+    mean, variance = ops.channel_moments(rn.asarray(x))
     wide = x.astype(np.float64)
     np.testing.assert_allclose(mean.numpy(), wide.mean((0, 2, 3)), rtol=3e-6)
     np.testing.assert_allclose(variance.numpy(), wide.var((0, 2, 3)), rtol=1e-4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel import nn, optim
+from runnel import nn, ops, optim
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn.utils import parametrizations, parametrize, prune
 from tests.random_numbers import RNG
@@ -21,7 +21,7 @@ class Symmetric(nn.Module):
     """The upper triangle, and its mirror image below the diagonal."""
 
     def forward(self, x: Any) -> Any:
-        rows, columns = rn.iota(x, x.shape, 0), rn.iota(x, x.shape, 1)
+        rows, columns = ops.iota(x, x.shape, 0), ops.iota(x, x.shape, 1)
         return rn.where(columns >= rows, x, x.mT)
 
     def right_inverse(self, x: Any) -> Any:

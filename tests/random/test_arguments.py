@@ -17,9 +17,9 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "scale": (lambda: rn.random.laplace(0.0, rn.asarray([1.0, -2.0])), ValueError, r"\[laplace\] scale .* received -2"),
     "shape": (lambda: rn.random.gamma(-0.5), ValueError, r"\[gamma\] shape is not negative"),
     "nan": (lambda: rn.random.beta(1.0, float("nan")), ValueError, r"\[beta\] b is greater than 0; received nan"),
-    "rate": (lambda: rn.poisson(-1.0), ValueError, r"\[poisson\] lam is not negative"),
+    "rate": (lambda: rn.random.poisson(-1.0), ValueError, r"\[poisson\] lam is not negative"),
     "probability": (lambda: rn.bernoulli(rn.asarray([0.5, 1.5])), ValueError, r"p is a probability.* 1.5"),
-    "trials": (lambda: rn.binomial(2.5, 0.5), ValueError, r"\[binomial\] n is a whole number"),
+    "trials": (lambda: rn.random.binomial(2.5, 0.5), ValueError, r"\[binomial\] n is a whole number"),
     "never": (lambda: rn.random.geometric(0.0), ValueError, r"\[geometric\] p is a probability greater than 0"),
     "interval": (lambda: rn.random.truncated_normal(0.0, 1.0, 2.0, 1.0), ValueError, r"high - low is greater than 0"),
     "nothing": (lambda: rn.random.choice(0), ValueError, r"\[choice\] there is nothing to choose from"),
@@ -51,7 +51,7 @@ def test_errors(name: str) -> None:
         call()
 
 
-@pytest.mark.parametrize("draw", [rn.random.standard_gamma, rn.poisson, lambda p: rn.binomial(3.0, p)])
+@pytest.mark.parametrize("draw", [rn.random.standard_gamma, rn.random.poisson, lambda p: rn.random.binomial(3.0, p)])
 def test_programs_check_parameters_and_bodies_of_loops_give_nan(draw: Any) -> None:
     bad = rn.asarray([1.0, -1.0, np.nan, np.inf])
     with pytest.raises(ValueError, match="Nothing was changed"):
@@ -67,12 +67,15 @@ def test_shapes_and_dtypes() -> None:
     assert rn.normal().shape == () and rn.normal(2, 3).dtype is rn.float32
     assert rn.random.exponential(1.0, (2, 3), dtype="bfloat16").dtype is rn.bfloat16
     assert rn.random.gamma(rn.ones(3), 1.0, (2, 3)).shape == (2, 3)
-    assert rn.bernoulli(0.5, 3, dtype=bool).dtype is rn.bool_ and rn.poisson(3.0, 2, dtype="int64").dtype is rn.int64
+    assert (
+        rn.bernoulli(0.5, 3, dtype=bool).dtype is rn.bool_
+        and rn.random.poisson(3.0, 2, dtype="int64").dtype is rn.int64
+    )
     assert rn.random.dirichlet(rn.ones((5, 2)), (3, 5)).shape == (3, 5, 2)
     assert rn.random.categorical(rn.zeros((2, 3)), (4,), axis=0).shape == (4, 3)
     assert rn.normal(np.zeros(2), [1.0, 2.0]).shape == (2,)
     assert rn.random.gamma(rn.zeros((0, 3)), 1.0).shape == (0, 3) and rn.randperm(0).shape == (0,)
-    assert rn.random.standard_gamma(0.0, 2).tolist() == [0.0, 0.0] and rn.poisson(0.0, 2).tolist() == [0.0, 0.0]
+    assert rn.random.standard_gamma(0.0, 2).tolist() == [0.0, 0.0] and rn.random.poisson(0.0, 2).tolist() == [0.0, 0.0]
     assert rn.random.multivariate_normal(rn.zeros((4, 2)), rn.eye(2), (3, 4)).shape == (3, 4, 2)
     assert rn.normal(mean=0.0, std=1.0, shape=3).shape == (3,)
 
@@ -82,7 +85,10 @@ def test_integers() -> None:
         assert x.shape == (2, 3) and int(x.min()) >= 0 and int(x.max()) < 10
     assert rn.randint(3, 7).shape == ()
     x = rn.zeros((3, 2), dtype="int32")
-    assert rn.randint_like(x, 5).dtype is rn.int32 and rn.randint_like(x, -2, 0, dtype="int8").dtype is rn.int8
+    assert (
+        rn.random.randint_like(x, 5).dtype is rn.int32
+        and rn.random.randint_like(x, -2, 0, dtype="int8").dtype is rn.int8
+    )
     assert rn.rand_like(rn.ones(3, dtype="float64")).dtype is rn.float64
     assert rn.randn_like(rn.ones((3, 4)), dtype="float16").dtype is rn.float16
     with pytest.raises(DTypeError):
@@ -141,7 +147,7 @@ def test_seeds_and_states() -> None:
     assert rn.randn(3, generator=g.manual_seed(3)).tolist() == first
     rn.manual_seed(11)
     assert rn.initial_seed() == 11
-    assert rn.seed() == rn.random.initial_seed()
+    assert rn.random.seed() == rn.random.initial_seed()
 
 
 def test_a_fork_leaves_the_generators_where_they_were() -> None:

@@ -14,7 +14,7 @@ import runnel as rn
 KEY = rn.Generator(20).next_key()
 CONTINUOUS: dict[str, tuple[Callable[[Any], rn.Tensor], Any]] = {
     "normal": (lambda n: rn.normal(1.0, 2.0, n, key=KEY, dtype="float64"), st.norm(1, 2)),
-    "uniform": (lambda n: rn.uniform(-1.0, 3.0, n, key=KEY), st.uniform(-1, 4)),
+    "uniform": (lambda n: rn.random.uniform(-1.0, 3.0, n, key=KEY), st.uniform(-1, 4)),
     "lognormal": (lambda n: rn.random.lognormal(0.5, 0.7, n, key=KEY), st.lognorm(0.7, scale=np.exp(0.5))),
     "truncated": (lambda n: rn.random.truncated_normal(0.0, 1.0, -0.5, 2.0, n, key=KEY), st.truncnorm(-0.5, 2)),
     "tail": (lambda n: rn.random.truncated_normal(0.0, 1.0, 9.0, np.inf, n, key=KEY), st.truncnorm(9, np.inf)),
@@ -38,12 +38,12 @@ CONTINUOUS: dict[str, tuple[Callable[[Any], rn.Tensor], Any]] = {
     "vonmises sharp": (lambda n: rn.random.vonmises(0.0, 1e7, n, key=KEY, dtype="float64"), st.norm(0, 10**-3.5)),
 }
 COUNTS: dict[str, tuple[Callable[[Any], rn.Tensor], Any]] = {
-    "poisson few": (lambda n: rn.poisson(2.5, n, key=KEY), st.poisson(2.5)),
-    "poisson": (lambda n: rn.poisson(10.0, n, key=KEY), st.poisson(10)),
-    "poisson many": (lambda n: rn.poisson(300.0, n, key=KEY), st.poisson(300)),
-    "binomial few": (lambda n: rn.binomial(20, 0.2, n, key=KEY), st.binom(20, 0.2)),
-    "binomial": (lambda n: rn.binomial(100, 0.3, n, key=KEY), st.binom(100, 0.3)),
-    "binomial likely": (lambda n: rn.binomial(500, 0.9, n, key=KEY), st.binom(500, 0.9)),
+    "poisson few": (lambda n: rn.random.poisson(2.5, n, key=KEY), st.poisson(2.5)),
+    "poisson": (lambda n: rn.random.poisson(10.0, n, key=KEY), st.poisson(10)),
+    "poisson many": (lambda n: rn.random.poisson(300.0, n, key=KEY), st.poisson(300)),
+    "binomial few": (lambda n: rn.random.binomial(20, 0.2, n, key=KEY), st.binom(20, 0.2)),
+    "binomial": (lambda n: rn.random.binomial(100, 0.3, n, key=KEY), st.binom(100, 0.3)),
+    "binomial likely": (lambda n: rn.random.binomial(500, 0.9, n, key=KEY), st.binom(500, 0.9)),
     "geometric": (lambda n: rn.random.geometric(0.3, n, key=KEY), st.geom(0.3)),
     "negative_binomial": (lambda n: rn.random.negative_binomial(2.5, 0.3, n, key=KEY), st.nbinom(2.5, 0.3)),
     "bernoulli": (lambda n: rn.bernoulli(0.3, n, key=KEY), st.bernoulli(0.3)),

@@ -21,8 +21,8 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
     "dirichlet": lambda k: rn.random.dirichlet(LAM, key=k),
     "beta": lambda k: rn.random.beta(LAM, 0.5, (2, 4, 6), key=k),
     "standard_t": lambda k: rn.random.standard_t(LAM, key=k),
-    "poisson": lambda k: rn.poisson(LAM, key=k),
-    "binomial": lambda k: rn.binomial(rn.floor(LAM), 0.6, key=k),
+    "poisson": lambda k: rn.random.poisson(LAM, key=k),
+    "binomial": lambda k: rn.random.binomial(rn.floor(LAM), 0.6, key=k),
     "negative_binomial": lambda k: rn.random.negative_binomial(LAM, 0.4, key=k),
     "vonmises": lambda k: rn.random.vonmises(0.0, LAM, key=k),
     "categorical": lambda k: rn.random.categorical(LAM, (3,), key=k),
@@ -53,8 +53,8 @@ def test_the_interpreter_draws_the_same(name: str) -> None:
     there = LAM.to(device="interpreter")
     moved = {
         "gamma": lambda k: rn.random.gamma(there, 2.0, key=k),
-        "poisson": lambda k: rn.poisson(there, key=k),
-        "binomial": lambda k: rn.binomial(rn.floor(there), 0.6, key=k),
+        "poisson": lambda k: rn.random.poisson(there, key=k),
+        "binomial": lambda k: rn.random.binomial(rn.floor(there), 0.6, key=k),
         "vonmises": lambda k: rn.random.vonmises(0.0, there, key=k),
         "permutation": lambda k: rn.random.permutation(there, 1, key=k),
     }[name](key.to(device="interpreter"))
@@ -74,7 +74,7 @@ def test_the_same_on_both_targets(name: str) -> None:
 def test_an_element_depends_on_no_neighbour() -> None:
     """However many attempts, or terms of a search, the others take."""
     key = rn.Generator(4).next_key()
-    for draw in (rn.random.standard_gamma, rn.poisson):
+    for draw in (rn.random.standard_gamma, rn.random.poisson):
         alone = draw(rn.asarray([3.0, 20.0]), key=key).numpy()
         beside = draw(rn.asarray([3.0, 20.0, *np.linspace(0.1, 1000, 500)]), key=key).numpy()
         np.testing.assert_array_equal(alone, beside[:2])

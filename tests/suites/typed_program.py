@@ -63,7 +63,7 @@ def main(path: str) -> None:
     with rn.no_grad():
         scores = model(rn.randn(2, 1, 14, 14))
         values, places = rn.topk(scores, 2, axis=1)
-        print(values.tolist(), places.shape, rn.softmax(scores, axis=-1).numpy().sum())
+        print(values.tolist(), places.shape, rn.softmax(scores, dim=-1).numpy().sum())
     gradient = rn.grad(lambda w: (w**2).sum())(rn.ones(3))
     products = rn.vmap(lambda a, b: a @ b)(rn.ones((3, 2, 2)), rn.ones((3, 2, 2)))
     print(gradient.shape, products[0, :, 1], -products + 1, 1 - products, products > 0, products.mean(axis=0))

@@ -14,6 +14,7 @@ from runnel.core.errors import DTypeError, GradientError, ShapeError, SideEffect
 from runnel.graph import interpreter
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
+from runnel.nn import functional as F
 from runnel.ops.control import scan_p
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
@@ -26,7 +27,7 @@ def cell(weights: Any) -> Callable[[Any, Any], tuple[Any, Any]]:
     w, u, b = weights
 
     def f(h: Any, x: Any) -> tuple[Any, Any]:
-        h = rn.tanh(rn.linear(x, w) + rn.linear(h, u, b))
+        h = rn.tanh(F.linear(x, w) + F.linear(h, u, b))
         return h, h * 2.0
 
     return f

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel import nn
+from runnel import nn, ops
 from runnel.core.errors import ArgumentError, AxisError, LevelError, RunnelError, ShapeError, SideEffectError
+from runnel.nn import functional as F
 
 X = np.random.default_rng(0).uniform(0.3, 1.5, (3, 4))
 
@@ -33,7 +34,7 @@ FUNCTIONS: dict[str, Callable[[rn.Tensor], rn.Tensor]] = {
     "branches": lambda x: rn.where(x > 1, x, -x).sum(),
     "losses": lambda x: rn.cross_entropy(rn.stack([x, 2 * x]), rn.asarray(np.array([0, 3]))),
     "constant": lambda x: rn.arange(3),
-    "norm": lambda x: rn.layer_norm(x, 4),
+    "norm": lambda x: F.layer_norm(x, 4),
     "rolled": lambda x: rn.concat([x[2:], x[:2]]).reshape(2, 2),
 }
 
@@ -142,7 +143,7 @@ def test_a_key_for_each_element_is_a_loop() -> None:
         lambda key: rn.normal(size=7, key=rn.fold_in(key, 5), dtype="float64"),
         lambda key: rn.randint(0, 100, (4,), key=key),
         lambda key: rn.split_key(key, 3),
-        lambda key: rn.vmap(lambda k: rn.uniform(size=2, key=k))(rn.split_key(key, 2)),
+        lambda key: rn.vmap(lambda k: rn.random.uniform(size=2, key=k))(rn.split_key(key, 2)),
     ):
         expected = looped(draw, keys)
         same(rn.vmap(draw)(keys), expected)
@@ -191,7 +192,7 @@ def test_convolutions_of_each_kernel() -> None:
     x, w = rn.asarray(rng.normal(size=(3, 2, 2, 6, 6))), rn.asarray(rng.normal(size=(3, 4, 2, 3, 3)))
 
     def f(x: rn.Tensor, w: rn.Tensor) -> rn.Tensor:
-        result: rn.Tensor = rn.conv(x, w, padding=1)
+        result: rn.Tensor = ops.conv(x, w, padding=1)
         return result
 
     same(rn.vmap(f)(x, w), looped(f, x, w))

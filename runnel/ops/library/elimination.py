@@ -189,7 +189,7 @@ def lu(x: Array, pivot: bool = True) -> LU:
 
 
 def lu_factor(x: Array, pivot: bool = True) -> FactorLU:
-    """The factors of :func:`lu` in one matrix, and the pivots as int32: for :func:`lu_solve` and ``rn.lu_unpack``."""
+    """The factors of :func:`lu` in one matrix, and the pivots as int32: for :func:`lu_solve` and ``lu_unpack``."""
     _require_pivots("lu_factor", pivot)
     packed, pivots, _ = apply(lu_p, x)
     return FactorLU(packed, pivots)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel import nn, optim
+from runnel import nn, ops, optim
 from runnel.backends.host import memory
 from runnel.core.errors import CaptureWarning, GradientError
 from runnel.nn import functional as F
@@ -237,7 +237,7 @@ def several_results(compiles: Compiles) -> Any:
 
 def results_of_which_one_is_made_of_the_other(compiles: Compiles) -> Any:
     x = leaf(1, 6, 4)
-    mean, variance = compiles(rn.channel_moments)(x)
+    mean, variance = compiles(ops.channel_moments)(x)
     return penalized((mean * variance).sum(), [x])
 
 
@@ -396,7 +396,7 @@ def each_result_of_a_factorization(compiles: Compiles) -> Any:
     found = []
     for factor in (rn.linalg.svd, rn.linalg.qr, lambda x: rn.linalg.eigh(x + x.mT), rn.linalg.slogdet):
         for number in range(len(factor(x))):
-            f = compiles(lambda x, factor=factor, number=number: factor(rn.matrix_exp(x))[number])
+            f = compiles(lambda x, factor=factor, number=number: factor(rn.linalg.matrix_exp(x))[number])
             if f(x).requires_grad:
                 (first,) = rn.autograd.grad(rn.sin(f(x)).sum(), [x], create_graph=True)
                 (second,) = rn.autograd.grad(rn.sin(first).sum(), [x], create_graph=True)

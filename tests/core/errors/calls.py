@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
-import runnel.compat.torch as torch
 from runnel import nn, optim
+from runnel.compat import numpy as numpy_names
+from runnel.compat.torch import names as torch_names
+from runnel.core.namespaces import imported
+from runnel.core.public import public as public_form
 from runnel.nn import functional
 from runnel.tensor.methods import ArrayMethods
 from tests.core.errors import late_calls
@@ -117,7 +120,8 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.cross": {"x": _numbers(3), "y": _numbers(3)}, "rn.vander": {"x": ROW, "n": 3}, "rn.addmm": {"x": X},
     "rn.addmv": {"x": _numbers(3)}, "rn.addbmm": {"x": X}, "rn.baddbmm": {"x": X}, "rn.addr": {"x": X},
     "rn.vdot": {"x": ROW, "y": ROW}, "rn.dot": {"y": MATRIX}, "rn.combinations": {"x": ROW},
-    "rn.unfold": {"size": 2},
+    "rn.unfold": {"size": 2}, "torch.unfold_copy": {"size": 2}, "special.multigammaln": {"p": 1},
+    "linalg.expm": {"x": SQUARE}, "linalg.inv": {"x": SQUARE},
     "rn.unflatten": {"sizes": (3, 1)}, "rn.heaviside": {"values": 0.5}, "rn.trapezoid": {"y": X, "x": ROW},
     "rn.cumulative_trapezoid": {"y": X, "x": ROW}, "rn.bincount": {"x": _ints(0, 1)}, "rn.repeat": {"axis": 0},
     "rn.flatnonzero": {}, "rn.moveaxis": {}, "rn.segment_sum": {"data": X}, "rn.segment_mean": {"data": X},
@@ -139,9 +143,12 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.fold_in": {"data": 3}, "rn.arange": {"start": 0}, "optim.Muon": {"params": [_model().weight]},
 }  # fmt: skip
 
+TABLES = (late_calls.OWN, OWN)
+
 # Left out: they take functions, files or wholes of other kinds (their own tests say what they answer to mistakes).
 LEFT_OUT = {
-    "rn.checkpoint", "rn.cond", "rn.compile", "rn.custom_jvp", "rn.custom_vjp", "rn.from_dlpack", "rn.grad",
+    "nn.FractionalMaxPool2d", "nn.FractionalMaxPool3d", "rn.checkpoint", "rn.cond", "rn.compile",
+    "rn.custom_jvp", "rn.custom_vjp", "rn.from_dlpack", "rn.grad",
     "rn.export_native", "F.multi_head_attention_forward", "rn.load_file", "rn.save_file",
     "rn.scan", "rn.value_and_grad", "rn.vjp", "rn.while_loop", "rn.Tensor", "nn.Module",
     "nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.RNNBase", "nn.RNNCellBase", "nn.Identity",
@@ -157,25 +164,13 @@ LEFT_OUT = {
 
 SPACES = {
     "rn": rn, "F": functional, "nn": nn, "optim": optim, "init": nn.init, "rnn": nn.utils.rnn, "special": rn.special,
-    "fft": rn.fft, "linalg": rn.linalg, "random": rn.random, "torch": torch,
+    "fft": rn.fft, "linalg": rn.linalg, "random": rn.random, "torch": torch_names, "np": numpy_names,
 }  # fmt: skip
-
-
-def _late(seen: set[Any]) -> Iterator[Call]:
-    """Those that few programs use."""
-    for space, module in SPACES.items():
-        for public in vars(module).get("_LATE", ()):
-            name, function = f"{space}.{public}", getattr(module, public)
-            if not inspect.isfunction(function) or function in seen or name in LEFT_OUT | late_calls.LEFT_OUT:
-                continue
-            starred = [p for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_POSITIONAL]
-            if not starred and not public.endswith("_"):  # those change their arguments
-                seen.add(function)
-                yield Call(name, function, _arguments(name, function))
+SKIPPED = LEFT_OUT | late_calls.LEFT_OUT
 
 
 def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    own = late_calls.OWN.get(name) or OWN.get(name) or OWN.get("rn." + name.partition(".")[2], {})
+    own = next((table[key] for key in (name, f"rn.{name.partition('.')[2]}") for table in TABLES if key in table), {})
     results: dict[str, Any] = {}
     for p in inspect.signature(function).parameters.values():
         if p.name == "self" or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -204,19 +199,24 @@ def calls() -> Iterator[Call]:
     """All of them."""
     seen: set[Any] = set()
     for space, module in SPACES.items():
-        for public in module.__all__:
-            function = getattr(module, public)
+        for public in getattr(module, "NAMES", None) or module.__all__:
+            function = imported(module.NAMES[public]) if space in ("torch", "np") else getattr(module, public)
+            function = public_form(function) if inspect.isfunction(function) else function
             name = f"{space}.{public}"
-            if (
-                callable(function)
-                and name not in LEFT_OUT | late_calls.LEFT_OUT
-                and public in vars(module)  # those of other modules are called where they are
-                and public not in vars(module).get("_LATE", ())
-                and not (space == "F" and getattr(rn, public, None) is function)
-            ):
-                seen.add(function)
-                yield Call(name, function, _arguments(name, function))
-    yield from _late(seen)
+            if not inspect.isfunction(function) and (space in ("torch", "np") or not inspect.isclass(function)):
+                continue
+            if function in seen or {name, f"rn.{public}"} & SKIPPED or public.endswith("_"):
+                continue  # those with _ at the end change their arguments
+            if any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values()):
+                continue
+            try:
+                arguments = _arguments(name, function)
+            except KeyError:
+                if inspect.isfunction(function):
+                    raise
+                continue
+            seen.add(function)
+            yield Call(name, function, arguments)
     for public, method in vars(ArrayMethods).items():
         if (
             inspect.isfunction(method)

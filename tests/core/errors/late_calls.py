@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
+import runnel.compat.torch as torch
 from runnel import nn
 
 
@@ -49,7 +50,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.as_strided_scatter": {"src": ROW}, "rn.cholesky_inverse": {"factor": SQUARE},
     "rn.cholesky_solve": {"b": SQUARE, "factor": SQUARE},
     "rn.diagonal_scatter": {"src": numbers(3)}, "rn.gcd": {"x": ints(4, 6), "y": ints(6, 9)},
-    "rn.lcm": {"x": ints(4, 6), "y": ints(6, 9)}, "rn.istft": {"x": rn.stft(WAVE, 8, return_complex=True)},
+    "rn.lcm": {"x": ints(4, 6), "y": ints(6, 9)}, "rn.istft": {"x": torch.stft(WAVE, 8, return_complex=True)},
     "rn.stft": {"x": WAVE, "return_complex": True}, "rn.ormqr": {"x": SQUARE, "tau": numbers(3), "other": SQUARE},
     "rn.randint_like": {"like": ints(1, 2), "low": 0, "high": 5},
     "rn.nonzero_static": {"size": 3}, "rn.histogramdd": {"bins": 3}, "rn.histogram2d": {"y": X, "bins": 3},

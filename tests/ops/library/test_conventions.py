@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
+import runnel.compat.torch as torch
 from runnel.core.errors import AxisError, ShapeError
 from runnel.nn import functional
 
@@ -23,9 +24,9 @@ def gradient(function: Callable[[rn.Tensor], rn.Tensor], *values: float) -> list
 
 
 GRADIENTS: dict[str, tuple[Callable[[rn.Tensor], Any], list[float], list[float]]] = {
-    "fmax goes to the first of equals": (lambda x: rn.fmax(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 0, 1]),
-    "and to the second": (lambda x: rn.fmax(rn.asarray([1.0, 3.0, NAN]), x), [1, 2, 3], [0, 0, 1]),
-    "fmin": (lambda x: rn.fmin(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 1, 1]),
+    "fmax goes to the first of equals": (lambda x: torch.fmax(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 0, 1]),
+    "and to the second": (lambda x: torch.fmax(rn.asarray([1.0, 3.0, NAN]), x), [1, 2, 3], [0, 0, 1]),
+    "fmin": (lambda x: torch.fmin(x, rn.asarray([1.0, 3.0, NAN])), [1, 2, 3], [1, 1, 1]),
     "atan2 at the origin": (lambda x: rn.atan2(x, rn.asarray([0.0, 1.0])), [0, 0], [0, 1]),
     "power 0": (lambda x: x**0, [0, 2], [0, 0]),
     "a norm of order ½ at 0": (lambda x: rn.linalg.vector_norm(x, 0.5), [0, 0], [0, 0]),
@@ -74,10 +75,10 @@ def test_singular_values_of_a_singular_matrix_have_a_gradient() -> None:
 def test_an_array_without_axes_has_the_axes_0_and_minus_1(name: str) -> None:
     x = rn.asarray(2.5)
     for axis in (0, -1):
-        assert getattr(rn, name)(x, axis).item() == pytest.approx(2.5)
-        assert getattr(rn, name)(x, axis, keepdims=True).shape == ()
+        assert getattr(torch, name)(x, axis).item() == pytest.approx(2.5)
+        assert getattr(torch, name)(x, axis, keepdims=True).shape == ()
     with pytest.raises(AxisError):
-        getattr(rn, name)(x, 1)
+        getattr(torch, name)(x, 1)
     assert rn.argmax(x, 0).item() == 0 and rn.any(x > 0, -1).item() is True
 
 
@@ -109,13 +110,13 @@ def test_norms_have_the_arguments_of_pytorch() -> None:
 def test_smaller_names() -> None:
     x = rn.asarray([[1.26, -0.0], [3.0, 4.0]])
     assert rn.round(x, decimals=1).tolist() == np.round(x.numpy(), 1).tolist()
-    assert rn.angle(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert torch.angle(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert x.squeeze(0).shape == (2, 2) and x[:1].squeeze(0).shape == (2,)
     with pytest.raises(ShapeError):
         rn.squeeze(x, 0)
     assert x.select(1, 0).tolist() == x[:, 0].tolist() and x.mean(0, dtype="float64").dtype is rn.float64
-    assert rn.fliplr(x).tolist() == np.fliplr(x.numpy()).tolist() and x.flipud().tolist() == x.numpy()[::-1].tolist()
-    assert rn.rsub(rn.ones(2), 3, alpha=2).tolist() == [1.0, 1.0]
+    assert torch.fliplr(x).tolist() == np.fliplr(x.numpy()).tolist() and x.flipud().tolist() == x.numpy()[::-1].tolist()
+    assert torch.rsub(rn.ones(2), 3, alpha=2).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("order", [0.5, 1, 1.5, 2, 3, 4, math.inf])
@@ -132,15 +133,15 @@ def test_distances_of_whole_arrays() -> None:
     x, y = np.random.default_rng(0).normal(size=(2, 3, 4))
     for order in (1, 2, 3, math.inf):
         expected = np.linalg.norm((x - y).ravel(), order)
-        np.testing.assert_allclose(rn.dist(rn.asarray(x), rn.asarray(y), order).item(), expected, rtol=1e-14)
+        np.testing.assert_allclose(torch.dist(rn.asarray(x), rn.asarray(y), order).item(), expected, rtol=1e-14)
 
 
 def test_ranks_are_counted_along_the_axis() -> None:
     x = rn.asarray(np.arange(10.0).reshape(2, 5))
-    assert rn.kthvalue(x, 5).values.tolist() == [4, 9] and rn.kthvalue(x, 2, 0).values.tolist() == [5, 6, 7, 8, 9]
+    assert torch.kthvalue(x, 5).values.tolist() == [4, 9] and torch.kthvalue(x, 2, 0).values.tolist() == [5, 6, 7, 8, 9]
     for k, axis in ((6, 1), (3, 0), (0, 1)):
         with pytest.raises(ShapeError, match=f"k={k} of the {x.shape[axis]} elements along axis {axis}"):
-            rn.kthvalue(x, k, axis)
+            torch.kthvalue(x, k, axis)
 
 
 def test_ranks_of_empty_matrices() -> None:

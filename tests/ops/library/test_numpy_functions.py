@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
+from runnel.compat import numpy as rnp
 from runnel.core.errors import AxisError, ShapeError
 
 RNG = np.random.default_rng(17)
@@ -75,13 +76,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_values(name: str) -> None:
     function, arrays = CASES[name]
     expected = function(np, *arrays)
-    actual = function(rn, *map(rn.asarray, arrays)).numpy()
+    actual = function(rnp, *map(rn.asarray, arrays)).numpy()
     assert actual.shape == np.shape(expected)
     np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_roots() -> None:
-    np.testing.assert_allclose(np.sort_complex(rn.roots(rn.asarray(V)).numpy()), np.sort_complex(np.roots(V)))
+    np.testing.assert_allclose(np.sort_complex(rnp.roots(rn.asarray(V)).numpy()), np.sort_complex(np.roots(V)))
 
 
 SMOOTH = ("nanmax_0", "nanvar_1", "convolve_5_3_same", "correlate_3_5_full", "percentile", "average", "interp",
@@ -96,7 +97,7 @@ def test_gradients(name: str) -> None:
     directions = [rng.normal(size=a.shape) for a in arrays]
     weights = np.cos(np.arange(function(np, *arrays).size)).reshape(function(np, *arrays).shape)
     slopes = rn.grad(
-        lambda *xs: (function(rn, *xs) * rn.asarray(weights)).sum(), argnums=tuple(range(len(arrays)))
+        lambda *xs: (function(rnp, *xs) * rn.asarray(weights)).sum(), argnums=tuple(range(len(arrays)))
     )(*map(rn.asarray, arrays))  # fmt: skip
     h = 1e-6
     ahead, behind = (
@@ -108,8 +109,8 @@ def test_gradients(name: str) -> None:
 
 def test_what_is_refused() -> None:
     with pytest.raises(AxisError, match=r"\[delete\] the places \[7\] lie outside of an axis of 5 elements"):
-        rn.delete(rn.asarray(Y), 7, axis=1)
+        rnp.delete(rn.asarray(Y), 7, axis=1)
     with pytest.raises(ShapeError, match=r"\[convolve\] takes vectors of one element at least"):
-        rn.convolve(rn.asarray(Y), rn.asarray(V))
+        rnp.convolve(rn.asarray(Y), rn.asarray(V))
     with pytest.raises(ValueError, match=r"\[convolve\] mode is 'full', 'same' or 'valid'"):
-        rn.convolve(rn.asarray(V), rn.asarray(W), "wrap")
+        rnp.convolve(rn.asarray(V), rn.asarray(W), "wrap")

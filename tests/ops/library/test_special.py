@@ -112,13 +112,13 @@ def test_derivatives_of_zeta_by_the_exponent() -> None:
 def test_polygamma_of_high_orders() -> None:
     x = np.array([0.7, 2.5, 11.0, -3.25])
     for n in (31, 60, 130):
-        actual = rn.polygamma(n, rn.asarray(x)).numpy()
+        actual = rn.special.polygamma(n, rn.asarray(x)).numpy()
         expected = (-1.0) ** (n + 1) * sp.gamma(n + 1.0) * sp.zeta(n + 1, x[:3])
         np.testing.assert_allclose(actual[:3], expected, rtol=1e-13)
-    step = rn.grad(lambda x: rn.polygamma(30, x).sum())(rn.asarray(x)).numpy()
-    np.testing.assert_allclose(step, rn.polygamma(31, rn.asarray(x)).numpy(), rtol=1e-12)
+    step = rn.grad(lambda x: rn.special.polygamma(30, x).sum())(rn.asarray(x)).numpy()
+    np.testing.assert_allclose(step, rn.special.polygamma(31, rn.asarray(x)).numpy(), rtol=1e-12)
     with pytest.raises(ValueError, match=r"\[polygamma\] n lies from 0 to 170; received 171"):
-        rn.polygamma(171, rn.asarray(x))
+        rn.special.polygamma(171, rn.asarray(x))
 
 
 POLYNOMIALS: dict[str, Callable[..., Any]] = {

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
+import runnel.compat.torch as torch
 from tests.suites.pytorch import made
 
 
@@ -32,7 +33,7 @@ def tensors(arrays: Mapping[str, str], case: str, dtype: str = "float64") -> dic
 
 def leaves(value: Any) -> list[rn.Tensor]:
     if isinstance(value, rn.Tensor | rn.Variable):
-        return [rn.view_as_real(value) if value.dtype.is_complex else value.read()]
+        return [torch.view_as_real(value) if value.dtype.is_complex else value.read()]
     if isinstance(value, bool | int | float):
         return [rn.asarray(value)]
     if hasattr(value, "batch_sizes"):

@@ -13,6 +13,7 @@ from images import Array, Image, native
 from nest_harness import machine_code
 
 import runnel as rn
+from runnel import ops
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.target import NEON_BF16
@@ -26,6 +27,7 @@ from runnel.core.dtypes import bfloat16, float32
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.loops.ir import Contract
+from runnel.nn import functional as F
 from runnel.tensor import tensor as tensors, tracing
 from tests.compiler.harness import same_bits
 
@@ -33,14 +35,14 @@ DOTS = [row.name for row in target.TARGETS if row.dot]
 
 
 def mlp(x: Any, w1: Any, b1: Any, w2: Any) -> Any:
-    return rn.linear(rn.relu(rn.linear(x, w1, b1)), w2)
+    return F.linear(rn.relu(F.linear(x, w1, b1)), w2)
 
 
 def convolutions(x: Any, w1: Any, b1: Any, w2: Any, w3: Any, w4: Any) -> Any:
     """Three by three, where Winograd's algorithm would be chosen for float32; strided; grouped; depthwise."""
-    x = rn.relu(rn.conv(x, w1, b1, padding=1))
-    x = rn.relu(rn.conv(x, w2, stride=2, dilation=2))
-    return rn.conv(rn.conv(x, w3, groups=2), w4, groups=8, padding=1)
+    x = rn.relu(ops.conv(x, w1, b1, padding=1))
+    x = rn.relu(ops.conv(x, w2, stride=2, dilation=2))
+    return ops.conv(ops.conv(x, w3, groups=2), w4, groups=8, padding=1)
 
 
 def batched(x: Any, w: Any) -> Any:
@@ -49,10 +51,10 @@ def batched(x: Any, w: Any) -> Any:
 
 def recurrence(x: Any, w: Any, u: Any) -> Any:
     def body(h: Any, x: Any) -> Any:
-        h = rn.cast(rn.tanh(rn.linear(x, w) + rn.linear(h, u)), rn.float32)
+        h = rn.cast(rn.tanh(F.linear(x, w) + F.linear(h, u)), rn.float32)
         return h, h
 
-    return rn.linear(rn.scan(body, rn.zeros((4, 6)), x)[1], u)
+    return F.linear(rn.scan(body, rn.zeros((4, 6)), x)[1], u)
 
 
 def arrays(*shapes: tuple[int, ...]) -> list[Array]:
@@ -154,7 +156,7 @@ def test_weights_that_serve_lie_in_panels_of_pairs(inner: int, tmp_path: Path) -
             kinds = (InputKind.ARGUMENT, InputKind.VARIABLE)
             nodes = [trace.input(aval(a.shape, float32), kind, "x") for a, kind in zip((x, w), kinds, strict=True)]
             with rn.autocast():
-                y = rn.relu(rn.linear(*[tensors.symbolic(n) for n in nodes]))
+                y = rn.relu(F.linear(*[tensors.symbolic(n) for n in nodes]))
             graph = USUAL.run(trace.graph([tensors.node_of(y, trace)], {}, "serving"))[0]
         if not panels:
             return [Planner(graph, 2).plan()]

@@ -15,11 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from runnel import special
+from runnel.compat import numpy
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
 from runnel.core.showing import short_repr
 from runnel.ops.reductions import all as all_of, any as any_of, max as greatest, min as least, prod, sum as total
+from runnel.tensor.creation import asarray
 
 # Universal functions under names that we do not have.
 _RENAMED: Final = {
@@ -148,7 +151,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
             )
     calls = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
     if method not in calls:
-        raise ArgumentError(f"[{name}] has no meaning for tensors; take x.numpy(), or rn.put and rn.index_add.")
+        raise ArgumentError(f"[{name}] has no meaning for tensors; take x.numpy(), or rn.scatter and rn.index_add.")
     result = calls[method](name, ufunc, inputs, kwargs)
     if out is None:
         return result
@@ -220,7 +223,7 @@ def _is_default(parameter: str, value: Any) -> bool:
 
 
 def _array(x: Any) -> Any:
-    return x if isinstance(x, TensorLike) else sys.modules["runnel"].asarray(x)
+    return x if isinstance(x, TensorLike) else asarray(x)
 
 
 def _is_numpys(ufunc: np.ufunc) -> bool:
@@ -231,9 +234,9 @@ def _is_numpys(ufunc: np.ufunc) -> bool:
 
 def _equal(ufunc: np.ufunc) -> Callable[..., Any]:
     """Our function for a universal function."""
-    rn, name = sys.modules["runnel"], _RENAMED.get(ufunc.__name__, ufunc.__name__)
+    name = _RENAMED.get(ufunc.__name__, ufunc.__name__)
     if _is_numpys(ufunc):
-        for space in (rn, rn.special):
+        for space in (numpy, special):
             function: Callable[..., Any] | None = getattr(space, name, None)
             if function is not None:
                 return function
@@ -279,7 +282,7 @@ def _trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 def _ours(name: str) -> Callable[..., Any]:
     if name == "trace":
         return _trace
-    function: Callable[..., Any] = attrgetter(name)(sys.modules["runnel"])
+    function: Callable[..., Any] = attrgetter(name)(numpy)
     return function
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import runnel as rn
+from runnel.compat.functions import numpy_protocols
 from runnel.core.errors import ArgumentError
-from runnel.tensor.library import numpy_protocols
 
 FUNCTIONS: dict[str, Callable[..., list[Any]]] = {
     "reductions": lambda a, b, s: [
