@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 METHODS_HEAD = '''from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, Self, TypeVar
 
+import numpy as np
+
 from runnel.core.dispatch import TensorLike
 {imports}
 ResultT = TypeVar("ResultT", bound=TensorLike)

@@ -8,8 +8,9 @@ from types import ModuleType
 import pytest
 
 import runnel
-from runnel import nn, ops, optim
+from runnel import nn, optim
 from runnel.core import dtypes
+from runnel.nn import functional
 
 PACKAGES = [
     "runnel", "runnel.nn", "runnel.nn.functional", "runnel.optim", "runnel.optim.lr_scheduler",
@@ -41,9 +42,26 @@ def test_all_has_no_name_twice_and_none_missing(name: str) -> None:
     assert [n for n in module.__all__ if not hasattr(module, n)] == []
 
 
-def test_every_op_function_and_dtype_is_at_the_top() -> None:
-    names = set(ops.__all__) | {"bool_" if d.name == "bool" else d.name for d in dtypes.ALL}
-    assert names <= set(runnel.__all__)
+def test_the_top_has_few_names_and_shares_them_with_functional() -> None:
+    assert len(runnel.__all__) <= 300
+    assert {d.name for d in dtypes.ALL} <= {*runnel.__all__}
+    shared = set(runnel.__all__) & set(functional.__all__)
+    assert len(shared) > 10 and [n for n in shared if getattr(runnel, n) is not getattr(functional, n)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("polyfit", "compat.numpy"),
+        ("mm", "compat.torch"),
+        ("pad", "nn.functional"),
+        ("erfc", "special"),
+        ("conv", "ops"),
+    ],
+)
+def test_a_missing_name_says_where_it_is(name: str, place: str) -> None:
+    with pytest.raises(AttributeError, match=rf"there is no '{name}'; write runnel.{place}.{name}"):
+        getattr(runnel, name)
 
 
 def test_classes_of_nn_and_optim_are_documented() -> None:

@@ -1,4 +1,4 @@
-"""NumPy's names: the names of ``runnel``, and NumPy's that it leaves out."""
+"""NumPy's names: the names of ``runnel`` and ``runnel.special``, and NumPy's that they leave out."""
 
 from runnel.core.namespaces import namespace
 
@@ -113,5 +113,5 @@ NAMES = {
     "vsplit": "runnel.ops.library.joining:vsplit",
 }
 
-__all__, __getattr__, __dir__ = namespace(__name__, NAMES, forwards=("runnel",))
+__all__, __getattr__, __dir__ = namespace(__name__, NAMES, forwards=("runnel", "runnel.special"))
 del __all__  # the names of runnel as well: asked for, it is computed

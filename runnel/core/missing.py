@@ -34,8 +34,8 @@ def _instead(owner: str, name: str, names: Iterable[str], elsewhere: str) -> str
     near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, 3)]
     if near:
         return f"; did you mean {' or '.join(near)}?" if len(near) < 3 else f"; did you mean {', '.join(near)}?"
-    elsewhere = [space for space, table in EQUIVALENTS.items() if space != owner and name in table]
-    return f"; write {EQUIVALENTS[elsewhere[0]][name]}." if elsewhere else f"; dir({owner}) lists what there is."
+    others = [space for space, table in EQUIVALENTS.items() if space != owner and name in table]
+    return f"; write {EQUIVALENTS[others[0]][name]}." if others else f"; dir({owner}) lists what there is."
 
 
 def _is_module(owner: str, name: str) -> bool:

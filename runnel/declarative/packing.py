@@ -22,7 +22,7 @@ from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.operation import Static
 
 # A file is data, and runs nothing of anybody's: it names functions of arrays alone, by where users find them.
-_NAMESPACES: Final = ("runnel", "runnel.nn.functional", "runnel.linalg", "runnel.special")
+_NAMESPACES: Final = ("runnel", "runnel.nn.functional", "runnel.linalg", "runnel.special", "runnel.ops")
 _METHODS: Final = ("runnel.tensor.function_methods", "runnel.tensor.methods")
 _OWN: Final = ("runnel.declarative.control", "runnel.declarative.gradients")
 _DEFINED_IN: Final = ("runnel.ops.", "runnel.nn.", *_METHODS, *_OWN)

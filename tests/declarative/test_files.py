@@ -16,7 +16,6 @@ import pytest
 
 import runnel as rn
 import runnel.declarative as dg
-from runnel import ops
 from runnel.core.errors import FileError, GraphError, RunnelError
 from runnel.declarative.files import from_json, to_json
 
@@ -197,7 +196,7 @@ def test_functions_of_the_users_are_not_saved(tmp_path: Path) -> None:
 def test_text_says_what_every_operation_does() -> None:
     x = dg.placeholder(shape=(None, 3), name="x")
     with dg.default_graph().control_dependencies([x.operation]):
-        ops.concatenate([x, x], axis=1)
+        rn.concat([x, x], axis=1)
     assert dg.to_text().splitlines() == [
         "x = placeholder(): float32[?,3]",
         "concat = concat([x, x], axis=1): float32[?,6] after x",

@@ -9,7 +9,6 @@ import pytest
 
 import runnel as rn
 import runnel.declarative as dg
-from runnel import ops
 from runnel.core.errors import ArgumentError, GradientError, GraphError
 
 F = rn.nn.functional
@@ -25,7 +24,7 @@ def run(fetches: Any, feeds: dict[Any, Any]) -> list[np.ndarray]:
         lambda x, w: rn.tanh(x @ w).sum(),
         lambda x, w: F.softmax(x @ w, 1).max(),
         lambda x, w: rn.topk(x @ w, 2).values.sum(),
-        lambda x, w: ops.concatenate([x, x * x], axis=0)[1:].mean() + w.sum(),
+        lambda x, w: rn.concat([x, x * x], axis=0)[1:].mean() + w.sum(),
         lambda x, w: F.layer_norm(F.linear(x, w.T), (5,))[0, 1],
         lambda x, w: (x.T.reshape(-1) ** 2).sum() * w[0, 0],
     ],

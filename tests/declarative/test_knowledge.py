@@ -8,7 +8,6 @@ import pytest
 
 import runnel as rn
 import runnel.declarative as dg
-from runnel import ops
 from runnel.core.errors import ShapeError
 
 F = rn.nn.functional
@@ -19,7 +18,7 @@ def test_shapes_come_of_the_ops_rules() -> None:
     assert (x @ dg.placeholder(shape=(3, 5))).shape == (None, 5)
     assert x.sum(axis=0).shape == (3,)
     assert x.reshape(-1).shape == (None,)
-    assert ops.concatenate([x, x], axis=1).shape == (None, 6)
+    assert rn.concat([x, x], axis=1).shape == (None, 6)
     assert (x + x[:, :1]).shape == (None, 3)
     assert x.T.shape == (3, None)
     assert F.conv2d(dg.placeholder(shape=(None, 1, 8, None)), dg.placeholder(shape=(4, 1, 3, 3))).shape == (

@@ -60,7 +60,7 @@ LIBRARY_FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "unflatten": (lambda x: torch.unflatten(x, 0, (3, -1)), (X,)), "tril": (lambda x: rn.tril(x, 1), (X,)),
     "triu": (lambda x: rn.triu(x, 1), (X,)), "diagonal": (lambda x: rn.diagonal(x, 1), (X,)),
     "diag_embed": (lambda x: torch.diag_embed(x, -1), (X,)), "diag": (lambda x: rn.diag(x, 2), (V,)),
-    "trace": (rn.trace, (S,)), "unfold": (lambda x: torch.unfold(x, 1, 3, 2), (X,)),
+    "trace": (rn.trace, (S,)), "unfold": (lambda x: x.unfold(1, 3, 2), (X,)),
     "vander": (lambda x: torch.vander(x, 4), (V,)),
     "roll_axes": (lambda x: rn.roll(x, (1, 2), (0, 1)), (X,)),
     "moveaxis_two": (lambda x: rn.moveaxis(x, (0, 1), (1, 0)), (X,)),

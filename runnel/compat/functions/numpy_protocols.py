@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel import special
 from runnel.compat import numpy
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
@@ -236,10 +235,9 @@ def _equal(ufunc: np.ufunc) -> Callable[..., Any]:
     """Our function for a universal function."""
     name = _RENAMED.get(ufunc.__name__, ufunc.__name__)
     if _is_numpys(ufunc):
-        for space in (numpy, special):
-            function: Callable[..., Any] | None = getattr(space, name, None)
-            if function is not None:
-                return function
+        function: Callable[..., Any] | None = getattr(numpy, name, None)
+        if function is not None:
+            return function
     raise ArgumentError(
         f"[numpy.{ufunc.__name__}] there is no such function of tensors; write {ufunc.__name__}(x.numpy()) for values."
     )

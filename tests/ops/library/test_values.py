@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "diag_of_vector": (lambda x: rn.diag(x, -1), lambda x: np.diag(x, -1), (V,)),
     "trace": (lambda x: rn.trace(x, 1), lambda x: np.trace(x, 1), (S,)), "vander": (torch.vander, np.vander, (V,)),
     "unfold": (
-        lambda x: torch.unfold(x, 1, 2, 2), lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 1)[:, ::2], (X,),
+        lambda x: x.unfold(1, 2, 2), lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 1)[:, ::2], (X,),
     ),
     "fmod": (torch.fmod, np.fmod, (X * 5, Y)),
     "fmod_int": (torch.fmod, np.fmod, (np.array([-7, 7, -8]), np.array([3, -3, 2]))),
