@@ -49,9 +49,10 @@ from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
-from runnel.core.dtypes import DType, float32, float64
+from runnel.core.dtypes import DType, float32, float64, int32, int64
 from runnel.core.public import public
 from runnel.core.pytree import flatten
+from runnel.ops.conversion import cast
 from runnel.tensor import tracing
 from runnel.tensor.floats import RunTimeNumbers, TracedFloat, is_traceable
 from runnel.tensor.random import default_on, manual_seed
@@ -61,6 +62,8 @@ from runnel.tensor.traced_values import left_over, shows_traced
 from runnel.tensor.variable import Variable
 from runnel.transforms.custom import CustomDerivative
 
+_EXACT: Final = 1 << 53  # below, an int is the float of its value
+_COMPARISONS: Final = frozenset({"<", "<=", "==", "!=", ">", ">="})
 _FLOATING: Final = frozenset({"+", "-", "*", "/"})  # operators that make whole numbers beside floating tensors floats
 
 
@@ -117,7 +120,20 @@ class Rules(Policy):
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
         is_array = type(value) is Tensor or issubclass(type(value), Variable)
-        return is_array and value.dtype in (float32, float64) and symbol.removesuffix("=") in _FLOATING
+        is_taken = symbol in _COMPARISONS or symbol.removesuffix("=") in _FLOATING
+        return is_array and value.dtype in (float32, float64) and is_taken
+
+    def integer_beside(self, rec: Recorder, symbol: str, value: Any, other: Any) -> Any:
+        """Return the tensor that an integer tensor meets in place of a counter."""
+        is_array = type(other) is Tensor or issubclass(type(other), Variable)
+        if not is_array or other.dtype not in (int32, int64) or symbol.startswith("**") or id(value) not in rec.symbols:
+            return None
+        most = min(2 ** (8 * other.dtype.itemsize - 1), _EXACT)
+        if not -most < value < most:
+            return None
+        rec.log.check(rec.symbols[id(value)], f"not -{most} < {{v}} < {most}", "size of a counter")
+        number = symbols.computed(rec, "float({a0})", (value,), float(int(value)))
+        return cast(rec.session.number(rec, number)._tensor, other.dtype) if id(number) in rec.symbols else None
 
     def as_number(self, rec: Recorder, value: Any) -> Any:
         return arrays.as_number(rec, value)

@@ -41,6 +41,10 @@ class AbstractPolicy:
         """Whether an operator does with ``value`` and a whole number what it does with the float of that number."""
         return False
 
+    def integer_beside(self, rec: Recorder, symbol: str, value: Any, other: Any) -> Any:
+        """Return the operand in place of an int that may differ at later calls, beside ``other``; None for the int."""
+        return None
+
     def as_number(self, rec: Recorder, value: Any) -> Any:
         """A number of another package's as Python's; other values as they are."""
         return value

@@ -71,7 +71,7 @@ class VaryingHooks:
     def compare(self, what: tuple[str, bool], a: Any, b: Any) -> Any:
         if self._are_values(a, b):
             return symbols.compared(self.rec, what[0], a, b, self._computed(COMPARISONS[what[0]], a, b))
-        return self.hooks.compare(what, self.plain(a), self.plain(b))
+        return self.hooks.compare(what, self._beside(what[0], a, b), self._beside(what[0], b, a))
 
     def contains(self, inverted: bool, value: Any, container: Any) -> bool:
         container = self.plain(container)
@@ -106,6 +106,9 @@ class VaryingHooks:
 
     def _beside(self, symbol: str, value: Any, other: Any) -> Any:
         """An operand: a whole number that may change, beside what takes it like the float of its value, is that."""
+        operand = self.rec.policy.integer_beside(self.rec, symbol, value, other) if type(value) is Whole else None
+        if operand is not None:
+            return operand
         if not self.rec.policy.takes_floats(symbol, other):
             return self.plain(value)
         value = self.rec.policy.as_number(self.rec, value)

@@ -52,7 +52,7 @@ def step(x, y):
     return correct
 def arguments(i): return rn.asarray(np.eye(4, dtype=np.float32)[[i % 4, 1]]), rn.asarray([1, 1])
 #> correct, total = rn.asarray(0), 0
-## accuracy_divided_by_a_counter, fails: traced again at every call
+## accuracy_divided_by_a_counter
 correct, total = rn.asarray(0), 0
 def step(x, y):
     global correct, total

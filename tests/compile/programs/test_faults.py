@@ -76,14 +76,14 @@ def step(x): return x * sum(k.v for k in members)
 """)
 
 TRACED_AGAIN: Final = stories("""
-## integer_tensor_over_counter, calls: 6, fails: traced again at every call
+## integer_tensor_over_counter, calls: 6
 n = 0
 def step(x):
     global n
     n += 1
     return x / n
 def arguments(i): return (rn.asarray([1, 2]),)
-## integer_tensor_compared_with_counter, calls: 6, fails: traced again at every call
+## integer_tensor_compared_with_counter, calls: 6
 n = 0
 def step(x):
     global n
@@ -102,7 +102,7 @@ def step(x):
     global n
     n += 1
     return x + rn.asarray(n)
-## positions_from_a_counter, calls: 6, fails: traced again at every call
+## positions_from_a_counter, calls: 6
 n = 0
 def step(x):
     global n
