@@ -175,7 +175,7 @@ class Conv2d(_Forward):
 class Conv3d(_Forward):
     """Apply a 3-D convolution to a batch of volumes.
 
-    ``weight`` has shape (out_channels, in_channels / groups, *kernel_size). The arguments are those of :class:`Conv2d`,
+    ``weight`` has shape (out_channels, in_channels / groups, *kernel_size). It takes the arguments of :class:`Conv2d`,
     with three numbers instead of two.
 
     Shape:
@@ -220,7 +220,7 @@ class _Transposed(Convolution):
 class ConvTranspose1d(_Transposed):
     """Apply a 1-D transposed convolution to a batch of sequences.
 
-    ``weight`` has shape (in_channels, out_channels / groups, kernel_size). The arguments are those of
+    ``weight`` has shape (in_channels, out_channels / groups, kernel_size). It takes the arguments of
     :class:`ConvTranspose2d`, with one number instead of two.
 
     Shape:
@@ -264,7 +264,7 @@ class ConvTranspose2d(_Transposed):
 class ConvTranspose3d(_Transposed):
     """Apply a 3-D transposed convolution to a batch of volumes.
 
-    ``weight`` has shape (in_channels, out_channels / groups, *kernel_size). The arguments are those of
+    ``weight`` has shape (in_channels, out_channels / groups, *kernel_size). It takes the arguments of
     :class:`ConvTranspose2d`, with three numbers instead of two.
 
     Shape:

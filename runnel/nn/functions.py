@@ -1,4 +1,4 @@
-"""The functions of networks whose arguments differ from those of ``runnel``: they are PyTorch's here."""
+"""Functions of networks whose arguments differ from ``runnel``; here they are PyTorch's."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(
 
 
 def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
-    """exp(x) along ``dim``, divided by its sum."""
+    """Compute exp(x) divided by its sum along ``dim``."""
     result: Tensor = ops.softmax(x, dim, dtype)
     return result
 
 
 def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
-    """log(softmax(x)) along ``dim``."""
+    """Compute log(softmax(x)) along ``dim``."""
     result: Tensor = ops.log_softmax(x, dim, dtype)
     return result
 
@@ -53,7 +53,10 @@ def scaled_dot_product_attention(
     *,
     lengths: Array | None = None,
 ) -> Tensor:
-    """Return softmax(query·keyᵀ·scale + mask)·value. Dropout draws from the default generator."""
+    """Compute softmax(query·keyᵀ·scale + mask)·value; dropout draws from the default generator.
+
+    See :func:`runnel.scaled_dot_product_attention`.
+    """
     result: Tensor = ops.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
         lengths=lengths, dropout_key=random.next_key(None, query.device) if dropout_p else None,
@@ -75,7 +78,10 @@ def varlen_attn(
     enable_gqa: bool = False,
     dropout_p: float = 0.0,
 ) -> Tensor:
-    """Attend within sequences that lie one after another. Dropout draws from the default generator."""
+    """Compute attention within sequences that follow one another; dropout draws from the default generator.
+
+    See :func:`runnel.varlen_attn`.
+    """
     result: Tensor = ops.varlen_attn(
         query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, is_causal, scale=scale, enable_gqa=enable_gqa,
         dropout_p=dropout_p, dropout_key=random.next_key(None, query.device) if dropout_p else None,
@@ -84,9 +90,14 @@ def varlen_attn(
 
 
 def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int | float | None = None) -> Tensor:
-    """``x`` with elements put around it, as in PyTorch: ``pad`` is (before, after) of the last axis, then of the one
-    before it, …, and less than 0 takes elements away. The modes and ``value`` (0 where there is none) are those of
-    :func:`runnel.compat.numpy.pad`, which takes a pair for each axis."""
+    """Add elements around ``x``, as in PyTorch.
+
+    Args:
+        x: an array.
+        pad: (before, after) of the last axis, then of the one before it, and so on. Negative numbers remove elements.
+        mode: a mode of :func:`runnel.compat.numpy.pad`, which takes a pair for each axis.
+        value: the value of new elements; 0 by default.
+    """
     widths = as_shape("pad", pad)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise ShapeError(
@@ -105,7 +116,7 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
 
 
 def _cut(x: Array, pairs: Sequence[tuple[int, int]], asked: Sequence[int]) -> Tensor:
-    """``x`` without what negative ``pairs`` take away."""
+    """Remove the elements of ``x`` that negative ``pairs`` name."""
     for axis, (before, after) in enumerate(pairs):
         cuts = max(-before, 0), max(-after, 0)
         if any(cuts):
@@ -125,16 +136,16 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of ``weight`` numbered by ``labels``.
+    """Look up the rows of ``weight`` by ``labels``.
 
     Args:
         labels: integers.
         weight: the rows (n, …).
         padding_idx: a row that gets no gradient.
-        max_norm: rows that are asked for are shortened to this ``norm_type``-norm, in ``weight``, a Variable.
-        norm_type: see ``max_norm``.
-        scale_grad_by_freq: gradients of rows are divided by how often their labels were asked for.
-        sparse: changes nothing: the ``is_sparse`` of a Parameter says what optimizers do.
+        max_norm: shorten the rows that are looked up to this ``norm_type``-norm, in ``weight``, a Variable.
+        norm_type: the p of the p-norm of ``max_norm``.
+        scale_grad_by_freq: divide the gradient of each row by the number of times it was looked up.
+        sparse: has no effect; the ``is_sparse`` of a Parameter tells optimizers what to do.
     """
     if max_norm is not None:
         _shorten(labels, weight, max_norm, norm_type)
@@ -150,7 +161,7 @@ def embedding(
 
 
 def _counts(labels: Array, weight: Array) -> Array:
-    """How often each row is named, as (n, 1)."""
+    """Return how often each row is looked up, as (n, 1)."""
     flat = ops.reshape(labels, (-1,))
     return ops.scatter_add(flat, ops.full_like(weight.read().detach(), 1, (flat.shape[0], 1)), weight.shape[0])
 
@@ -168,7 +179,7 @@ def _shorten(labels: Array, weight: Array, max_norm: float, norm_type: float) ->
 
 
 def glu(x: Array, dim: int = -1) -> Tensor:
-    """The first half of ``x`` along ``dim`` times the sigmoid of the second."""
+    """Multiply the first half of ``x`` along ``dim`` by the sigmoid of the second half."""
     size = x.shape[normalize_axis("glu", dim, x.ndim)]
     if size % 2:
         raise ShapeError(f"[glu] axis {dim} of shape {x.shape} has an odd size and no halves.")
@@ -180,8 +191,10 @@ def glu(x: Array, dim: int = -1) -> Tensor:
 def rms_norm(
     x: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, eps: float | None = None
 ) -> Tensor:
-    """``x`` divided by its root mean square over the last axes, which have ``normalized_shape``; then scaled. ``eps``,
-    added to the mean square, is by default the distance from 1 to the next number of the dtype that is computed in."""
+    """Divide ``x`` by its root mean square over the last axes, of ``normalized_shape``; multiply by ``weight``.
+
+    ``eps`` is added to the mean square; by default it is the machine epsilon of the dtype of the computation.
+    """
     shape = as_shape("rms_norm", normalized_shape)
     if not shape or shape != x.shape[-len(shape) :]:
         raise ShapeError(f"[rms_norm] the last axes of shape {x.shape} are not the normalized shape {shape}.")
@@ -199,7 +212,7 @@ def rms_norm(
 
 @composed
 def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """``x`` divided by its norm along ``dim`` (at least ``eps``)."""
+    """Divide ``x`` by its norm along ``dim``, or by ``eps`` if that is larger."""
     result: Tensor = x / ops.maximum(ops.norm(x, p, dim, keepdims=True), eps)
     return result
 
@@ -214,9 +227,11 @@ def batch_norm(
     momentum: Any = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Channels of ``x`` (N, C, …) normalized by the running statistics or, in ``training``, by their own moments, which
-    then move the running ones, Variables or tensors, in place by ``momentum`` (the unbiased variance, as in PyTorch).
-    An empty batch moves nothing."""
+    """Normalize the channels of ``x`` (N, C, …) by the running statistics, or in ``training`` by their own moments.
+
+    In ``training`` the running statistics, Variables or tensors, change in place by ``momentum``, with the unbiased
+    variance as in PyTorch. An empty batch does not change them.
+    """
     if x.ndim < 2:
         raise ShapeError(f"[batch_norm] an input has axes (N, C, …); received shape {x.shape}.")
     if not training:
@@ -240,7 +255,7 @@ def batch_norm(
 
 
 def require_variance(x: Any) -> None:
-    """ShapeError for a batch with one element for each channel."""
+    """Raise ShapeError for a batch with one element for each channel."""
     if x.ndim > 1 and x.size == x.shape[1] != 0:
         raise ShapeError(
             f"[batch_norm] a single element for each channel has no variance; got shape {x.shape}. Use a larger batch, "
@@ -258,7 +273,7 @@ def instance_norm(
     momentum: Any = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each channel of each image of ``x`` (N, C, …) normalized by its own moments, or by running statistics."""
+    """Normalize each channel of each image of ``x`` (N, C, …) by its own moments, or by running statistics."""
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
     if running_mean is not None and running_var is not None:
@@ -270,15 +285,14 @@ def instance_norm(
 
 
 def _move(running: Array | None, new: Any, momentum: Any) -> None:
-    """Give running statistics, a Variable's or a tensor's, their next value."""
+    """Update running statistics, a Variable or a tensor."""
     if running is not None:
         step = new.detach() * momentum
         running.update("batch_norm", lambda old: ops.cast(old * (1 - momentum) + step, running.dtype))
 
 
 def mse_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
-    """(x - target)²; with ``weight``, of the shape of x, each times its weight, and a mean is divided by the sum of
-    the weights."""
+    """Compute (x - target)². ``weight``, of the shape of x, multiplies each element; a mean is divided by its sum."""
     if weight is None:
         plain: Tensor = ops.mse_loss(x, target, reduction)
         return plain
@@ -286,7 +300,7 @@ def mse_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | N
 
 
 def l1_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
-    """|x - target|; ``weight`` as in :func:`mse_loss`."""
+    """Compute |x - target|; ``weight`` as in :func:`mse_loss`."""
     if weight is None:
         plain: Tensor = ops.l1_loss(x, target, reduction)
         return plain
@@ -296,8 +310,10 @@ def l1_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | No
 def huber_loss(
     x: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Tensor:
-    """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones; ``weight`` as in
-    :func:`mse_loss`."""
+    """Compute d²/2 for differences d up to delta, and delta·(|d| - delta/2) for larger ones.
+
+    ``weight`` is used as in :func:`mse_loss`.
+    """
     if weight is None:
         plain: Tensor = ops.huber_loss(x, target, reduction, delta)
         return plain
@@ -305,7 +321,7 @@ def huber_loss(
 
 
 def _weighted(name: str, losses: Array, weight: Array, reduction: str) -> Tensor:
-    """The losses, each times its weight."""
+    """Multiply each loss by its weight."""
     if weight.shape != losses.shape:
         raise ShapeError(f"[{name}] weight has the shape of x, {losses.shape}; received {weight.shape}.")
     terms = losses * weight
@@ -314,14 +330,16 @@ def _weighted(name: str, losses: Array, weight: Array, reduction: str) -> Tensor
 
 
 def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta·x)) / beta; x itself where beta·x is greater than ``threshold``."""
+    """Compute log(1 + exp(beta·x)) / beta, or x where beta·x is greater than ``threshold``."""
     result: Tensor = ops.where(ops.greater(x * beta, threshold), x, ops.softplus(x, beta))
     return result
 
 
 def one_hot(x: Array, num_classes: int = -1) -> Tensor:
-    """A new last axis of size ``num_classes``, int64: 1 at the label, 0 elsewhere; by default, of one more than the
-    greatest label, which must be known then: not in a compiled function.."""
+    """Add a last axis of size ``num_classes``, int64: 1 at the label and 0 elsewhere.
+
+    By default the size is the largest label plus 1, which is not known in a compiled function.
+    """
     if num_classes == -1:
         known = x.known()
         if known is None:

@@ -1,5 +1,7 @@
-"""Initial values of Parameters. Each function fills a Variable, its ``data`` or a tensor from the default random
-generator, and returns it."""
+"""Initial values of Parameters.
+
+Each function fills a Variable, its ``data`` or a tensor from the default random generator, and returns it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ ArrayT = TypeVar("ArrayT", bound=ArrayMethods[Any])
 
 
 def _filled(tensor: ArrayT, values: Any) -> ArrayT:
-    """``tensor``, with ``values`` in it."""
+    """Assign ``values`` to ``tensor`` and return it."""
     if isinstance(tensor, Variable):
         tensor.assign(values)
     else:
@@ -61,7 +63,7 @@ def _filled(tensor: ArrayT, values: Any) -> ArrayT:
 
 
 def uniform_(tensor: ArrayT, a: float = 0.0, b: float = 1.0) -> ArrayT:
-    """Fill ``tensor`` with uniform numbers in [a, b) from the default generator; returns it, as all functions here."""
+    """Fill ``tensor`` with uniform numbers in [a, b) and return it."""
     return _filled(tensor, ops.uniform(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, a, b))
 
 
@@ -86,7 +88,7 @@ def ones_(tensor: ArrayT) -> ArrayT:
 
 
 def trunc_normal_(tensor: ArrayT, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> ArrayT:
-    """Normal, restricted to [a, b] through the inverse of the distribution function."""
+    """Fill ``tensor`` with normal numbers restricted to [a, b], by the inverse of the distribution function."""
     unit = ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float64").numpy()
     low, high = (_phi((edge - mean) / std) for edge in (a, b))
     drawn = _inverse_phi(low + unit * (high - low))
@@ -98,7 +100,7 @@ def _phi(x: float) -> float:
 
 
 def _inverse_phi(p: np.ndarray) -> np.ndarray:
-    """x with Φ(x) = p, by bisection: 60 halvings of [-12, 12] reach the spacing of float64."""
+    """Return x with Φ(x) = p by bisection: 60 halvings of [-12, 12] reach the spacing of float64."""
     low, high = np.full(p.shape, -12.0), np.full(p.shape, 12.0)
     for _ in range(60):
         middle = (low + high) / 2
@@ -108,7 +110,7 @@ def _inverse_phi(p: np.ndarray) -> np.ndarray:
 
 
 def fans(tensor: ArrayT) -> tuple[int, int]:
-    """How many inputs and outputs each unit of a weight (out, in, ...) has."""
+    """Return the number of inputs and outputs of each unit of a weight (out, in, ...)."""
     if tensor.ndim < 2:
         raise ShapeError(f"[init] fan-in and fan-out need a weight of two axes or more; received shape {tensor.shape}.")
     field = math.prod(tensor.shape[2:])
@@ -116,7 +118,7 @@ def fans(tensor: ArrayT) -> tuple[int, int]:
 
 
 def gain_of(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which initial values make up for what a nonlinearity takes away."""
+    """Return the factor by which initial values compensate for a nonlinearity."""
     if nonlinearity in ("linear", "sigmoid") or nonlinearity.startswith("conv"):
         return 1.0
     if nonlinearity == "tanh":
@@ -135,13 +137,13 @@ calculate_gain = gain_of
 
 
 def xavier_uniform_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
-    """Uniform, of variance 2·gain² / (fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
+    """Fill ``tensor`` with uniform numbers of variance 2·gain²/(fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
-    """Normal, of variance 2·gain² / (fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
+    """Fill ``tensor`` with normal numbers of variance 2·gain²/(fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))
 
 
@@ -152,18 +154,31 @@ def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> ArrayT:
-    """Uniform, of variance gain² / fan (K. He et al., 2015); ``a`` is the slope of the leaky relu."""
+    """Fill ``tensor`` with uniform numbers of variance gain²/fan (K. He et al., 2015).
+
+    Args:
+        tensor: what is filled.
+        a: the slope of a leaky relu.
+        mode: "fan_in" or "fan_out".
+        nonlinearity: the nonlinearity after the layer, which determines the gain.
+    """
     bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> ArrayT:
-    """Normal, of variance gain² / fan (K. He et al., 2015); ``a`` is the slope of the leaky relu."""
+    """Fill ``tensor`` with normal numbers of variance gain²/fan (K. He et al., 2015).
+
+    The arguments are as in :func:`kaiming_uniform_`.
+    """
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
 def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
-    """Orthogonal rows or columns, whichever are fewer (A. Saxe et al., 2013), by a QR decomposition in float64."""
+    """Fill ``tensor`` with orthogonal rows or columns, whichever are fewer, by a QR decomposition in float64.
+
+    A. Saxe et al., 2013.
+    """
     if tensor.ndim < 2:
         raise ShapeError(f"[orthogonal_] needs a weight of two axes or more; received shape {tensor.shape}.")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
@@ -177,15 +192,17 @@ def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
 
 
 def eye_(tensor: ArrayT) -> ArrayT:
-    """The identity matrix."""
+    """Fill ``tensor`` with the identity matrix."""
     if tensor.ndim != 2:
         raise ShapeError(f"[eye_] fills matrices; received shape {tensor.shape}.")
     return _filled(tensor, eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
 
 
 def dirac_(tensor: ArrayT, groups: int = 1) -> ArrayT:
-    """The weight of a convolution that gives its input channels unchanged, in each of ``groups``, as far as there are
-    as many output channels."""
+    """Fill the weight of a convolution so that it returns its input channels, in each of ``groups``.
+
+    Output channels beyond the number of input channels are 0.
+    """
     if tensor.ndim not in (3, 4, 5) or groups < 1 or tensor.shape[0] % groups:
         raise ShapeError(
             f"[dirac_] fills weights of convolutions of one to three spatial axes, whose first axis groups={groups} "
@@ -201,7 +218,7 @@ def dirac_(tensor: ArrayT, groups: int = 1) -> ArrayT:
 
 
 def sparse_(tensor: ArrayT, sparsity: float, std: float = 0.01) -> ArrayT:
-    """Normal numbers, of which in each column the part ``sparsity``, rounded up, is 0 (J. Martens, 2010)."""
+    """Fill ``tensor`` with normal numbers, and the share ``sparsity`` of each column with 0 (J. Martens, 2010)."""
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
         raise ShapeError(f"[sparse_] fills matrices, with sparsity in [0, 1]; received {tensor.shape} and {sparsity}.")
     rows = tensor.shape[0]

@@ -109,7 +109,7 @@ class BatchNorm(_WithStatistics):
 class BatchNorm1d(BatchNorm):
     """Normalize each channel to mean 0 and variance 1 over the batch (S. Ioffe, C. Szegedy, 2015).
 
-    In training mode the moments are those of the batch, and running averages of the mean and the unbiased variance are
+    In training mode the moments of the batch are used, and running averages of the mean and the unbiased variance are
     kept. In evaluation mode the running averages are used.
 
     Args:
@@ -135,7 +135,7 @@ class BatchNorm1d(BatchNorm):
 class BatchNorm2d(BatchNorm):
     """Normalize each channel of images to mean 0 and variance 1 over the batch.
 
-    In training mode the moments are those of the batch, and running averages of the mean and the unbiased variance are
+    In training mode the moments of the batch are used, and running averages of the mean and the unbiased variance are
     kept. In evaluation mode the running averages are used.
 
     Args:
@@ -161,7 +161,7 @@ class BatchNorm2d(BatchNorm):
 class BatchNorm3d(BatchNorm):
     """Normalize each channel of volumes (N, C, D, H, W) to mean 0 and variance 1 over the batch.
 
-    The arguments are those of :class:`BatchNorm2d`.
+    It takes the arguments of :class:`BatchNorm2d`.
     """
 
     axes = (5,)
@@ -224,7 +224,7 @@ class _InstanceNorm(_WithStatistics):
 class InstanceNorm1d(_InstanceNorm):
     """Normalize each channel of each sequence, (N, C, L) or (C, L), to mean 0 and variance 1.
 
-    The arguments are those of :class:`InstanceNorm2d`.
+    It takes the arguments of :class:`InstanceNorm2d`.
     """
 
     axes = (3,)
@@ -252,7 +252,7 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Normalize each channel of each volume, (N, C, D, H, W) or (C, D, H, W), to mean 0 and variance 1.
 
-    The arguments are those of :class:`InstanceNorm2d`.
+    It takes the arguments of :class:`InstanceNorm2d`.
     """
 
     axes = (5,)

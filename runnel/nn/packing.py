@@ -31,7 +31,7 @@ Numbers = tuple[int, ...]
 
 
 class Steps(NamedTuple):
-    """What a packed sequence says of its steps, in numbers that are part of a program."""
+    """The steps of a packed sequence, in numbers that are part of a program."""
 
     sizes: Numbers
     order: Numbers | None
@@ -44,18 +44,20 @@ class Steps(NamedTuple):
 
     @property
     def batch(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
         return self.sizes[0] if self.sizes else 0
 
     def live(self, count: int) -> np.ndarray:
-        """Which elements of a padded batch (``count`` steps, sequences) there are."""
+        """Return which elements of a padded batch (``count`` steps, sequences) exist."""
         sizes = np.zeros(count, np.int64)
         sizes[: len(self.sizes)] = self.sizes
         return np.arange(self.batch) < sizes[:, None]
 
     def rows(self, count: int) -> np.ndarray:
-        """Where in the data the elements of a padded batch (``count`` steps, sequences) are; behind its end where a
-        sequence has ended."""
+        """Return the row in the data of each element of a padded batch (``count`` steps, sequences).
+
+        Elements after the end of a sequence have an index after the last row.
+        """
         live = self.live(count)
         rows = np.full(live.shape, sum(self.sizes), np.int64)
         rows[live] = np.arange(int(live.sum()))
@@ -64,14 +66,16 @@ class Steps(NamedTuple):
 
 @declare
 class PackedSequence(_Fields):
-    """Sequences without padding, the longest first. Made by :func:`pack_padded_sequence`; or of ``data`` and sizes,
-    which are part of a program: each set of them is traced for itself.
+    """Sequences without padding, the longest first.
+
+    Make one by :func:`pack_padded_sequence`, or from ``data`` and sizes. The sizes are part of a program, so each set
+    of sizes is traced separately.
 
     Attributes:
-        data: the elements of step 0 of all sequences, then those of step 1 of all that have one, and so on.
+        data: the elements of step 0 of all sequences, then of step 1 of all that have one, and so on.
         batch_sizes: how many sequences have each step: an int64 vector.
-        sorted_indices: the number, in the caller's order, of each sequence; None where that is the order.
-        unsorted_indices: the place of each of the caller's sequences; follows from ``sorted_indices`` if left out.
+        sorted_indices: the index, in the caller's order, of each sequence; None if that is the order.
+        unsorted_indices: the place of each of the caller's sequences; computed from ``sorted_indices`` by default.
     """
 
     steps: Steps
@@ -99,46 +103,46 @@ class PackedSequence(_Fields):
         return type(self)(**(self._asdict() | changed))
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """The same with ``data.to(...)``."""
+        """Return the same sequences with ``data.to(...)``."""
         return self._of(self.data.to(*args, **kwargs), self.steps)
 
     def float(self) -> Self:
-        """The same in float32."""
+        """Convert the data to float32."""
         return self.to("float32")
 
     def double(self) -> Self:
-        """The same in float64."""
+        """Convert the data to float64."""
         return self.to("float64")
 
     def half(self) -> Self:
-        """The same in float16."""
+        """Convert the data to float16."""
         return self.to("float16")
 
     def long(self) -> Self:
-        """The same in int64."""
+        """Convert the data to int64."""
         return self.to("int64")
 
     def int(self) -> Self:
-        """The same in int32."""
+        """Convert the data to int32."""
         return self.to("int32")
 
     def cpu(self) -> Self:
-        """The same: programs run on CPUs."""
+        """Return this object, since programs run on CPUs."""
         return self
 
     @property
     def is_cuda(self) -> bool:
-        """False: programs run on CPUs."""
+        """False, since programs run on CPUs."""
         return False
 
     def padded(self, rows: np.ndarray, padding_value: builtins.float) -> Any:
-        """The elements of ``rows``, a table of :meth:`Steps.rows`, and ``padding_value`` where there are none."""
+        """Return the elements of ``rows``, a table of :meth:`Steps.rows`, and ``padding_value`` where there is none."""
         padding = ops.full_like(self.data, padding_value, (1, *self.data.shape[1:]))
         return ops.take(ops.concat([self.data, padding]), asarray(rows, device=self.data.device), 0)
 
 
 def _constant(numbers: Numbers, device: Any) -> Tensor:
-    """Numbers that are part of a program as an int64 vector, whose values are known where a function is traced, too."""
+    """Return numbers that are part of a program as an int64 vector, whose values are known in a trace too."""
     vector = from_numpy(np.array(numbers, np.int64), int64, copy=True, device=device)
     vector._serial = CONSTANT_SERIAL
     return vector
@@ -165,14 +169,14 @@ pytree.register(
 def pack_padded_sequence(
     input: Array, lengths: Array | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Take the padding out of a batch of sequences.
+    """Remove the padding of a batch of sequences.
 
     Args:
-        input: of shape (steps, batch, …), or (batch, steps, …) with ``batch_first``.
-        lengths: of each sequence, at least 1. They are part of the program: each set of lengths is traced for itself.
-        batch_first: see ``input``.
-        enforce_sorted: whether ``lengths`` must fall; if not, the sequences are sorted, and sorted back by
-            :func:`pad_packed_sequence` and the recurrent layers.
+        input: shape (steps, batch, …), or (batch, steps, …) with ``batch_first``.
+        lengths: the length of each sequence, at least 1. Each set of lengths is traced separately.
+        batch_first: the batch is the first axis of ``input``.
+        enforce_sorted: ``lengths`` must decrease. Otherwise the sequences are sorted, and the recurrent layers and
+            :func:`pad_packed_sequence` restore their order.
     """
     if input.ndim < 2:
         raise ShapeError(f"[pack_padded_sequence] a batch has axes of steps and sequences; received {input.shape}.")
@@ -202,13 +206,13 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded batch of ``sequence``, in the caller's order, and the lengths.
+    """Return the padded batch of ``sequence``, in the caller's order, and the lengths.
 
     Args:
-        sequence: what :func:`pack_padded_sequence` or a recurrent layer gave.
-        batch_first: whether the result has shape (batch, steps, …) and not (steps, batch, …).
-        padding_value: stands where a sequence has ended.
-        total_length: of the result; by default that of the longest sequence.
+        sequence: a result of :func:`pack_padded_sequence` or of a recurrent layer.
+        batch_first: return shape (batch, steps, …) instead of (steps, batch, …).
+        padding_value: the value after the end of a sequence.
+        total_length: the number of steps; by default the length of the longest sequence.
     """
     own, data = sequence.steps, sequence.data
     sizes = own.sizes
@@ -225,7 +229,7 @@ def pad_packed_sequence(
 
 
 def reordered(states: Sequence[Any], order: tuple[int, ...] | None) -> tuple[Any, ...]:
-    """States of shape (layers, batch, …) with their batch in ``order``."""
+    """Return states of shape (layers, batch, …) with their batch in ``order``."""
     if order is None:
         return tuple(states)
     return tuple(ops.take(h, asarray(np.array(order), device=h.device), 1) for h in states)

@@ -19,8 +19,8 @@ class Parameter(Variable):
         data: the first value.
         requires_grad: whether ``backward()`` computes a gradient.
         name: the name in messages; by default, the name of the attribute.
-        dtype: the dtype; by default that of ``data``, or float32 for Python numbers.
-        device: the device; by default that of ``data``.
+        dtype: the dtype; by default the dtype of ``data``, or float32 for Python numbers.
+        device: the device; by default the device of ``data``.
 
     Attributes:
         is_sparse: whether the gradient has few rows, so that only some optimizers accept the Parameter.

@@ -46,7 +46,7 @@ class _MaxPool(Module):
 class MaxPool1d(_MaxPool):
     """Return the maximum of each window of sequences, (N, C, L) → (N, C, L_out).
 
-    The arguments are those of :class:`MaxPool2d`, with one number instead of two.
+    It takes the arguments of :class:`MaxPool2d`, with one number instead of two.
     """
 
     function = staticmethod(functional.max_pool1d)
@@ -77,7 +77,7 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     """Return the maximum of each window of volumes, (N, C, D, H, W) → (N, C, D_out, H_out, W_out).
 
-    The arguments are those of :class:`MaxPool2d`, with three numbers instead of two.
+    It takes the arguments of :class:`MaxPool2d`, with three numbers instead of two.
     """
 
     function = staticmethod(functional.max_pool3d)
@@ -115,7 +115,7 @@ class _AvgPool(Module):
 class AvgPool1d(_AvgPool):
     """Return the mean of each window of sequences, (N, C, L) → (N, C, L_out).
 
-    The arguments are those of :class:`AvgPool2d`, with one number instead of two.
+    It takes the arguments of :class:`AvgPool2d`, with one number instead of two.
     """
 
     function = staticmethod(functional.avg_pool1d)
@@ -146,7 +146,7 @@ class AvgPool2d(_AvgPool):
 class AvgPool3d(_AvgPool):
     """Return the mean of each window of volumes, (N, C, D, H, W) → (N, C, D_out, H_out, W_out).
 
-    The arguments are those of :class:`AvgPool2d`, with three numbers instead of two.
+    It takes the arguments of :class:`AvgPool2d`, with three numbers instead of two.
     """
 
     function = staticmethod(functional.avg_pool3d)

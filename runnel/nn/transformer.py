@@ -218,7 +218,7 @@ class TransformerDecoderLayer(_Block):
     ) -> Any:
         """Return the result for ``tgt`` and ``memory``.
 
-        Masks are those of :class:`MultiheadAttention`. ``tgt_lengths`` and ``memory_lengths`` are the length of each
+        Masks are as in :class:`MultiheadAttention`. ``tgt_lengths`` and ``memory_lengths`` are the length of each
         sequence, shape (N,); they are faster than key padding masks.
         """
 
@@ -402,7 +402,7 @@ class Transformer(Module):
     ) -> Any:
         """Return the decoder's result for ``tgt``, given ``src``.
 
-        Masks are those of :class:`MultiheadAttention`. Lengths are the length of each sequence, shape (N,); they are
+        Masks are as in :class:`MultiheadAttention`. Lengths are the length of each sequence, shape (N,); they are
         faster than key padding masks.
         """
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, **_present(lengths=src_lengths))

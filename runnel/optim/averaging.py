@@ -31,7 +31,7 @@ class AveragedModel(Module):
     Args:
         model: the model to copy.
         device: has no effect; the copy is on the device of the model.
-        avg_fn: ``avg_fn(average, new, n)`` returns the next average, given that of n models.
+        avg_fn: ``avg_fn(average, new, n)`` returns the next average, given the average of n models.
         multi_avg_fn: ``multi_avg_fn(averages, new, n)`` changes a list of Variables; instead of ``avg_fn``.
         use_buffers: average the buffers too, instead of copying them.
 

@@ -1,4 +1,4 @@
-"""Activation functions beside the frequent ones, with PyTorch's values and derivatives at kinks."""
+"""Less frequent activation functions, with PyTorch's values and derivatives at kinks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runnel.tensor.tensor import Tensor
 
 
 def celu(x: Array, alpha: float = 1.0) -> Tensor:
-    """x where positive, else alpha · (exp(x/alpha) - 1) (J. Barron, 2017)."""
+    """Return x where it is positive, and else alpha · (exp(x/alpha) - 1) (J. Barron, 2017)."""
     if alpha == 0:
         raise ZeroDivisionError("[celu] alpha divides x and cannot be 0.")
     is_below = ops.less_equal(x, 0)
@@ -22,14 +22,14 @@ def celu(x: Array, alpha: float = 1.0) -> Tensor:
 
 
 def hardshrink(x: Array, lambd: float = 0.5) -> Array:
-    """0 within [-lambd, lambd], else x; NaN stays, and passes no gradient."""
+    """Return 0 for x in [-lambd, lambd], and else x. NaN stays NaN and has no gradient."""
     is_large = ops.logical_or(ops.less(x, -lambd), ops.greater(x, lambd))
     result: Array = ops.where(is_large, x, ops.where(ops.isnan(x), math.nan, ops.zeros_like(x)))
     return result
 
 
 def softshrink(x: Array, lambd: float = 0.5) -> Tensor:
-    """x brought nearer to 0 by ``lambd``, which is not negative; 0 where |x| is less than that."""
+    """Shrink x towards 0 by ``lambd``, which must be at least 0; values within ±lambd become 0."""
     if lambd < 0:
         raise ValueError(f"[softshrink] lambd is not negative; received {lambd}.")
     below = ops.where(ops.less(x, -lambd), x + lambd, x * 0)
@@ -38,26 +38,28 @@ def softshrink(x: Array, lambd: float = 0.5) -> Tensor:
 
 
 def tanhshrink(x: Array) -> Tensor:
-    """x - tanh(x)."""
+    """Compute x - tanh(x)."""
     result: Tensor = x - ops.tanh(x)
     return result
 
 
 def softsign(x: Array) -> Tensor:
-    """x / (1 + |x|)."""
+    """Compute x / (1 + |x|)."""
     result: Tensor = x / (ops.abs(x) + 1)
     return result
 
 
 def threshold(x: Array, threshold: float, value: float) -> Tensor:
-    """x where it is greater than ``threshold``, else ``value``."""
+    """Return x where it is greater than ``threshold``, and else ``value``."""
     result: Tensor = ops.where(ops.less_equal(x, threshold), value, x)
     return result
 
 
 def prelu(x: Array, weight: Array) -> Array:
-    """x where positive, else weight · x. ``weight`` has one element, or one for each channel of ``x`` (N, C, …)
-    (K. He et al., 2015)."""
+    """Return x where it is positive, and else weight · x (K. He et al., 2015).
+
+    ``weight`` has one element, or one for each channel of ``x`` (N, C, …).
+    """
     if weight.ndim > 1:
         raise ShapeError(f"[prelu] the weight is a number or a vector; received shape {weight.shape}.")
     if weight.size != 1:
@@ -71,8 +73,10 @@ def prelu(x: Array, weight: Array) -> Array:
 
 
 def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """x where positive, else x times a slope: drawn from [lower, upper) for each element in ``training``, else the
-    middle of these (B. Xu et al., 2015)."""
+    """Return x where it is positive, and else x times a slope (B. Xu et al., 2015).
+
+    In ``training`` a slope is drawn from [lower, upper) for each element; else it is their mean.
+    """
     if lower > upper:
         raise ValueError(f"[rrelu] lower is at most upper; received {lower} and {upper}.")
     if not training:
@@ -84,16 +88,16 @@ def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bo
 
 
 def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
-    """softmax(-x) along ``dim``; computed in ``dtype`` if there is one."""
+    """Compute softmax(-x) along ``dim``, in ``dtype`` if it is given."""
     result: Tensor = ops.softmax(-x, dim, dtype)
     return result
 
 
 def gumbel_softmax(logits: Array, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """softmax((logits + g)/tau) along ``dim``, for numbers g of the Gumbel distribution (E. Jang et al., 2017).
+    """Compute softmax((logits + g)/tau) along ``dim``, with g from the Gumbel distribution (E. Jang et al., 2017).
 
-    With ``hard``, 1 at the greatest element and 0 elsewhere, with the gradient of the soft values. ``eps`` is
-    accepted, as in PyTorch, and changes nothing.
+    With ``hard``, the result is 1 at the largest element and 0 elsewhere, with the gradient of the soft values. ``eps``
+    has no effect.
     """
     unit = ops.uniform(random.next_key(None, logits.device), logits.shape, logits.dtype)
     gumbels = -ops.log(-ops.log(ops.clip(unit, 1e-30)))
@@ -109,40 +113,40 @@ def gumbel_softmax(logits: Array, tau: float = 1.0, hard: bool = False, eps: flo
 
 
 def celu_(x: Array, alpha: float = 1.0) -> Tensor:
-    """``x`` with the value of ``celu``."""
+    """Replace the values of ``x`` by ``celu(x)``."""
     return x.update("celu_", lambda value: celu(value, alpha))
 
 
 def elu_(x: Array, alpha: float = 1.0) -> Tensor:
-    """``x`` with the value of ``elu``."""
+    """Replace the values of ``x`` by ``elu(x)``."""
     return x.update("elu_", lambda value: ops.elu(value, alpha))
 
 
 def hardtanh_(x: Array, low: float = -1.0, high: float = 1.0) -> Tensor:
-    """``x`` with the value of ``hardtanh``."""
+    """Replace the values of ``x`` by ``hardtanh(x)``."""
     return x.update("hardtanh_", lambda value: ops.hardtanh(value, low, high))
 
 
 def leaky_relu_(x: Array, negative_slope: float = 0.01) -> Tensor:
-    """``x`` with the value of ``leaky_relu``."""
+    """Replace the values of ``x`` by ``leaky_relu(x)``."""
     return x.update("leaky_relu_", lambda value: ops.leaky_relu(value, negative_slope))
 
 
 def relu_(x: Array) -> Tensor:
-    """``x`` with the value of ``relu``."""
+    """Replace the values of ``x`` by ``relu(x)``."""
     return x.update("relu_", ops.relu)
 
 
 def rrelu_(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """``x`` with the value of ``rrelu``."""
+    """Replace the values of ``x`` by ``rrelu(x)``."""
     return x.update("rrelu_", lambda value: rrelu(value, lower, upper, training))
 
 
 def selu_(x: Array) -> Tensor:
-    """``x`` with the value of ``selu``."""
+    """Replace the values of ``x`` by ``selu(x)``."""
     return x.update("selu_", ops.selu)
 
 
 def threshold_(x: Array, threshold: float, value: float) -> Tensor:
-    """``x`` with the value of ``threshold``: ``value`` where it is not greater."""
+    """Replace the values of ``x`` by ``threshold(x)``: ``value`` where it is not greater."""
     return x.update("threshold_", lambda x: ops.where(ops.less_equal(x, threshold), value, x))

@@ -1,4 +1,4 @@
-"""Dropout of whole channels, and dropout that keeps mean and variance of what SELU gives."""
+"""Dropout of whole channels, and dropout that keeps the mean and variance of SELU's outputs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def _require_probability(name: str, p: float) -> None:
 
 
 def _keep_mask(x: Array, p: float, shape: tuple[int, ...]) -> Array:
-    """1 with probability 1 - p, else 0, in ``shape``."""
+    """Return an array of ``shape`` that is 1 with probability 1 - p and else 0."""
     return ops.cast(ops.bernoulli(random.next_key(None, x.device), 1 - p, shape), x.dtype)
 
 
 def _channels(x: Array) -> tuple[int, ...]:
-    """A number for each channel of (N, C, …)."""
+    """Return the shape of one number for each channel of (N, C, …)."""
     return (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
 def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int, ...], alone: int) -> Tensor:
-    """Channels zeroed with probability ``p``; an input of ``alone`` axes has no batch."""
+    """Set channels to 0 with probability ``p``; an input of ``alone`` axes has no batch."""
     _require_probability(name, p)
     if x.ndim not in ranks:
         raise ShapeError(f"[{name}] an input has {' or '.join(map(str, ranks))} axes; received shape {x.shape}.")
@@ -45,25 +45,31 @@ def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int
 
 
 def dropout1d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channels of (N, C, L) or (C, L) zeroed with probability ``p`` and the others divided by 1 - p (J. Tompson et al.,
-    2015); ``inplace`` changes nothing."""
+    """Set channels of (N, C, L) or (C, L) to 0 with probability ``p`` and divide the rest by 1 - p.
+
+    J. Tompson et al., 2015. ``inplace`` has no effect.
+    """
     return _of_channels("dropout1d", x, p, training, (2, 3), 2)
 
 
 def dropout2d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channels of (N, C, H, W) zeroed with probability ``p`` and the others divided by 1 - p; three axes are (N, C, L),
-    as in PyTorch. ``inplace`` changes nothing."""
+    """Set channels of (N, C, H, W) to 0 with probability ``p`` and divide the rest by 1 - p.
+
+    Three axes are (N, C, L), as in PyTorch. ``inplace`` has no effect.
+    """
     return _of_channels("dropout2d", x, p, training, (3, 4), -1)
 
 
 def dropout3d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability ``p`` and the others divided by 1 - p;
-    ``inplace`` changes nothing."""
+    """Set channels of (N, C, D, H, W) or (C, D, H, W) to 0 with probability ``p`` and divide the rest by 1 - p.
+
+    ``inplace`` has no effect.
+    """
     return _of_channels("dropout3d", x, p, training, (4, 5), 4)
 
 
 def _to_lowest(x: Array, p: float, shape: tuple[int, ...]) -> Tensor:
-    """Elements set to SELU's lowest value with probability ``p``; then all brought back to mean 0 and variance 1."""
+    """Set elements to SELU's lowest value with probability ``p``; then restore mean 0 and variance 1."""
     if p == 1:
         nothing: Tensor = x * 0
         return nothing
@@ -74,14 +80,16 @@ def _to_lowest(x: Array, p: float, shape: tuple[int, ...]) -> Tensor:
 
 
 def alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Elements set to SELU's lowest value with probability ``p``, then all scaled and shifted so that mean and variance
-    stay (G. Klambauer et al., 2017). ``inplace`` changes nothing."""
+    """Set elements to SELU's lowest value with probability ``p``; then scale and shift to keep mean and variance.
+
+    G. Klambauer et al., 2017. ``inplace`` has no effect.
+    """
     _require_probability("alpha_dropout", p)
     return _to_lowest(x, p, x.shape) if training and p else x.read()
 
 
 def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """``alpha_dropout`` of whole channels of (N, C, …); ``inplace`` changes nothing."""
+    """Apply ``alpha_dropout`` to whole channels of (N, C, …). ``inplace`` has no effect."""
     _require_probability("feature_alpha_dropout", p)
     if not training or not p:
         return x.read()
@@ -91,7 +99,7 @@ def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inpl
 
 
 class _Dropout(Module):
-    """In training mode, ``function``; else x itself. ``inplace`` is accepted and changes nothing."""
+    """The base of layers that apply ``function`` in training mode only. ``inplace`` has no effect."""
 
     function: ClassVar[Callable[..., Any]]
 
@@ -108,30 +116,30 @@ class _Dropout(Module):
 
 
 class Dropout1d(_Dropout):
-    """In training mode, channels of (N, C, L) or (C, L) zeroed with probability ``p``, the others divided by 1 - p."""
+    """Set channels of (N, C, L) or (C, L) to 0 with probability ``p`` in training mode; divide the rest by 1 - p."""
 
     function = staticmethod(dropout1d)
 
 
 class Dropout2d(_Dropout):
-    """In training mode, channels of (N, C, H, W) zeroed with probability ``p``, the others divided by 1 - p."""
+    """Set channels of (N, C, H, W) to 0 with probability ``p`` and divide the rest by 1 - p, in training mode only."""
 
     function = staticmethod(dropout2d)
 
 
 class Dropout3d(_Dropout):
-    """In training mode, channels of (N, C, D, H, W) zeroed with probability ``p``, the others divided by 1 - p."""
+    """Set channels of (N, C, D, H, W) to 0 with probability ``p``, in training mode only; divide the rest by 1 - p."""
 
     function = staticmethod(dropout3d)
 
 
 class AlphaDropout(_Dropout):
-    """In training mode, dropout that keeps mean and variance of what SELU gives."""
+    """Apply dropout that keeps the mean and variance of SELU's outputs, in training mode only."""
 
     function = staticmethod(alpha_dropout)
 
 
 class FeatureAlphaDropout(_Dropout):
-    """In training mode, ``AlphaDropout`` of whole channels."""
+    """Apply ``AlphaDropout`` to whole channels, in training mode only."""
 
     function = staticmethod(feature_alpha_dropout)

@@ -23,8 +23,10 @@ from runnel.tensor.tensor import Tensor
 def margin_ranking_loss(
     input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, margin - target·(input1 - input2)), for targets 1 and -1 that say which one is to be the greater;
-    all with as many axes."""
+    """Compute max(0, margin - target·(input1 - input2)).
+
+    A target of 1 or -1 says which input must be larger. All have the same number of axes.
+    """
     shapes = input1.shape, input2.shape, target.shape
     if len({len(shape) for shape in shapes}) > 1:
         raise ShapeError(f"[margin_ranking_loss] inputs and target have as many axes; received shapes {shapes}.")
@@ -33,7 +35,10 @@ def margin_ranking_loss(
 
 
 def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the target is 1, max(0, margin - x) where it is -1; for distances x of similar and dissimilar pairs."""
+    """Compute x where the target is 1, and max(0, margin - x) where it is -1.
+
+    ``x`` are distances of similar and dissimilar pairs.
+    """
     far = ops.where(ops.not_equal(target, 1), ops.clip(margin - x, 0), 0)  # with a gradient at 0
     near = ops.where(ops.not_equal(target, -1), x, 0)
     result: Tensor = reduced("hinge_embedding_loss", far + near, reduction)
@@ -41,7 +46,7 @@ def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction
 
 
 def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-target·x)) for targets 1 and -1, of x's shape."""
+    """Compute log(1 + exp(-target·x)) for targets 1 and -1 of the shape of x."""
     require_same_shape("soft_margin_loss", x, target)
     result: Tensor = reduced("soft_margin_loss", ops.softplus(-(target * x)), reduction)
     return result
@@ -50,8 +55,10 @@ def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor
 def cosine_embedding_loss(
     input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1, for the cosine between vectors (N, D) or (D);
-    one target for each pair."""
+    """Compute 1 - cos where the target is 1, and max(0, cos - margin) where it is -1.
+
+    cos is the cosine between vectors (N, D) or (D); each pair has one target.
+    """
     if input1.shape != input2.shape or target.shape != input1.shape[:-1] or not 1 <= input1.ndim <= 2:
         raise ShapeError(
             f"[cosine_embedding_loss] takes vectors (N, D) with targets (N,), or (D,) with (); received shapes "
@@ -75,8 +82,10 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for the p-norm d of differences + ``eps``; ``swap``
-    takes d(positive, negative) where that is less (V. Balntas et al., 2016)."""
+    """Compute max(0, d(anchor, positive) - d(anchor, negative) + margin) (V. Balntas et al., 2016).
+
+    d is the p-norm of the difference plus ``eps``. ``swap`` uses d(positive, negative) where it is smaller.
+    """
 
     def distance(x: Array, y: Array) -> Tensor:
         return distances.pairwise_distance(x, y, p, eps)
@@ -96,7 +105,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """``triplet_margin_loss`` with another distance than ``pairwise_distance``: a function of two arrays."""
+    """Compute ``triplet_margin_loss`` with another distance, a function of two arrays."""
     if margin <= 0:
         raise ValueError(f"[triplet_margin_loss] margin is positive; received {margin}.")
     distance = distances.pairwise_distance if distance_function is None else distance_function
@@ -118,8 +127,10 @@ def multi_margin_loss(
     weight: Array | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i other than the label y, for x (N, C) or (C,); times the
-    weight of y. p is 1 or 2."""
+    """Compute Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i other than the label y.
+
+    ``x`` is (N, C) or (C,). ``weight`` has a factor for each label. p is 1 or 2.
+    """
     if p not in (1, 2):
         raise ValueError(f"[multi_margin_loss] p is 1 or 2; received {p}.")
     x = with_axis(x)
@@ -139,8 +150,10 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
-    """Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i, for x (N, C) or (C,). ``target``, of the
-    same shape, has the labels in front, and -1 behind the last one."""
+    """Compute Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i.
+
+    ``x`` is (N, C) or (C,). ``target``, of the same shape, has the labels first, and -1 after the last one.
+    """
     x, target = with_axis(x), with_axis(target)
     _require_labels("multilabel_margin_loss", x, target, x.shape)
     classes = x.shape[-1]
@@ -164,7 +177,7 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> 
 def multilabel_soft_margin_loss(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes of the binary cross-entropy of sigmoid(x) with targets of 0 and 1, for x (…, C)."""
+    """Compute the mean over classes of the binary cross-entropy of sigmoid(x), for x (…, C) and targets 0 and 1."""
     losses = -(target * ops.log_sigmoid(x) + (1 - target) * ops.log_sigmoid(-x))
     if weight is not None:
         losses = losses * weight
@@ -193,8 +206,11 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """``cross_entropy`` of x · linear_weightᵀ + linear_bias, for x (N, in) or (in,) and a weight (C, *sizes, in), which
-    give logits (N, C, *sizes). ``options``, which divide the work in PyTorch, change nothing."""
+    """Compute the cross-entropy of x · linear_weightᵀ + linear_bias.
+
+    ``x`` is (N, in) or (in,), and the weight (C, *sizes, in), so that logits are (N, C, *sizes). ``options``, which
+    divide the work in PyTorch, have no effect.
+    """
     outputs = linear_weight.shape[:-1]
     flat = ops.reshape(linear_weight, (-1, linear_weight.shape[-1]))
     bias = None if linear_bias is None else ops.reshape(linear_bias, (-1,))
@@ -210,8 +226,10 @@ def linear_cross_entropy(
 def gaussian_nll_loss(
     x: Array, target: Array, var: float | Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """(log var + (x - target)²/var) / 2 for a variance of at least ``eps``, of the shape of x, without its last axis or
-    with axes of size 1, or one number; ``full`` adds log(2π)/2."""
+    """Compute (log var + (x - target)²/var) / 2 for a variance of at least ``eps``.
+
+    ``var`` has the shape of x, lacks its last axis, has axes of size 1, or is a number. ``full`` adds log(2π)/2.
+    """
     if isinstance(var, (int, float)):
         var = ops.full_like(x, var)
     elif var.shape != x.shape and var.shape == x.shape[:-1]:
@@ -231,8 +249,10 @@ def gaussian_nll_loss(
 def poisson_nll_loss(
     x: Array, target: Array, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
 ) -> Tensor:
-    """exp(x) - target·x, for the logarithm x of the mean, or, without ``log_input``, x - target·log(x + eps); ``full``
-    adds Stirling's approximation of log(target!) for targets above 1."""
+    """Compute exp(x) - target·x for the logarithm x of the mean, or else x - target·log(x + eps) for the mean x.
+
+    ``full`` adds Stirling's approximation of log(target!) for targets above 1.
+    """
     losses = ops.exp(x) - target * x if log_input else x - target * ops.log(x + eps)
     if full:
         is_great = ops.greater(target, 1)
