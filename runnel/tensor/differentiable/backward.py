@@ -1,36 +1,27 @@
 """Compile and run the backward programs of one part of a derivative.
 
 A training step of a small network spends most of a general backward pass in Python. So a pass through a single call
-whose gradients all go to Variables is generated code (:class:`Direct`): it reads the addresses that the call kept, runs
-the program, and sets or adds to ``.grad``.
+whose gradients all go to Variables has code of its own (:class:`Direct`), which sets or adds to ``.grad``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from runnel.backends import context
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings, Options
-from runnel.compiler.program import Program
-from runnel.core.avals import ShapedArray
 from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph
-from runnel.tensor.bound import Bound, Feed
+from runnel.tensor.bound import Bound, Feed, any_layout
 from runnel.tensor.differentiable.derivative import Cotangent, Pullback
 from runnel.tensor.differentiable.ends import OF_VARIABLES, End, Kind
-from runnel.tensor.handle import plain
-from runnel.tensor.tensor import Tensor, from_storage
+from runnel.tensor.tensor import Tensor, dense
 from runnel.tensor.variable import STATE_VERSION
 
-
-class CompiledBackward(NamedTuple):
-    """A program for some results, with their numbers in the graph, in order, and their avals."""
-
-    program: Program
-    numbers: list[int]
-    avals: list[ShapedArray]
+SMALL: Final = 1024  # bytes: gradients up to this size share one block, since they are used together
+_NAME: Final = "backward of a compiled function"
 
 
 class Backward:
@@ -38,42 +29,48 @@ class Backward:
 
     def __init__(self, pullback: Pullback, options: Options) -> None:
         self._graph = pullback.gradients
-        self.reads = pullback.reads  # the numbers of the kept values
+        self._reads = pullback.reads  # the numbers of the kept values
+        self._seeds = [f"g{i}" for i in range(len(self._graph.inputs) - len(self._reads))]
         self._options = options
         self._context = context.current()
-        self._compiled: dict[frozenset[int], CompiledBackward] = {}
+        self._bound: dict[frozenset[int], Bound] = {}
+        self._calls: dict[frozenset[int], Callable[..., dict[int, Tensor]]] = {}
 
     def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], numbers: frozenset[int]) -> dict[int, Tensor]:
         """Run the program for the results ``numbers``, and return them by number. ``addresses`` are those of all kept
         values, and ``seeds`` the cotangents."""
         if not numbers:
             return {}
-        compiled = self.program_for(numbers)
-        program = compiled.program
-        dense = [g if g.is_dense else plain(g).contiguous() for g in seeds]
-        storages = [program.backend.allocate(nbytes) for nbytes in program.outputs]
-        inputs = [addresses[i] for i in self.reads]
-        inputs += [g.address for g in dense]
-        program.run(inputs, [storage.address for storage in storages])
-        results = zip(compiled.numbers, program.output_of, compiled.avals, strict=True)
-        return {number: from_storage(aval, storages[place]) for number, place, aval in results}
+        call = self._calls.get(numbers)
+        if call is None:
+            results = [f"r{i}" for i in range(len(numbers))]
+            bound = self.bound(numbers)
+            returned = ", ".join(f"{n}: {name}" for n, name in zip(sorted(numbers), results, strict=True))
+            lines = [line for i, name in enumerate(results) for line in bound.tensor(name, i)]
+            call = self._calls[numbers] = self.function(bound, [*lines, f"return {{{returned}}}"])
+        return call(addresses, *seeds)
 
-    def program_for(self, numbers: frozenset[int]) -> CompiledBackward:
-        """Return the program for these results, compiled at the first call."""
-        compiled = self._compiled.get(numbers)
-        if compiled is None:
-            compiled = self._compiled[numbers] = self._make(numbers)
-        return compiled
+    def bound(self, selected: frozenset[int]) -> Bound:
+        """Return the program for these results, in the order of their numbers; it is compiled at the first call."""
+        bound = self._bound.get(selected)
+        if bound is None:
+            graph = self._graph
+            outputs = [graph.outputs[i] for i in sorted(selected)]
+            part = Graph(graph.inputs, outputs, {}, graph.name)
+            program = compile_graph(part, Bindings(), self._context, self._options).program
+            feeds = [Feed(f"A[{place}]") for place in self._reads]
+            for i, name in enumerate(self._seeds, len(feeds)):
+                feeds.append(any_layout(i, name, graph.inputs[i].aval))
+            together = [place for place, nbytes in enumerate(program.outputs) if nbytes <= SMALL]
+            results = [x.aval.on(self._context.device) for x in outputs]
+            bound = self._bound[selected] = Bound(program, Tensor, feeds, results, together=together)
+            bound.namespace["dense"] = dense
+        return bound
 
-    def _make(self, selected: frozenset[int]) -> CompiledBackward:
-        graph, numbers = self._graph, sorted(selected)
-        outputs = [graph.outputs[i] for i in numbers]
-        part = Graph(graph.inputs, outputs, {}, graph.name)
-        program = compile_graph(part, Bindings(), self._context, self._options).program
-        return CompiledBackward(program, numbers, [node.aval.on(self._context.device) for node in outputs])
-
-
-SMALL: Final = 1024  # bytes: gradients up to this size share one block, since they are used together
+    def function(self, bound: Bound, lines: Sequence[str]) -> Callable[..., Any]:
+        """Return the function of addresses and cotangents that runs the program and then ``lines``."""
+        call: Callable[..., Any] = bound.function(f"backward({', '.join(['A', *self._seeds])})", _NAME, then=lines)
+        return call
 
 
 class Direct:
@@ -85,35 +82,29 @@ class Direct:
     def __init__(self, backward: Backward, owners: Sequence[tuple[Weak, int]]) -> None:
         self._backward = backward
         self._owners = owners
-        self._written: Callable[[Sequence[int], Tensor], None] | None = None
+        self._call: Callable[[Sequence[int], Tensor], None] | None = None
 
     def run(self, addresses: Sequence[int], g: Tensor) -> None:
         """Add to the gradients of the Variables that are alive, given the cotangent ``g`` of the beginning."""
-        if self._written is None:
-            self._written = self._write()
-        self._written(addresses, g if g.is_dense else g.detach().contiguous())
+        if self._call is None:
+            self._call = self._written()
+        self._call(addresses, g)
 
-    def _write(self) -> Callable[[Sequence[int], Tensor], None]:
-        compiled = self._backward.program_for(frozenset(number for _, number in self._owners))
-        program = compiled.program
-        feeds = [*[Feed(f"A[{place}]") for place in self._backward.reads], Feed("g.address")]
-        together = [place for place, nbytes in enumerate(program.outputs) if nbytes <= SMALL]
-        bound = Bound(program, Tensor, feeds, compiled.avals, together=together)
+    def _written(self) -> Callable[[Sequence[int], Tensor], None]:
+        numbers = frozenset(number for _, number in self._owners)
+        bound, places = self._backward.bound(numbers), sorted(numbers)
         bound.namespace["STATE"] = STATE_VERSION
         lines: list[str] = []
         for i, (variable, number) in enumerate(self._owners):
             bound.namespace[f"variable{i}"] = variable
             lines += [
-                *bound.tensor("t", compiled.numbers.index(number)),
+                *bound.tensor("t", places.index(number)),
                 f"v = variable{i}()",
                 "if v is None: pass",
                 "elif v._grad is None: v._grad = t; STATE.grads += 1",
                 "else: v.add_gradient(t)",
             ]
-        written: Callable[[Sequence[int], Tensor], None] = bound.function(
-            "backward(A, g)", "backward of a compiled function", then=lines
-        )
-        return written
+        return self._backward.function(bound, lines)
 
 
 def direct(
