@@ -13,7 +13,7 @@ Function = Callable[..., Any]
 
 
 def over_axes(function: Callable[..., Any], name: str) -> tuple[Function, Function, Function]:
-    """``function`` for one, two and three spatial axes, called ``name``1d, …; each also takes one image alone."""
+    """Return ``function`` for one, two and three spatial axes as ``name``1d, …, which also accept one image."""
     first, second, third = (_over(spatial, function, name.format(f"{spatial}d")) for spatial in (1, 2, 3))
     return first, second, third
 
@@ -34,7 +34,7 @@ def _over(spatial: int, function: Callable[..., Any], name: str) -> Function:
 
 
 def _alone(result: Any) -> Any:
-    """The results for one image, without the axis of the batch."""
+    """Remove the batch axis from the results for one image."""
     if isinstance(result, tuple):
         return tuple(map(_alone, result))
     return ops.squeeze(result, 0)

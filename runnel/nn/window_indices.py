@@ -1,4 +1,4 @@
-"""The greatest elements of windows with their positions in the flattened spatial axes, as PyTorch counts them."""
+"""Maxima of windows with their indices in the flattened spatial axes, as PyTorch counts them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _within(n: int, positions: Table) -> Table:
 
 
 def flat_table(shape: Sequence[int], tables: Sequence[Table]) -> Table:
-    """Numbers in flat spatial axes of ``shape``: (taps of all axes, windows of all axes)."""
+    """Return indices into the flattened spatial axes of ``shape``: (taps of all axes, windows of all axes)."""
     flat = functools.reduce(
         lambda table, axis: (table[:, None, :, None] * axis[0] + axis[1][None, :, None, :]).reshape(
             table.shape[0] * axis[1].shape[0], -1
@@ -75,7 +75,7 @@ def flat_table(shape: Sequence[int], tables: Sequence[Table]) -> Table:
 
 
 def greatest_places(x: Array, tables: Sequence[Table]) -> Tensor:
-    """Which element of each window is the greatest; ``tables`` give the windows' positions along each axis."""
+    """Return which element of each window is the largest, given the windows' positions along each axis."""
     flat = flat_table(x.shape[2:], tables)
     rows = ops.reshape(ops.stop_gradient(x), (*x.shape[:2], -1))
     patches = ops.take(rows, x.lift(flat, int64), 2)  # (N, C, taps, windows)

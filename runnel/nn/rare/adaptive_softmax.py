@@ -68,7 +68,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             layer.reset_parameters()
 
     def log_prob(self, x: Any) -> Any:
-        """The log-probabilities (N, n_classes) of all classes."""
+        """Return the log-probabilities (N, n_classes) of all classes."""
         head = ops.log_softmax(self.head(x), -1)
         parts = [ops.narrow(head, -1, 0, self.shortlist_size)]
         for i, cluster in enumerate(self.tail):
@@ -76,7 +76,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return ops.concat(parts, -1)
 
     def predict(self, x: Any) -> Any:
-        """The most probable class of each input."""
+        """Return the most probable class of each input."""
         return ops.argmax(self.log_prob(x), -1)
 
     def forward(self, x: Any, target: Any) -> ASMoutput:

@@ -16,8 +16,10 @@ from runnel.tensor.tensor import Tensor
 
 
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Tensor:
-    """x1ᵀ · weight[k] · x2 + bias[k] for each k: inputs (…, in1) and (…, in2) and a weight (out, in1, in2) give
-    (…, out)."""
+    """Compute x1ᵀ · weight[k] · x2 + bias[k] for each k.
+
+    Inputs are (…, in1) and (…, in2), the weight is (out, in1, in2), and the result (…, out).
+    """
     if (
         weight.ndim != 3
         or input1.shape[:-1] != input2.shape[:-1]
@@ -36,7 +38,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
 
 
 def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
-    """The convolution of (T, N, in) with a weight (kernel, in, out) along the first axis: (T', N, out)."""
+    """Convolve (T, N, in) with a weight (kernel, in, out) along the first axis; return (T', N, out)."""
     if x.ndim != 3 or weight.ndim != 3:
         raise ShapeError(
             f"[conv_tbc] takes (T, N, in) and a weight (kernel, in, out); received shapes {x.shape} and {weight.shape}."
@@ -47,8 +49,10 @@ def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
 
 
 class Bilinear(Module):
-    """x1ᵀ · weight[k] · x2 + bias[k], with a weight (out_features, in1_features, in2_features). Weight and bias start
-    uniform in ±1/√in1_features, as in PyTorch."""
+    """Compute x1ᵀ · weight[k] · x2 + bias[k], with a weight (out_features, in1_features, in2_features).
+
+    Weight and bias start uniform in ±1/√in1_features, as in PyTorch.
+    """
 
     bias: Parameter | None
 

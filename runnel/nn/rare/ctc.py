@@ -31,7 +31,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability of the targets, summed over all ways to repeat labels and put blanks between them.
+    """Compute -log of the probability of the targets, over all ways to repeat labels and put blanks between them.
 
     Args:
         log_probs: log-probabilities (T, N, C), or (T, C) for one sequence; ``log_softmax`` gives them.
@@ -77,14 +77,14 @@ def ctc_loss(
 
 
 def _vector(x: Array, lengths: Any) -> Array:
-    """Lengths as int64, one for each sequence."""
+    """Return lengths as int64, one for each sequence."""
     if not isinstance(lengths, ArrayMethods):
         lengths = x.lift(np.asarray(lengths, np.int64).reshape(-1), int64)
     return ops.reshape(ops.cast(lengths, int64), (-1,))
 
 
 def _padded(targets: Array, lengths: Array, batch: int) -> Array:
-    """Labels (N, S): as they are, or from one row of all of them."""
+    """Return labels as (N, S), also if one row contains all of them."""
     labels = ops.cast(targets, int64)
     if labels.ndim == 2 and labels.shape[0] == batch:
         return labels
@@ -101,8 +101,11 @@ def _padded(targets: Array, lengths: Array, batch: int) -> Array:
 
 
 def _log_likelihood(x: Array, labels: Array, input_counts: Array, label_counts: Array, blank: int) -> Array:
-    """log p of each sequence's labels: a walk over the steps, through the states blank, label, blank, label, …, blank.
-    From one step to the next it stays, goes on by one state, or by two past a blank between unlike labels."""
+    """Return log p of the labels of each sequence.
+
+    The states are blank, label, blank, label, …, blank. Each step stays, or moves by one state, or by two past a
+    blank between different labels.
+    """
     batch, count = labels.shape
     states = 2 * count + 1
     spread = ops.reshape(ops.stack([ops.full_like(labels, blank), labels], -1), (batch, 2 * count))
@@ -132,8 +135,10 @@ def _log_likelihood(x: Array, labels: Array, input_counts: Array, label_counts: 
 
 
 class CTCLoss(Module):
-    """-log of the probability of sequences of labels; called with log-probabilities (T, N, C), targets and the lengths
-    of both."""
+    """Compute -log of the probability of sequences of labels.
+
+    Call it with log-probabilities (T, N, C), targets, and the lengths of both.
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         self.blank = blank

@@ -17,7 +17,7 @@ from runnel.tensor.tensor import Tensor
 
 @composed
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """x1·x2 / (|x1|·|x2|) along ``dim``, for arrays that broadcast; each norm is at least ``eps``."""
+    """Compute x1·x2 / (|x1|·|x2|) along ``dim`` for arrays that broadcast; each norm is at least ``eps``."""
     x1, x2 = ops.broadcast_arrays(x1, x2)
     first, second = (x / ops.maximum(ops.norm(x, 2.0, dim, keepdims=True), eps) for x in (x1, x2))
     result: Tensor = ops.sum(first * second, dim)
@@ -26,14 +26,16 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
 
 @composed
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps over the last axis, for arrays that broadcast."""
+    """Compute the p-norm of x1 - x2 + eps over the last axis for arrays that broadcast."""
     result: Tensor = ops.norm(x1 - x2 + eps, p, -1, keepdims=keepdim)
     return result
 
 
 def pdist(x: Array, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of each two rows of a matrix (n, m), as a vector of n·(n - 1)/2 elements: row 0
-    with the others, then row 1 with those after it, …"""
+    """Compute the p-norms of the differences of each two rows of a matrix (n, m), a vector of n·(n - 1)/2 elements.
+
+    Row 0 comes first with all others, then row 1 with the rows after it, and so on.
+    """
     if x.ndim != 2 or p < 0:
         raise ShapeError(f"[pdist] takes a matrix and p of at least 0; received shape {x.shape} and p={p}.")
     first, second = (x.lift(i.astype(np.int64), int64) for i in np.triu_indices(x.shape[0], 1))
@@ -42,7 +44,7 @@ def pdist(x: Array, p: float = 2.0) -> Tensor:
 
 
 class CosineSimilarity(Module):
-    """x1·x2 / (|x1|·|x2|) along ``dim``; each norm is at least ``eps``."""
+    """Compute x1·x2 / (|x1|·|x2|) along ``dim``; each norm is at least ``eps``."""
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         self.dim = dim
@@ -53,7 +55,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps over the last axis."""
+    """Compute the p-norm of x1 - x2 + eps over the last axis."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         self.norm = p

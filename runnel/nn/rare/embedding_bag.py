@@ -25,7 +25,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """For each bag of labels ``x`` the sum, mean or maximum of their rows of ``weight``; 0 for an empty bag.
+    """Compute the sum, mean or maximum of the rows of ``weight`` for each bag of labels ``x``; 0 for an empty bag.
 
     Args:
         x: a matrix of labels, one bag in each row, or a vector with ``offsets``.
@@ -61,7 +61,7 @@ def embedding_bag(
 
 
 def _of_rows(rows: Array, counted: Array, mode: str) -> Tensor:
-    """Bags (bags, labels, D)."""
+    """Reduce bags (bags, labels, D)."""
     if mode == "max":
         greatest = ops.max(ops.where(counted, rows, -float("inf")), 1)
         bags: Tensor = ops.where(ops.any(counted, 1), greatest, 0.0)
@@ -70,7 +70,7 @@ def _of_rows(rows: Array, counted: Array, mode: str) -> Tensor:
 
 
 def _of_parts(rows: Array, counted: Array, offsets: Array, mode: str) -> Tensor:
-    """Bags that lie one after the other in (labels, D)."""
+    """Reduce bags that follow one another in (labels, D)."""
     bags, labels = offsets.shape[0], rows.shape[0]
     begun = ops.less_equal(ops.expand_dims(offsets, 0), ops.iota(rows, (labels, 1), 0, offsets.dtype))
     bag = ops.sum(ops.cast(begun, "int64"), 1) - 1
@@ -87,7 +87,7 @@ def _averaged(total: Array, count: Array, mode: str) -> Tensor:
 
 
 class EmbeddingBag(Table):
-    """For each bag of labels the sum, mean or maximum of their rows, without those of padding; 0 for an empty bag.
+    """Compute the sum, mean or maximum of the rows of each bag of labels, without padding; 0 for an empty bag.
 
     Bags are the rows of a matrix of labels, or parts of a vector, each from its offset to the next one's.
     """

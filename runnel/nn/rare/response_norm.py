@@ -1,4 +1,4 @@
-"""Normalization over neighbouring channels (A. Krizhevsky et al., 2012)."""
+"""Normalization over neighboring channels (A. Krizhevsky et al., 2012)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from runnel.tensor.tensor import Tensor
 
 
 def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha · mean of the squares of ``size`` neighbouring channels)^beta, for (N, C, …), with zeros
-    outside."""
+    """Compute x / (k + alpha · mean of the squares of ``size`` neighboring channels)^beta for (N, C, …)."""
     size = operator.index(size)
     if x.ndim < 3 or size < 1:
         raise ShapeError(f"[local_response_norm] takes (N, C, …) and a positive size; received {x.shape} and {size}.")
@@ -29,7 +28,7 @@ def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha · mean of the squares of ``size`` neighbouring channels)^beta."""
+    """Compute x / (k + alpha · mean of the squares of ``size`` neighboring channels)^beta."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         self.size = size

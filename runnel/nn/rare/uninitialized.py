@@ -42,7 +42,7 @@ class _Uninitialized(Variable):
         return self.size == 0
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Have zeros of ``shape``: not in a compiled function."""
+        """Fill with zeros of ``shape``. Raise an error in a compiled function."""
         kind = self.dtype if dtype is None else parameter_dtype(dtype)
         self.become(zeros(tuple(shape), kind, device=self.aval.device if device is None else device))
 
@@ -71,7 +71,7 @@ class _Lazy(Module):
     unknown: ClassVar[tuple[str, ...]] = ("weight",)
 
     def forget_sizes(self) -> None:
-        """Put what has no shape yet in the place of what has one."""
+        """Replace the Parameters and buffers by ones without a shape."""
         for name in self.unknown:
             value = self.__dict__.get(name)
             if isinstance(value, Parameter):
@@ -81,16 +81,16 @@ class _Lazy(Module):
         self.register_load_state_dict_pre_hook(_fitted)
 
     def has_uninitialized_params(self) -> bool:
-        """Whether sizes are not known yet."""
+        """Return whether sizes are still unknown."""
         values = (self.__dict__.get(name) for name in self.unknown)
         return any(isinstance(x, _Uninitialized) and x.is_uninitialized for x in values)
 
     def take_size(self, size: int) -> None:
-        """Have the Parameters that an input with so many channels needs, with initial values."""
+        """Make the Parameters for inputs with this number of channels, with initial values."""
         raise NotImplementedError
 
     def initialize_parameters(self, x: Any) -> None:
-        """Have the Parameters that the input ``x`` needs."""
+        """Make the Parameters for the input ``x``."""
         raise NotImplementedError
 
     def forward(self, x: Any) -> Any:
@@ -100,7 +100,7 @@ class _Lazy(Module):
         return self.forward(x)
 
     def settle(self) -> None:
-        """Be what it was to become."""
+        """Become a layer of ``cls_to_become``."""
         with_own_class(self, self.cls_to_become)
         self._load_state_dict_pre_hooks = tuple(h for h in self._load_state_dict_pre_hooks if h.function is not _fitted)
 
@@ -116,7 +116,7 @@ def _fitted(module: _Lazy, state: Any, prefix: str, *_: Any) -> None:
 
 
 class LazyLinear(_Lazy, Linear):
-    """A dense layer whose ``in_features`` are those of its first input."""
+    """A dense layer that takes ``in_features`` from its first input."""
 
     cls_to_become = Linear
 
@@ -186,7 +186,7 @@ class _LazyNorm(_Lazy):
         self.num_features = shape[0]
 
     def channel_axis(self, ndim: int) -> int:
-        """Where an input of so many axes has its channels."""
+        """Return the axis of the channels of an input with ``ndim`` axes."""
         return 1
 
     def initialize_parameters(self, x: Any) -> None:
@@ -218,72 +218,72 @@ class _LazyInstanceNorm(_LazyNorm):
 
 
 class LazyConv1d(_LazyConvolution, Conv1d):
-    """``Conv1d`` whose ``in_channels`` are those of its first input."""
+    """``Conv1d`` that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConvolution, Conv2d):
-    """``Conv2d`` whose ``in_channels`` are those of its first input."""
+    """``Conv2d`` that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConvolution, Conv3d):
-    """``Conv3d`` whose ``in_channels`` are those of its first input."""
+    """``Conv3d`` that takes ``in_channels`` from its first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """``ConvTranspose1d`` whose ``in_channels`` are those of its first input."""
+    """``ConvTranspose1d`` that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """``ConvTranspose2d`` whose ``in_channels`` are those of its first input."""
+    """``ConvTranspose2d`` that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """``ConvTranspose3d`` whose ``in_channels`` are those of its first input."""
+    """``ConvTranspose3d`` that takes ``in_channels`` from its first input."""
 
     cls_to_become = ConvTranspose3d
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """``BatchNorm1d`` whose ``num_features`` are the channels of its first input."""
+    """``BatchNorm1d`` that takes ``num_features`` from the channels of its first input."""
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """``BatchNorm2d`` whose ``num_features`` are the channels of its first input."""
+    """``BatchNorm2d`` that takes ``num_features`` from the channels of its first input."""
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """``BatchNorm3d`` whose ``num_features`` are the channels of its first input."""
+    """``BatchNorm3d`` that takes ``num_features`` from the channels of its first input."""
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """``InstanceNorm1d`` whose ``num_features`` are the channels of its first input."""
+    """``InstanceNorm1d`` that takes ``num_features`` from the channels of its first input."""
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """``InstanceNorm2d`` whose ``num_features`` are the channels of its first input."""
+    """``InstanceNorm2d`` that takes ``num_features`` from the channels of its first input."""
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """``InstanceNorm3d`` whose ``num_features`` are the channels of its first input."""
+    """``InstanceNorm3d`` that takes ``num_features`` from the channels of its first input."""
 
     cls_to_become = InstanceNorm3d

@@ -1,4 +1,4 @@
-"""Gradient clipping, for use before the optimizer's step. Changes ``.grad``, returns what it measured."""
+"""Gradient clipping, for use before the optimizer's step. The functions change ``.grad``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _with_gradients(parameters: Parameters, name: str) -> list[tuple[Variable, T
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all ``tensors`` as if they were one. ``foreach`` changes nothing."""
+    """Return the norm of all ``tensors`` as if they were one. ``foreach`` has no effect."""
     listed = [tensors] if isinstance(tensors, (Tensor, Variable)) else list(tensors)
     if not listed:
         raise ValueError("[get_total_norm] there is no norm of no tensors.")
@@ -42,7 +42,7 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Parameters, max_norm: float, total_norm: Any, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients by max_norm / total_norm where that is less than 1. ``foreach`` changes nothing."""
+    """Scale all gradients by max_norm / total_norm if that is less than 1. ``foreach`` has no effect."""
     scale = ops.minimum(max_norm / (total_norm + 1e-6), 1.0)
     for parameter, g in _with_gradients(parameters, "clip_grads_with_norm_"):
         parameter.grad = g * ops.cast(scale, g.dtype)
@@ -55,8 +55,10 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients so that their common norm is at most ``max_norm``; returns the norm they had. ``foreach``
-    changes nothing."""
+    """Scale all gradients so that their common norm is at most ``max_norm``; return the norm they had.
+
+    ``foreach`` has no effect.
+    """
     with_gradients = [p for p, _ in _with_gradients(parameters, "clip_grad_norm_")]
     total = get_total_norm([p.grad for p in with_gradients], norm_type, error_if_nonfinite)
     clip_grads_with_norm_(with_gradients, max_norm, total)
@@ -64,6 +66,6 @@ def clip_grad_norm_(
 
 
 def clip_grad_value_(parameters: Parameters, clip_value: float, foreach: bool | None = None) -> None:
-    """Bring every element of the gradients into [-clip_value, clip_value]. ``foreach`` changes nothing."""
+    """Clamp every element of the gradients to [-clip_value, clip_value]. ``foreach`` has no effect."""
     for parameter, g in _with_gradients(parameters, "clip_grad_value_"):
         parameter.grad = ops.clip(g, -clip_value, clip_value)

@@ -15,8 +15,10 @@ from runnel.tensor.tensor import Tensor
 
 
 def fuse_conv_bn(conv: Convolution, bn: BatchNorm, transpose: bool = False) -> Convolution:
-    """A convolution layer that does what ``conv`` and then ``bn``, in evaluation mode, do: its weight is scaled and
-    its bias shifted by the running statistics. Both layers stay as they are."""
+    """Return a convolution layer that computes ``conv`` followed by ``bn`` in evaluation mode.
+
+    The running statistics scale its weight and shift its bias. Both layers stay unchanged.
+    """
     if bn.running_mean is None or bn.running_var is None:
         raise ValueError("[fuse_conv_bn] the normalization keeps no running statistics; there is nothing to fold.")
     if bn.num_features != conv.out_channels:
@@ -40,7 +42,7 @@ def fuse_conv_bn(conv: Convolution, bn: BatchNorm, transpose: bool = False) -> C
 
 
 def _scaled(conv: Convolution, scale: Tensor) -> Tensor:
-    """The weight times a number for each channel of the result; a transposed one has them in its second axis."""
+    """Multiply the weight by a number for each output channel, which is the second axis of a transposed convolution."""
     weight = conv.weight.read()
     if not isinstance(conv, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)):
         return weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))
@@ -53,9 +55,12 @@ def _scaled(conv: Convolution, scale: Tensor) -> Tensor:
 def fuse_conv_bn_weights(
     conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of the convolution that does what one with ``conv_w`` and ``conv_b`` and a normalization by
-    ``bn_rm`` (mean) and ``bn_rv`` (variance), scaled by ``bn_w`` and shifted by ``bn_b``, do; None for what is not
-    there. ``transpose``: the weight is that of a transposed convolution, in one group."""
+    """Return weight and bias of the convolution that computes a convolution followed by a batch normalization.
+
+    The convolution has ``conv_w`` and ``conv_b``; the normalization has mean ``bn_rm`` and variance ``bn_rv``,
+    multiplies by ``bn_w`` and adds ``bn_b``, each None if it is missing. With ``transpose`` the weight
+    belongs to a transposed convolution in one group.
+    """
     scale = ops.rsqrt(bn_rv + bn_eps) * (1 if bn_w is None else bn_w)
     axis = 1 if transpose else 0
     along = tuple(-1 if i == axis else 1 for i in range(conv_w.ndim))
@@ -68,12 +73,12 @@ def fuse_conv_bn_weights(
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
 ) -> tuple[Parameter, Parameter]:
-    """``fuse_conv_bn_weights`` for a dense layer."""
+    """Do the same as ``fuse_conv_bn_weights`` for a dense layer."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
 def fuse_linear_bn_eval(linear: Linear, bn: BatchNorm) -> Linear:
-    """A dense layer that does what ``linear`` and then ``bn``, in evaluation mode, do. Both stay as they are."""
+    """Return a dense layer that computes ``linear`` followed by ``bn`` in evaluation mode. Both stay unchanged."""
     if bn.num_features != linear.out_features:
         raise ShapeError(
             f"[fuse_linear_bn_eval] {linear.out_features} features are not followed by a normalization of "

@@ -32,7 +32,7 @@ _DEPTH = [0]  # of ``cached`` blocks
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Inside the block, each parametrized tensor is computed once, when it is first read."""
+    """Compute each parametrized tensor once inside the block, when it is first read."""
     _DEPTH[0] += 1
     try:
         yield
@@ -154,7 +154,7 @@ def _require_same(before: Any, after: Any, unsafe: bool) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module has parametrized tensors, or this one."""
+    """Return whether a module has parametrized tensors, or the tensor ``tensor_name``."""
     names = getattr(module, "parametrizations", {})
     return len(names) > 0 if tensor_name is None else tensor_name in names
 
@@ -185,7 +185,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that the module was made of."""
+    """Return the class that the module was made of."""
     return getattr(type(module), "own_class", type(module))
 
 

@@ -1,4 +1,4 @@
-"""The greatest singular value of a matrix, by power iteration."""
+"""The largest singular value of a matrix, by power iteration."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from runnel.tensor import random
 
 
 def as_matrix(weight: Any, dim: int) -> Any:
-    """``weight`` with axis ``dim`` as rows and all others as columns."""
+    """Return ``weight`` with axis ``dim`` as rows and all others as columns."""
     return ops.reshape(ops.moveaxis(weight, dim, 0), (weight.shape[dim], -1))
 
 
 def normalized(x: Any, eps: float) -> Any:
-    """``x`` with norm 1."""
+    """Return ``x`` scaled to norm 1."""
     return x / ops.maximum(ops.norm(x), eps)
 
 
 def power_iteration(matrix: Any, u: Any, v: Any, times: int, eps: float) -> tuple[Any, Any]:
-    """The left and right singular vectors, the left one first, after so many iterations; without gradients."""
+    """Return the left and right singular vectors after ``times`` iterations, without gradients."""
     matrix = ops.stop_gradient(matrix)
     for _ in range(times):
         u = normalized(ops.matmul(matrix, v), eps)
@@ -28,7 +28,7 @@ def power_iteration(matrix: Any, u: Any, v: Any, times: int, eps: float) -> tupl
 
 
 def start_vectors(matrix: Any, eps: float) -> tuple[Any, Any]:
-    """Random vectors, brought near the singular ones by 15 iterations."""
+    """Return random vectors, brought near the singular vectors by 15 iterations."""
     drawn = [ops.normal(random.next_key(None, matrix.device), (n,), matrix.dtype) for n in matrix.shape]
     u, v = (normalized(x, eps) for x in drawn)
     return power_iteration(matrix, u, v, 15, eps)

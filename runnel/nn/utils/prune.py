@@ -1,5 +1,7 @@
-"""Weights some of which are held at 0 by a mask, with PyTorch's names: the Parameter ``weight_orig`` and the buffer
-``weight_mask``, whose product ``weight`` is."""
+"""Weights of which a mask holds some elements at 0, with PyTorch's names.
+
+The Parameter ``weight_orig`` and the buffer ``weight_mask`` are multiplied to ``weight``.
+"""
 
 from __future__ import annotations
 
@@ -54,16 +56,16 @@ def _values(x: Any) -> np.ndarray[Any, Any]:
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what is held at 0: subclasses define ``compute_mask``."""
+    """The base of ways to choose elements that are held at 0. Subclasses define ``compute_mask``."""
 
     PRUNING_TYPE: ClassVar[str] = "unstructured"
 
     @abstractmethod
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """0 where the array ``t`` is to be held at 0, as is all where ``default_mask`` is, else 1."""
+        """Return 0 where the array ``t`` is to be held at 0, including where ``default_mask`` is 0, and else 1."""
 
     def apply_mask(self, module: Module) -> Any:
-        """What the module's tensor is."""
+        """Return the module's masked tensor."""
         return getattr(module, self._name)
 
     _name: str = ""
@@ -77,7 +79,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
-        """``t`` with 0 where this way holds it."""
+        """Return ``t`` with 0 where this method holds it."""
         mask = np.ones(t.shape) if default_mask is None else _values(default_mask)
         chosen = self.compute_mask(_values(t if importance_scores is None else importance_scores), mask)
         return t * asarray(_values(chosen)).astype(t.dtype)
@@ -108,7 +110,7 @@ def _prune(module: Module, name: str, compute_mask: Any, importance_scores: Any 
 
 
 def _count(amount: float, size: int, what: str) -> int:
-    """How many of ``size`` an amount stands for: a number of them, or a part of all."""
+    """Return how many of ``size`` elements an amount means: a number of them, or a share."""
     if isinstance(amount, bool) or amount < 0 or (isinstance(amount, float) and amount > 1):
         raise ValueError(f"[prune] amount is a number of {what}, or a part of all in [0, 1]; received {amount}.")
     count = round(amount * size) if isinstance(amount, float) else int(amount)
@@ -118,7 +120,7 @@ def _count(amount: float, size: int, what: str) -> int:
 
 
 def _without(mask: np.ndarray[Any, Any], order: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """``mask`` with 0 at the first ``count`` of ``order``, flat places."""
+    """Return ``mask`` with 0 at the first ``count`` of ``order``, flat indices."""
     flat = mask.reshape(-1).copy()
     flat[order[:count]] = 0
     return flat.reshape(mask.shape)
@@ -130,14 +132,14 @@ def _random_order(size: int) -> np.ndarray[Any, Any]:
 
 
 class Identity(BasePruningMethod):
-    """Nothing is held at 0."""
+    """Hold nothing at 0."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         return _values(default_mask)
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Random elements."""
+    """Hold random elements at 0."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
@@ -149,7 +151,7 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """The elements nearest to 0."""
+    """Hold the elements nearest to 0 at 0."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
@@ -169,7 +171,7 @@ class _Structured(BasePruningMethod):
         self.dim = dim
 
     def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A number for each row; the rows with the least ones go."""
+        """Return a number for each row; the rows with the smallest ones are held at 0."""
         raise NotImplementedError
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
@@ -184,14 +186,14 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Random rows along ``dim``."""
+    """Hold random rows along ``dim`` at 0."""
 
     def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.argsort(_random_order(len(rows)))
 
 
 class LnStructured(_Structured):
-    """The rows along ``dim`` with the least n-norms."""
+    """Hold the rows along ``dim`` with the smallest n-norms at 0."""
 
     def __init__(self, amount: float, n: float, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -202,7 +204,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """A mask that is given."""
+    """Hold the elements of a given mask at 0."""
 
     def __init__(self, mask: Any) -> None:
         self.mask = mask
@@ -212,7 +214,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several ways, one after the other: each chooses among what the ones before it left."""
+    """Several ways, each of which chooses among the elements that the previous ones left."""
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self.methods: list[BasePruningMethod] = []
@@ -220,7 +222,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod) -> None:
-        """Put one more behind the others."""
+        """Append a method."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"[PruningContainer] holds ways to prune; received {type(method).__name__}.")
         self.methods.append(method)
@@ -244,13 +246,13 @@ def identity(module: Module, name: str) -> Module:
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Hold random elements at 0: ``amount`` of them, or that part of all."""
+    """Hold random elements at 0: ``amount`` of them, or this share."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Any = None) -> Module:
-    """Hold the elements nearest to 0, or with the least ``importance_scores``, at 0."""
+    """Hold the elements nearest to 0, or with the smallest ``importance_scores``, at 0."""
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
@@ -264,13 +266,13 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: float, dim: int, importance_scores: Any = None
 ) -> Module:
-    """Hold the rows along ``dim`` with the least n-norms at 0."""
+    """Hold the rows along ``dim`` with the smallest n-norms at 0."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
-    """Hold what ``mask`` says at 0."""
+    """Hold the elements where ``mask`` is 0 at 0."""
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -278,8 +280,10 @@ def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
 def global_unstructured(
     parameters: Iterable[tuple[Module, str]], pruning_method: Any, importance_scores: Any = None, **kwargs: Any
 ) -> None:
-    """Prune several tensors as if they were one: ``parameters`` are pairs of a module and a name, and
-    ``importance_scores`` a dict by such pairs."""
+    """Prune several tensors as if they were one.
+
+    ``parameters`` are pairs of a module and a name, and ``importance_scores`` a dict by such pairs.
+    """
     if not isinstance(parameters, Iterable):
         raise ArgumentError(f"[global_unstructured] parameters are pairs; received {short_repr(parameters)}.")
     pairs = list(parameters)
@@ -316,7 +320,7 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether ``module``, or a module below it, has a mask."""
+    """Return whether ``module``, or a module below it, has a mask."""
     return any(isinstance(r, _Masked) for m in module.modules() for r in m.__dict__.get("recipes", {}).values())
 
 

@@ -30,8 +30,10 @@ __all__ = [
 def pad_sequence(
     sequences: Sequence[Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences (lengths, …) as one array (longest, sequences, …), or (sequences, longest, …) with ``batch_first``,
-    with ``padding_value`` behind the shorter ones ("right") or before them ("left")."""
+    """Pad sequences (lengths, …) to one array (longest, sequences, …), or with ``batch_first`` (sequences, longest, …).
+
+    ``padding_value`` follows shorter sequences ("right") or precedes them ("left").
+    """
     if not sequences or padding_side not in ("right", "left"):
         raise ValueError(
             f"[pad_sequence] takes some sequences and padding_side 'right' or 'left'; received {len(sequences)} and "
@@ -52,7 +54,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Array, lengths: Array | Sequence[int], batch_first: bool = False) -> list[Tensor]:
-    """The sequences that ``pad_sequence`` made one array of; their lengths are part of a program."""
+    """Return the sequences that ``pad_sequence`` made one array of. Their lengths are part of a program."""
     if padded_sequences.ndim < 2:
         raise ShapeError(
             f"[unpad_sequence] a batch has axes of steps and sequences; received {padded_sequences.shape}."
@@ -72,13 +74,13 @@ def pack_sequence(sequences: Sequence[Array], enforce_sorted: bool = True) -> Pa
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that were packed, in the caller's order."""
+    """Return the sequences that were packed, in the caller's order."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
 def invert_permutation(permutation: Any) -> Any:
-    """The order that undoes ``permutation``; of None, None."""
+    """Return the order that undoes ``permutation``, or None for None."""
     return None if permutation is None else ops.argsort(asarray(permutation))
 
 

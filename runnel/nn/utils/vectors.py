@@ -12,7 +12,7 @@ from runnel.tensor.variable import Variable
 
 
 def parameters_to_vector(parameters: Iterable[Variable]) -> Tensor:
-    """The elements of all ``parameters``, one after the other."""
+    """Return the elements of all ``parameters``, one after the other."""
     result: Tensor = ops.concat([ops.reshape(p, (-1,)) for p in parameters])
     return result
 
@@ -33,10 +33,10 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
 
 
 def skip_init(module_cls: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``module_cls(*args, **kwargs)``. Its values do not matter: they will be loaded, or set."""
+    """Return ``module_cls(*args, **kwargs)``, whose values will be loaded or set."""
     return module_cls(*args, **kwargs)
 
 
 def unchanged(module: Any, memory_format: Any = None) -> Any:
-    """``module`` as it is: in what order weights lie in memory is decided for each program."""
+    """Return ``module``, since each program decides how weights lie in memory."""
     return module
