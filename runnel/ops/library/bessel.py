@@ -6,7 +6,7 @@ Errors are some 1e-15 times the size of the oscillation. At infinity they are 0.
 from __future__ import annotations
 
 from runnel.core.dispatch import apply
-from runnel.loops.formulas.library import airy, cylinder, spherical
+from runnel.loops.formulas.special import airy, bessel, cylinder
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.family import partials
@@ -23,7 +23,7 @@ k0e_p = function_of_floats("bessel_k0e", "x", "eˣ·K₀(x).", cylinder.k0e, 200
 k1_p = function_of_floats("bessel_k1", "x", "K₁(x).", cylinder.k1, 200)
 k1e_p = function_of_floats("bessel_k1e", "x", "eˣ·K₁(x).", cylinder.k1e, 200)
 airy_p = functions_of_floats("airy", "x, *, order", "Ai(x), or its derivative.", airy.airy, 350)
-spherical_p = functions_of_floats("spherical_bessel", "x, *, n", "jₙ(x)/xⁿ.", spherical.spherical, 150)
+spherical_p = functions_of_floats("spherical_bessel", "x, *, n", "jₙ(x)/xⁿ.", bessel.spherical, 150)
 
 
 def bessel_j0(x: Operand) -> Array:

@@ -14,7 +14,7 @@ from runnel.core.axes import ELEMENTWISE
 from runnel.core.complexes import ByNumPy
 from runnel.core.dtypes import FLOATS, bool_
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, lower, reference
-from runnel.loops.formulas.library import circular, hyperbolic, signs
+from runnel.loops.formulas import circular, series
 from runnel.loops.ir import Apply
 from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
@@ -29,12 +29,12 @@ from runnel.ops.promotion import binary_float, unary, unary_float
 from runnel.ops.transcendental import sqrt, square
 
 tan_p = function_of_floats("tan", "x", "The tangent of x.", circular.tan, 70)
-sinh_p = function_of_floats("sinh", "x", "The hyperbolic sine of x.", hyperbolic.sinh, 50)
-cosh_p = function_of_floats("cosh", "x", "The hyperbolic cosine of x.", hyperbolic.cosh, 50)
-asinh_p = function_of_floats("asinh", "x", "The inverse hyperbolic sine of x.", hyperbolic.asinh, 110)
-acosh_p = function_of_floats("acosh", "x", "The inverse hyperbolic cosine of x.", hyperbolic.acosh, 110)
-atanh_p = function_of_floats("atanh", "x", "The inverse hyperbolic tangent of x.", hyperbolic.atanh, 60)
-hypot_p = function_of_floats("hypot", "x, y", "√(x² + y²).", hyperbolic.hypot, 20)
+sinh_p = function_of_floats("sinh", "x", "The hyperbolic sine of x.", circular.sinh, 50)
+cosh_p = function_of_floats("cosh", "x", "The hyperbolic cosine of x.", circular.cosh, 50)
+asinh_p = function_of_floats("asinh", "x", "The inverse hyperbolic sine of x.", circular.asinh, 110)
+acosh_p = function_of_floats("acosh", "x", "The inverse hyperbolic cosine of x.", circular.acosh, 110)
+atanh_p = function_of_floats("atanh", "x", "The inverse hyperbolic tangent of x.", circular.atanh, 60)
+hypot_p = function_of_floats("hypot", "x, y", "√(x² + y²).", circular.hypot, 20)
 partials(hypot_p, lambda g, out, x, y: multiply(g, divide(x, out)), lambda g, out, x, y: multiply(g, divide(y, out)))
 
 
@@ -50,16 +50,16 @@ def _cosine(x: Array) -> Array:
 # --- signs and neighbours -----------------------------------------------------------------------------------------
 
 copysign_p = Op("copysign", "x, y", "|x| with the sign of y.", is_late=True)
-elementwise(copysign_p, scalar_operation("copysign", 2, signs.copysign, 2, on_bits=True), FLOATS)
+elementwise(copysign_p, scalar_operation("copysign", 2, series.copysign, 2, on_bits=True), FLOATS)
 signbit_p = Op("signbit", "x", "Whether x has a minus sign, zeros and NaN included.", is_late=True)
 elementwise(
     signbit_p,
-    scalar_operation("signbit", 1, signs.signbit, 1, result="bool", on_bits=True, kinds=("int", "uint", "float")),
+    scalar_operation("signbit", 1, series.signbit, 1, result="bool", on_bits=True, kinds=("int", "uint", "float")),
     NUMBERS,
 )
 partials(signbit_p, None)
 nextafter_p = Op("nextafter", "x, y", "The number next to x on the way to y.", is_late=True)
-_NEXTAFTER = scalar_operation("nextafter", 2, signs.nextafter, 6, on_bits=True)
+_NEXTAFTER = scalar_operation("nextafter", 2, series.nextafter, 6, on_bits=True)
 reference.register(nextafter_p, _NEXTAFTER.numpy)
 lower.register(nextafter_p, Elementwise(lambda avals, *xs: Apply(_NEXTAFTER, xs, avals[-1].dtype)))
 cost.register(nextafter_p, per_element)

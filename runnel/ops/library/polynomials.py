@@ -7,7 +7,7 @@ those above 2²⁴. Degrees have no gradient.
 from __future__ import annotations
 
 from runnel.core.dispatch import apply
-from runnel.loops.formulas.library.orthogonal import polynomial
+from runnel.loops.formulas.special.orthogonal import polynomial
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import multiply
 from runnel.ops.family import partials

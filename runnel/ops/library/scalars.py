@@ -1,4 +1,4 @@
-"""Elementwise primitives whose formula is in ``loops.formulas.library``: their registration in the tables."""
+"""Elementwise primitives whose formula is in ``loops.formulas``: their registration in the tables."""
 
 from __future__ import annotations
 

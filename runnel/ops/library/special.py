@@ -9,7 +9,7 @@ import math
 import operator
 
 from runnel.core.dtypes import float32, float64
-from runnel.loops.formulas.library import bessel, error, gamma
+from runnel.loops.formulas.special import bessel, error, gamma
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
 from runnel.ops.comparison import equal

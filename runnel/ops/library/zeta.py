@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runnel.core.dispatch import apply
-from runnel.loops.formulas.library.zeta import zeta as formula
+from runnel.loops.formulas.special.zeta import zeta as formula
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, multiply, negative
 from runnel.ops.family import partials

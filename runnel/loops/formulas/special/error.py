@@ -14,8 +14,8 @@ from typing import Final
 from runnel.core.dtypes import float32, float64
 from runnel.loops.formulas.casts import cast
 from runnel.loops.formulas.exp import erf as erf_formula, exp
-from runnel.loops.formulas.library.series import chebyshev, in_float64
 from runnel.loops.formulas.log import log, log1p
+from runnel.loops.formulas.series import chebyshev, in_float64
 from runnel.loops.formulas.value import Value, choose
 
 _ERFCX: Final = (

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from runnel.loops.formulas.library.series import in_float64
+from runnel.loops.formulas.series import in_float64
 from runnel.loops.formulas.value import State, Value, choose
 
 _HIGHEST: Final = 2.0**24

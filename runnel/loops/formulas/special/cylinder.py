@@ -13,8 +13,8 @@ import math
 from typing import Final
 
 from runnel.loops.formulas.exp import exp
-from runnel.loops.formulas.library.series import chebyshev, in_float64
 from runnel.loops.formulas.log import log
+from runnel.loops.formulas.series import chebyshev, in_float64
 from runnel.loops.formulas.trig import cos, sin
 from runnel.loops.formulas.value import Value, choose
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from runnel.loops.formulas.exp import exp
-from runnel.loops.formulas.library.series import chebyshev, in_float64
+from runnel.loops.formulas.series import chebyshev, in_float64
 from runnel.loops.formulas.trig import cos, sin
 from runnel.loops.formulas.value import Value, choose
 

@@ -1,15 +1,22 @@
-"""The modified Bessel functions I₀ and I₁, and e^-|x| times them.
+"""The modified Bessel functions I₀ and I₁, e^-|x| times them, and the spherical Bessel functions jₙ(x)/xⁿ.
 
-Sums of Chebyshev polynomials (C. Clenshaw, "Chebyshev series for mathematical functions", 1962), interpolated in 40
-digits: up to 8 of e⁻ˣI₀(x) and e⁻ˣI₁(x)/x in x/4 - 1, above of √x times them in 16/x - 1.
+I₀ and I₁ are sums of Chebyshev polynomials (C. Clenshaw, "Chebyshev series for mathematical functions", 1962),
+interpolated in 40 digits: up to 8 of e⁻ˣI₀(x) and e⁻ˣI₁(x)/x in x/4 - 1, above of √x times them in 16/x - 1.
+
+The functions jₙ(x)/xⁿ are even and regular, and their derivatives are -x·jₙ₊₁(x)/xⁿ⁺¹. Below n + 2 they are computed
+by the power series ("NIST Digital Library of Mathematical Functions", 10.53.1); above, from sin x/x and cos x by the
+recurrence 10.51.1, which is stable there.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Final
 
 from runnel.loops.formulas.exp import exp
-from runnel.loops.formulas.library.series import chebyshev, in_float64, is_negative
+from runnel.loops.formulas.series import chebyshev, in_float64, is_negative
+from runnel.loops.formulas.trig import cos, sin
 from runnel.loops.formulas.value import Value, choose
 
 _I0_NEAR: Final = (
@@ -97,3 +104,32 @@ def i1e(x: Value) -> Value:
 def _odd(value: Value, x: Value) -> Value:
     """With the sign of ``x``. A select: LLVM would lower copysign in half precision to a call of a missing function."""
     return choose(is_negative(x), -value, value)
+
+
+def _series(n: int) -> list[float]:
+    """Coefficients of powers of x², until they add nothing at the end."""
+    first = float(math.prod(range(1, 2 * n + 2, 2)))
+    terms, largest = [1.0 / first], (n + 2.0) ** 2
+    while abs(terms[-1]) * largest ** (len(terms) - 1) * first > 2.0**-60 or len(terms) < 2:
+        k = len(terms)
+        terms.append(-terms[-1] / (2 * k * (2 * n + 2 * k + 1)))
+    return terms
+
+
+def spherical(n: int) -> Callable[[Value], Value]:
+    """jₙ(x)/xⁿ."""
+    coefficients = _series(n)
+
+    @in_float64
+    def rule(x: Value) -> Value:
+        end = n + 2.0
+        a = abs(x)
+        b, c = a.at_most(end), a.at_least(end)
+        near, square = (b * b).polynomial(coefficients), c * c
+        here = sin(c) / c
+        after = (here - cos(c)) / square
+        for k in range(1, n + 1):
+            here, after = after, (after * (2.0 * k + 1.0) - here) / square
+        return choose(a < end, near, choose(a.eq(float("inf")), 0.0, here))
+
+    return rule

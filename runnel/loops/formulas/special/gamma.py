@@ -12,8 +12,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from runnel.loops.formulas.library.series import chebyshev, in_float64
 from runnel.loops.formulas.log import log
+from runnel.loops.formulas.series import chebyshev, in_float64
 from runnel.loops.formulas.trig import cos, sin
 from runnel.loops.formulas.value import Value, choose
 
