@@ -102,8 +102,8 @@ class Rewriting(importlib.abc.MetaPathFinder):
         loader: Any = spec.loader
 
         def run(module: Any) -> None:
-            from runnel.compile.observe.plain import Plain, hooks
             from runnel.compile.observe.rewriting import bind, template
+            from tests.compile.observe.plain_hooks import Plain, hooks
 
             code = template(loader.get_code(name))
             exec(bind(code, hooks(Plain(), module.__dict__)), module.__dict__)

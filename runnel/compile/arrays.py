@@ -13,13 +13,12 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from runnel.compile.observe.classes import is_python_class
+from runnel.compile.observe.calls import returning
 from runnel.compile.observe.containers import content
-from runnel.compile.observe.plain import returning
+from runnel.compile.observe.numbers import bare
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.symbols import bare
-from runnel.compile.observe.values import SYMBOLIC, described
+from runnel.compile.observe.values import SYMBOLIC, described, is_python_class
 from runnel.core.dtypes import from_numpy
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
@@ -111,9 +110,6 @@ def as_input(rec: Recorder, value: np.ndarray) -> Any:
         dtype = _dtype_of(value)
         known = value if dtype is None or trace is None else tensors.traced_array(trace, value, dtype)
         rec.memo["input", id(value)] = known
-        source = rec.source_of(value)
-        if source is not None:
-            rec.stand_ins[id(known)] = source
     return known
 
 

@@ -15,13 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compile import arrays
-from runnel.compile.observe.calls import reach_parts
-from runnel.compile.observe.classes import is_python_class
-from runnel.compile.observe.containers import content
-from runnel.compile.observe.exposure import settle_parts, stands_for_values
-from runnel.compile.observe.protocols import check_absent
+from runnel.compile.observe.attributes import reach_parts
+from runnel.compile.observe.containers import content, reach_items
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import PLAIN, SYMBOLIC, container_of, is_class
+from runnel.compile.observe.values import PLAIN, SETS, SYMBOLIC, container_of, is_class, is_python_class, own_method
 from runnel.compile.owned import PACKAGE, advances_version, is_own, is_plain_object, require_own_methods, structure
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
@@ -51,15 +48,15 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     target = call.function(function) if type(function) is FunctionType else function
     trace: Any = tracing.ACTIVE.trace
     if trace is None:  # what is looked at aside from a trace computes
-        return call.call(target, values, named)
+        return target(*values, **named)
     before = trace.deferred_error
     try:
-        return call.call(target, values, named)
+        return target(*values, **named)
     except TracedValueError:
         if not call.is_symbolic:
             raise
         trace.deferred_error = before
-        return call.call(target, [call.concrete(x) for x in args], {n: call.concrete(x) for n, x in kwargs.items()})
+        return target(*[call.concrete(x) for x in args], **{n: call.concrete(x) for n, x in kwargs.items()})
 
 
 class _Arguments:
@@ -68,15 +65,6 @@ class _Arguments:
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self.is_symbolic = False  # whether something stands for a value that was not looked at
-        self._values: list[Any] = []  # of the user's classes, with methods by which they are read
-
-    def call(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Call a function with what was made of its arguments."""
-        if not self._values:
-            return target(*args, **kwargs)
-        settle_parts(self.rec, self._values)
-        with self.rec.exposed(self.rec.classes_in(self._values)):
-            return target(*args, **kwargs)
 
     def argument(self, value: Any) -> Any:
         rec, kind = self.rec, type(value)
@@ -165,9 +153,12 @@ class _Arguments:
     def _container(self, value: Any) -> Any:
         """A list, tuple or dict and what is in it; functions of the user's in it are replaced by observed ones."""
         rec, kind = self.rec, type(value)
-        content(rec, value)
-        if is_python_class(kind):
-            self._values.append(value)
+        if issubclass(kind, SETS):
+            return content(rec, value)
+        is_users = is_python_class(kind) and not rec.policy.is_transparent(kind)
+        if is_users and any(own_method(kind, name) is not None for name in _READ_BY):
+            rec.refuse_value(value, "a function of Runnel")
+        reach_items(rec, value)
         if issubclass(kind, (list, tuple)):
             parts = [self.concrete(x) for x in container_of(kind).__iter__(value)]
             if all(a is b for a, b in zip(parts, container_of(kind).__iter__(value), strict=True)):
@@ -177,11 +168,13 @@ class _Arguments:
             if issubclass(kind, tuple):
                 return tuple.__new__(kind, parts)
             rec.refuse(f"a function of Runnel is given a {kind.__name__} that holds functions of yours")
+        known = list(dict.values(value) if issubclass(kind, dict) else value)
+        items = list(map(self.concrete, known))
+        if all(a is b for a, b in zip(items, known, strict=True)):
+            return value
         if kind is dict:
-            named = {key: self.concrete(x) for key, x in value.items()}
-            same = all(named[key] is x for key, x in value.items())
-            return value if same else named
-        return value
+            return dict(zip(value, items, strict=True))
+        rec.refuse(f"a function of Runnel is given a {kind.__name__} that holds functions of yours")
 
     def _own(self, value: Any) -> Any:
         """An object of ours: what it is made of is checked as a whole."""
@@ -206,10 +199,6 @@ class _Arguments:
 
     def _object(self, value: Any) -> Any:
         """An object of a class of the user's."""
-        check_absent(self.rec, type(value))
-        if stands_for_values(type(value)) and not issubclass(type(value), Stateful):
-            self._values.append(value)
-            return content(self.rec, value)
         return self.rec.policy.user_object(self.rec, value)
 
 
@@ -235,6 +224,9 @@ def holds_users(rec: Recorder, value: Any) -> bool:
         return watched(rec, value)[0] is None
     parts = list(value.__dict__.values())
     return any(isinstance(x, Stateful) and rec.source_of(x) and watched(rec, x)[0] is None for x in parts)
+
+
+_READ_BY: Final = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "values", "items", "get")
 
 
 _HOLDS_NOTHING: Final[ByIdentity[FunctionType, bool]] = ByIdentity()

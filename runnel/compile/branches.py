@@ -11,8 +11,8 @@ from types import CellType, FunctionType, MethodType
 from typing import Any, Final
 
 from runnel.compile import boundary
-from runnel.compile.observe.classes import instance_dict, is_python_class
 from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.values import instance_dict, is_python_class
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful
 from runnel.transforms.cond import cond

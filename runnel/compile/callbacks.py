@@ -52,7 +52,7 @@ def _as_it_is(rec: Recorder, function: Any) -> Any:
     cells = tuple(_cell(rec, cell) for cell in function.__closure__ or ())
     defaults = function.__defaults__ and tuple(_original(rec, x) for x in function.__defaults__)
     original = FunctionType(
-        rec.originals[id(function.__code__)], function.__globals__, function.__name__, defaults, cells or None
+        rec.codes[id(function.__code__)], function.__globals__, function.__name__, defaults, cells or None
     )
     original.__kwdefaults__ = function.__kwdefaults__ and {
         n: _original(rec, x) for n, x in function.__kwdefaults__.items()

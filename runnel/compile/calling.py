@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from runnel.backends import context
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
-from runnel.compile.observe.changes import Direct
+from runnel.compile.observe.effects import Direct
 from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
 from runnel.compiler.entry import compile_graph

@@ -17,14 +17,9 @@ from runnel.backends.context import default_device
 from runnel.compile import tensors as checks
 from runnel.compile.boundary import watched
 from runnel.compile.observe import attributes
-from runnel.compile.observe.asynchronous import Collections
-from runnel.compile.observe.changes import Setting, SettingAll
-from runnel.compile.observe.effects import Effects
-from runnel.compile.observe.exposure import Exposed
-from runnel.compile.observe.net import Place
+from runnel.compile.observe.effects import Effects, Setting, SettingAll
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.recording import Recording
 from runnel.compile.observe.sources import Source
 from runnel.compile.rules import Rules
 from runnel.core import dtypes
@@ -210,10 +205,7 @@ class _Running(tracing.activate):
             )
 
 
-for _function in (
-    Recording.take_back, Recording.close, Effects.undo, Exposed.__enter__, Exposed.__exit__, Place.hear,
-    Collections.before_others, Collections.after_others,
-):  # fmt: skip
+for _function in (Recorder.take_back, Recorder.close, Effects.undo):
     undisturbed(_function)
 
 
@@ -312,25 +304,6 @@ class TraceSession(Session):
         return id(tensor) in self._outside.gradients
 
     # During the run -------------------------------------------------------------------------------------------------
-
-    def apart(self, rec: Recorder) -> Any:
-        if self.trace.facet(TracedVariables).written:
-            rec.refuse("a function that keeps results is called after a Variable was assigned", "call it before")
-        return tracing.activate(None)
-
-    def found(self, rec: Recorder, value: Any) -> None:
-        """A tensor that was just made is one from outside: an input, and no constant of the trace."""
-        waiting = [value]
-        while waiting:
-            now = waiting.pop()
-            if type(now) is Tensor and now._serial != CONSTANT_SERIAL:
-                if now._record is not None and now._serial > self.trace.born:
-                    rec.refuse(
-                        "a function that keeps results gives a tensor that requires a gradient", "call it before"
-                    )
-                now._serial = min(now._serial, self.trace.born)
-            elif isinstance(now, (list, tuple, dict)):
-                waiting += now.values() if isinstance(now, dict) else now
 
     def number(self, rec: Recorder, value: float) -> TracedFloat:
         """A number that may be another at later calls, as an input of the program."""

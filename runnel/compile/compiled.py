@@ -17,7 +17,7 @@ from runnel.compile.cache import Circumstances, difference, kinds
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Explanation, Options, Raised, Unsettled, explained, prepare
 from runnel.compile.interruptions import is_of_a_handler
-from runnel.compile.observe.not_capturable import NotCapturable
+from runnel.compile.observe.recorder import NotCapturable
 from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by

@@ -13,8 +13,8 @@ from runnel.compile.calling import MISS, CallWriter, CompiledProgram, Counter
 from runnel.compile.capture import Capture, capture
 from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.guard import Guard
-from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import Observation
+from runnel.compile.observe.recorder import NotCapturable
 from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
 from runnel.core.lazy import lazy

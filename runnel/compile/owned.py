@@ -16,9 +16,18 @@ from typing import Any, Final, Generic
 
 import numpy as np
 
-from runnel.compile.observe.classes import MISSING, is_empty, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import CONTAINERS, PLAIN, is_class
+from runnel.compile.observe.values import (
+    CONTAINERS,
+    MISSING,
+    PLAIN,
+    is_class,
+    is_empty,
+    is_python_class,
+    lookup,
+    mro,
+    namespace,
+)
 from runnel.compile.wrappers import Wrapper
 from runnel.core import pytree
 from runnel.core.dtypes import DType

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable
 from types import FunctionType, MemberDescriptorType
 from typing import Any, Final, NoReturn
 
@@ -20,16 +19,15 @@ from runnel.compile import (
     schedules,
     tensors,
 )
-from runnel.compile.observe import attributes, calls, symbols
-from runnel.compile.observe.changes import DeletingState, Setting, SettingState
-from runnel.compile.observe.classes import MISSING, mro
+from runnel.compile.observe import attributes, calls, numbers
+from runnel.compile.observe.calls import returning
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.effects import DeletingState, Setting, SettingState
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
-from runnel.compile.observe.plain import returning
-from runnel.compile.observe.policy import Policy, check_constant
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import PLAIN, container_of, described
+from runnel.compile.observe.table import Policy
+from runnel.compile.observe.values import MISSING, PLAIN, container_of, described, mro
 from runnel.compile.owned import (
     METHODS,
     PACKAGE,
@@ -50,6 +48,7 @@ from runnel.core import pytree
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64, int32, int64
+from runnel.core.lifetime import Weak
 from runnel.core.public import public
 from runnel.core.pytree import flatten
 from runnel.ops.conversion import cast
@@ -84,13 +83,13 @@ class Rules(Policy):
 
     def __init__(self) -> None:
         super().__init__()
-        self.answers |= {
+        self.rules |= {
             id(Tensor.requires_grad_): _requires_grad_set,
             id(Variable.requires_grad_): _requires_grad_set,
             id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
             id(public(manual_seed)): _seeded,
         }
-        self.answers |= {id(f): arrays.number_of(self.answers[id(f)]) for f in (float, int)}
+        self.rules |= {id(f): arrays.number_of(self.rules[id(f)]) for f in (float, int)}
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -104,7 +103,7 @@ class Rules(Policy):
         if issubclass(kind, np.generic):
             return arrays.check_kind_of_scalar
         if issubclass(kind, (DType, np.ufunc)):
-            return check_constant
+            return _check_constant
         return _check_ticking if advances_version(kind) else super().leaf(kind)
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
@@ -132,11 +131,8 @@ class Rules(Policy):
         if not -most < value < most:
             return None
         rec.log.check(rec.symbols[id(value)], f"not -{most} < {{v}} < {most}", "size of a counter")
-        number = symbols.computed(rec, "float({a0})", (value,), float(int(value)))
+        number = numbers.computed(rec, "float({a0})", (value,), float(int(value)))
         return cast(rec.session.number(rec, number)._tensor, other.dtype) if id(number) in rec.symbols else None
-
-    def as_number(self, rec: Recorder, value: Any) -> Any:
-        return arrays.as_number(rec, value)
 
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, TickingDict)
@@ -169,10 +165,13 @@ class Rules(Policy):
             return _attribute_of_scheduler
         return tensors.rule_for(kind, name)
 
-    def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
+    def pinned_key(self, rec: Recorder, key: Any) -> bool:
         if not isinstance(key, Variable):
-            return super().is_pinned_key(rec, key)
+            return super().pinned_key(rec, key)
         tensors.bound_variable(rec, key)
+        if rec.source_of(key) is None:
+            rec.keep(key)
+            rec.sources[id(key)] = rec.log.source(None, "{0}()", key.name or "a Variable", key, (Weak(key),))
         rec.pinned(key)
         return True
 
@@ -194,9 +193,6 @@ class Rules(Policy):
     def result(self, kind: type) -> Any:
         return results.rule_for(kind)
 
-    def is_looked_at(self, kind: type) -> bool:
-        return arrays.is_numpy(kind)
-
     def is_constant(self, value: Any) -> bool:
         return isinstance(value, (np.generic, np.dtype, DType)) or super().is_constant(value)
 
@@ -211,9 +207,6 @@ class Rules(Policy):
 
     def counts_by_identity(self, function: FunctionType) -> bool:
         return boundary.is_ours(function) or arrays.is_of_numpy(function)
-
-    def is_unobserved(self, module: str) -> bool:
-        return module.partition(".")[0] in (*boundary.OURS, "numpy")
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):
@@ -252,19 +245,21 @@ class Rules(Policy):
             return _called_numpy(rec, kind, args, kwargs)
         return super().c_class(rec, kind, args, kwargs)
 
-    def method(self, kind: type, name: str) -> Any:
+    def method(self, rec: Recorder, value: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        kind = type(value)
         if issubclass(kind, (np.ndarray, np.generic, np.dtype, np.ufunc)):
-            return arrays.method
+            return arrays.method(rec, value, function, args, kwargs)
         if str(kind.__module__).startswith("numpy.random"):
-            return arrays.random_method
-        return super().method(kind, name)
+            return arrays.random_method(rec, value, function, args, kwargs)
+        return super().method(rec, value, function, args, kwargs)
 
     def shows_unknown(self, text: str) -> bool:
         return shows_traced(text)
 
-    def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
-        if any(arrays.is_numpy(type(value)) for value in flatten(list(values))[0]):
+    def shown(self, rec: Recorder, value: Any) -> Any:
+        if any(arrays.is_numpy(type(x)) for x in flatten(value)[0]):
             arrays.check_print_options(rec)
+        return super().shown(rec, value)
 
     def context_manager(self, kind: type) -> bool:
         return is_own(kind)
@@ -325,6 +320,11 @@ def _attribute_of_scheduler(rec: Recorder, scheduler: Any, name: str) -> Any:
     if name in scheduler.__dict__ and name != "optimizer" and rec.source_of(scheduler) is not None:
         schedules.require_not_stepped(rec, scheduler, f"'{name}'")
     return attributes.of_object(rec, scheduler, name)
+
+
+def _check_constant(rec: Recorder, value: Any, source: Source) -> None:
+    """Require the same object at later calls. The guard holds it."""
+    rec.log.check(source, "{v} is not {0}", f"which object {source} is", (value,))
 
 
 # Objects that advance the state version -------------------------------------------------------------------------------
@@ -436,6 +436,7 @@ def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
 
 def _seeded(rec: Recorder, seed: int) -> None:
     """A program draws on one device; the generators of the others are seeded when it has run."""
+    seed = rec.concrete_number(seed)
     trace: Any = tracing.ACTIVE.trace
     of_tensors = (at.value.device for at in rec.sources.values() if type(at.value) is Tensor)
     own = trace.device or next(of_tensors, default_device())
@@ -487,7 +488,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         return rec.twin(function), args, kwargs
     if any(map(runs_users, (*args, *kwargs.values()))):
         return rec.twin(function), args, kwargs
-    if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
+    if args and isinstance(args[0], (Wrapper, Uncompiled)) and function.__name__ == "__get__":
         return returning(function(*args, **kwargs))
     if args and isinstance(args[0], Stateful):
         owner, name = args[0], function.__name__
@@ -541,11 +542,11 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
     )
     value, place = plain[key], log.source(space, f"{{p}}[{key!r}]", f"{space}[{key!r}]")
     if type(value) is float:
-        return symbols.begin(rec, value, place)
+        return numbers.begin(rec, value, place)
     if type(value) is tuple and all(type(x) is float for x in value):
         log.check(place, f"type({{v}}) is not tuple or len({{v}}) != {len(value)}", f"length of {place}")
         parts = [log.source(place, f"{{p}}[{i}]", f"{place}[{i}]") for i in range(len(value))]
-        return tuple(map(functools.partial(symbols.begin, rec), value, parts))
+        return tuple(map(functools.partial(numbers.begin, rec), value, parts))
     rec.reach(value, place)
     return content(rec, value)
 
@@ -568,7 +569,7 @@ def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: 
     """A compiled function inside of another one is simply called."""
     source = rec.source_of(wrapper)
     if isinstance(wrapper, WrappedMethod):
-        calls.reach_parts(rec, wrapper, ("wrapper", "__self__"))
+        attributes.reach_parts(rec, wrapper, ("wrapper", "__self__"))
         return _called_wrapper(rec, wrapper.wrapper, (wrapper.__self__, *args), kwargs)
     inner = wrapper.function
     if source is not None:

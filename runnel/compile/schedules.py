@@ -10,13 +10,12 @@ from typing import Any, cast
 
 from runnel.compile import boundary
 from runnel.compile.observe import attributes
-from runnel.compile.observe.changes import CallingMethod
-from runnel.compile.observe.classes import is_python_class, namespace
 from runnel.compile.observe.containers import get_item, length
-from runnel.compile.observe.not_capturable import NotCapturable
+from runnel.compile.observe.effects import CallingMethod
 from runnel.compile.observe.observation import Session, observe
-from runnel.compile.observe.policy import Policy
-from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.recorder import NotCapturable, Recorder
+from runnel.compile.observe.table import Policy
+from runnel.compile.observe.values import is_python_class, namespace
 from runnel.compile.owned import is_own, is_scheduler, users_bases
 from runnel.tensor import tracing
 

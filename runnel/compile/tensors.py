@@ -13,11 +13,10 @@ import numpy as np
 
 from runnel.compile import arrays, boundary
 from runnel.compile.observe import attributes
-from runnel.compile.observe.classes import MISSING
-from runnel.compile.observe.plain import COMPARISONS, OPERATORS
+from runnel.compile.observe.operators import COMPARISONS, OPERATORS
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import PLAIN, container_of
+from runnel.compile.observe.values import MISSING, PLAIN, container_of
 from runnel.compile.owned import is_own, require_own
 from runnel.core.lifetime import Weak
 from runnel.tensor import grad_hooks, tracing

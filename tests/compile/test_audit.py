@@ -25,7 +25,7 @@ def tensor(*values: float) -> rn.Tensor:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A C function that is wrongly thought to depend on its arguments alone."""
     draw = itertools.count().__next__
-    monkeypatch.setitem(RULES.answers, id(draw), lambda rec: draw())
+    monkeypatch.setitem(RULES.rules, id(draw), lambda rec: draw())
     yield draw
 
 
@@ -53,7 +53,7 @@ def test_nothing_runs_when_an_audit_fails(drawn: Any) -> None:
 def test_after_a_failed_audit_calls_run_eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = [0.0]
     read = hidden.__getitem__
-    monkeypatch.setitem(RULES.answers, id(read), lambda rec, i: hidden[i])
+    monkeypatch.setitem(RULES.rules, id(read), lambda rec, i: hidden[i])
     f = compile(lambda x: x + read(0))
     assert [f(tensor(1)).item() for _ in range(5)] == [1.0] * 5
     hidden[0] = 1.0
@@ -76,7 +76,7 @@ def test_after_a_failed_audit_calls_run_eagerly(monkeypatch: pytest.MonkeyPatch)
 def test_a_trace_that_is_refused_later_is_a_failed_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = itertools.count()
     read = [time.perf_counter].__len__  # some C function
-    monkeypatch.setitem(RULES.answers, id(read), lambda rec: rec.refuse("a clock is read") if next(calls) else 1)
+    monkeypatch.setitem(RULES.rules, id(read), lambda rec: rec.refuse("a clock is read") if next(calls) else 1)
     f = compile(lambda x: x * read())
     f(tensor(1))
     with pytest.raises(AuditError, match="a clock is read"):
@@ -87,7 +87,7 @@ def test_a_trace_that_is_refused_later_is_a_failed_audit(monkeypatch: pytest.Mon
 def test_an_error_while_it_is_traced_again_is_the_functions_own(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [2.0]
     read = numbers.__getitem__
-    monkeypatch.setitem(RULES.answers, id(read), lambda rec, i: numbers[i])
+    monkeypatch.setitem(RULES.rules, id(read), lambda rec, i: numbers[i])
     f = compile(lambda x: x * read(0))
     f(tensor(1))
     numbers.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import io
 import subprocess
 import sys
@@ -333,10 +332,6 @@ print("fine")
 """
 
 
-def test_ctrl_c_while_c_code_calls_methods() -> None:
-    assert script(_EXPOSED) == "fine"
-
-
 def test_what_is_changed_outside_goes_with_the_run() -> None:
     assert script(_OUTSIDE) == "fine"
 
@@ -384,7 +379,6 @@ def test_changes_outside_are_made_by_c_code_alone() -> None:
         print(box.n, file=told, end="")
         buffer.add_(1.0)
         buffer[1] = x.sum()
-        heapq.heappush(heap, box.n)
         heap.sort(reverse=True)
         heap.sort(key=lambda n: -n)
         return x * box.n

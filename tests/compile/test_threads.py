@@ -84,7 +84,7 @@ def test_a_trace_is_of_its_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None
         inside.set()
         done.wait(10)
 
-    monkeypatch.setitem(RULES.answers, id(wait), lambda rec: wait())
+    monkeypatch.setitem(RULES.rules, id(wait), lambda rec: wait())
 
     def slow(x):
         wait()

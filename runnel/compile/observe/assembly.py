@@ -1,17 +1,17 @@
-"""Disassembly and assembly of code objects.
+"""Disassembly and assembly of code objects, with their exception tables and position tables.
 
-Jumps and exception handlers refer to instructions instead of offsets, so that instructions can be replaced by several.
+Jumps and exception handlers refer to instructions instead of offsets, so that one instruction can become several.
+Formats: CPython's ``Objects/exception_handling_notes.txt`` and ``Objects/locations.md``. Offsets count code units.
 """
 
 from __future__ import annotations
 
 import dis
 import opcode
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe.tables import Handler, Position, read_handlers, write_handlers, write_positions
 from runnel.compile.observe.versions import BACKWARD, cache_entries
 
 _NAMES: Final = opcode.opname
@@ -19,10 +19,21 @@ _CODES: Final = opcode.opmap
 _JUMPS: Final = frozenset(opcode.hasjrel)
 _EXTENDED: Final = _CODES["EXTENDED_ARG"]
 _CACHE_SIZES: Final = [0 if name.startswith("<") else cache_entries(name) for name in _NAMES[:256]]
+Position = tuple[int | None, int | None, int | None, int | None]  # line, end line, column, end column
+
+
+class Handler(NamedTuple):
+    """Exceptions raised between ``start`` and ``end`` go to ``target`` with the stack cut to ``depth``."""
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    lasti: bool
 
 
 class Instruction(NamedTuple):
-    """One instruction: ``target`` is the number of the instruction that a jump goes to, -1 for all others."""
+    """One instruction. ``target`` is the number of the instruction that a jump goes to, -1 for others."""
 
     name: str
     arg: int
@@ -31,19 +42,19 @@ class Instruction(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A code object's instructions and its handlers, whose numbers are those of instructions."""
+    """The instructions and handlers of a code object. Handlers count instructions."""
 
     instructions: list[Instruction]
     handlers: list[Handler]
 
 
 def is_backward(name: str) -> bool:
-    """Whether a jump goes back."""
+    """Return whether a jump goes back."""
     return any(part in name for part in BACKWARD)
 
 
 def disassemble(code: CodeType) -> Listing:
-    """The instructions of ``code`` without caches and prefixes."""
+    """Return the instructions of ``code`` without caches and prefixes."""
     raw = code.co_code
     positions = list(code.co_positions())
     rows: list[tuple[str, int, int, int]] = []  # name, argument, first unit of what follows, own unit
@@ -81,8 +92,14 @@ def assemble(
     consts: tuple[Any, ...],
     room: int,
 ) -> CodeType:
-    """``code`` with other instructions: ``blocks[i]`` stands where instruction i stood, and is what jumps and handlers
-    that name i mean. ``room`` is by how much the stack is deeper."""
+    """Return ``code`` with other instructions.
+
+    Args:
+        blocks: ``blocks[i]`` replaces instruction i; jumps and handlers that name i go to its first instruction.
+        handlers: the exception handlers.
+        consts: the constants.
+        room: how much deeper the stack may be.
+    """
     flat = [instruction for block in blocks for instruction in block]
     first = [0]  # number of the first instruction of each block among all
     for block in blocks:
@@ -129,7 +146,82 @@ def _prefixes(arg: int) -> int:
 
 
 def stack_effect(instruction: Instruction, jump: bool | None) -> int:
-    """By how much an instruction makes the stack deeper."""
+    """Return by how much an instruction makes the stack deeper."""
     op = _CODES[instruction.name]
     takes = op in opcode.hasarg if hasattr(opcode, "hasarg") else op >= opcode.HAVE_ARGUMENT
     return dis.stack_effect(op, instruction.arg if takes else None, jump=jump)
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def read_handlers(table: bytes) -> list[Handler]:
+    """Return the entries of a ``co_exceptiontable``."""
+    handlers: list[Handler] = []
+    units = iter(table)
+    for first in units:
+        start = _big_endian(first, units)
+        length = _big_endian(next(units), units)
+        target = _big_endian(next(units), units)
+        depth = _big_endian(next(units), units)
+        handlers.append(Handler(start, start + length, target, depth >> 1, bool(depth & 1)))
+    return handlers
+
+
+def write_handlers(handlers: Iterable[Handler]) -> bytes:
+    """Return a ``co_exceptiontable``. The entries are in order of their start."""
+    out = bytearray()
+    for start, end, target, depth, lasti in handlers:
+        first = len(out)
+        for value in (start, end - start, target, depth << 1 | lasti):
+            _write_big_endian(out, value)
+        out[first] |= 0x80
+    return bytes(out)
+
+
+def _big_endian(first: int, units: Iterator[int]) -> int:
+    value = first & 0x3F
+    while first & 0x40:
+        first = next(units)
+        value = value << 6 | first & 0x3F
+    return value
+
+
+def _write_big_endian(out: bytearray, value: int) -> None:
+    chunks = [value & 0x3F]
+    while value := value >> 6:
+        chunks.append(value & 0x3F | 0x40)
+    out.extend(reversed(chunks))
+
+
+_NO_COLUMNS, _LONG, _NONE = 13, 14, 15
+
+
+def write_positions(first_line: int, spans: Iterable[tuple[int, Position]]) -> bytes:
+    """Return a ``co_linetable`` from pairs of a number of code units and their position."""
+    out = bytearray()
+    line = first_line
+    for size, (start, end, column, end_column) in spans:
+        while size > 0:
+            length = min(size, 8)
+            size -= length
+            if start is None:
+                out.append(0x80 | _NONE << 3 | length - 1)
+                continue
+            has_columns = end is not None and column is not None and end_column is not None
+            out.append(0x80 | (_LONG if has_columns else _NO_COLUMNS) << 3 | length - 1)
+            delta = start - line
+            _write_little_endian(out, -delta << 1 | 1 if delta < 0 else delta << 1)
+            if end is not None and column is not None and end_column is not None:
+                _write_little_endian(out, end - start)
+                _write_little_endian(out, column + 1)
+                _write_little_endian(out, end_column + 1)
+            line = start
+    return bytes(out)
+
+
+def _write_little_endian(out: bytearray, value: int) -> None:
+    while value >= 64:
+        out.append(value & 0x3F | 0x40)
+        value >>= 6
+    out.append(value)

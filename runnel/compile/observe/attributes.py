@@ -1,5 +1,8 @@
-"""Attribute lookup as in ``object.__getattribute__``: data descriptor, instance, class, then ``__getattr__``. Each
-place that was looked at is a read; Python code on the way runs observed."""
+"""Attribute access as in ``object.__getattribute__``: data descriptor, instance, class, then ``__getattr__``.
+
+Each place that was looked at is a read, empty ones included. Python code on the way (properties, descriptors,
+``__getattr__``, ``__setattr__``) runs observed.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,26 @@ import types
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import changes
-from runnel.compile.observe.classes import (
-    MISSING,
-    code_of,
-    instance_dict,
-    is_data_descriptor,
-    is_python_class,
-    is_slot,
-    lookup,
-    mro,
-    namespace,
-)  # fmt: skip
+from runnel.compile.observe.effects import DELETE_ATTRIBUTE, SET_ATTRIBUTE
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     CONTAINERS,
+    MISSING,
     PLAIN,
+    SYMBOLIC,
     container_of,
     described,
+    instance_dict,
     is_class,
+    is_data_descriptor,
+    is_python_class,
+    is_slot,
     is_users_method,
+    lookup,
+    mro,
+    namespace,
 )
 
 _GENERIC: Final = frozenset(
@@ -39,14 +40,18 @@ _GENERIC: Final = frozenset(
 _FUNCTION_PARTS: Final = frozenset(
     {"__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
 )
-_METHOD_PARTS: Final = ("__self__", "__func__")
-TYPE_PARTS: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+_TYPE_PARTS: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+_BOUND: Final[dict[type, tuple[str, ...]]] = {
+    MethodType: ("__self__", "__func__"),
+    BuiltinFunctionType: ("__self__", "__name__"),
+    types.MethodWrapperType: ("__self__", "__name__"),
+}
 
 
 def read(rec: Recorder, value: Any, name: str) -> Any:
-    """``value.name``."""
+    """Return ``value.name``."""
     kind = type(value)
-    if kind in PLAIN or kind is slice:
+    if kind in PLAIN or kind in SYMBOLIC or kind is slice:
         return getattr(rec.concrete_number(value), name)
     if kind is types.ModuleType:
         return _of_module(rec, value, name)
@@ -59,15 +64,13 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     if kind is super:
         return _of_super(rec, value, name)
     answer = rec.policy.attribute(kind, name)
-    if answer is not None:
-        return answer(rec, value, name)
-    return of_object(rec, value, name)
+    return of_object(rec, value, name) if answer is None else answer(rec, value, name)
 
 
 def read_or(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
-    """``getattr(value, name, default)``."""
+    """Return ``getattr(value, name, default)``."""
     try:
-        return read(rec, value, name)
+        return read(rec, value, rec.concrete_number(name))
     except AttributeError:
         if default:
             return default[0]
@@ -75,51 +78,38 @@ def read_or(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
 
 
 def of_object(rec: Recorder, value: Any, name: str) -> Any:
-    """The same of an object that is no class, module, function or ``super()``, by the rules for Python's objects."""
+    """Return ``value.name`` by the rules for instances."""
     kind = type(value)
     if not is_python_class(kind):
         return _of_c_object(rec, value, name)
-    getter, at = rec.class_lookup(kind, "__getattribute__")
-    if at is not None:
-        rec.reach(getter, at)
-    if type(getter) is FunctionType:
-        try:
-            return rec.passed(getter, (value, name))
-        except AttributeError:
-            hook = rec.class_attribute(kind, "__getattr__")
-            if hook is MISSING:
-                raise
-            return _from_hook(rec, hook, value, name)
+    getter = rec.class_attribute(kind, "__getattribute__")
     if getter not in _GENERIC:
-        if rec.source_of(value) is None:
-            return getattr(value, name)
-        if not issubclass(kind, types.ModuleType):
-            rec.refuse(f"{described(value)} looks up its attributes in a way of its own")
-        return _of_module(rec, value, name)
+        if issubclass(kind, types.ModuleType) and type(getter) is not FunctionType:
+            return _of_module(rec, value, name)
+        if type(getter) is FunctionType or rec.source_of(value) is not None:
+            rec.refuse(
+                f"{described(value)} looks up its attributes in a way of its own (__getattribute__)",
+                "read what is needed outside of the compiled function",
+            )
+        return getattr(value, name)
     return generic(rec, value, name)
 
 
 def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
-    """What ``object.__getattribute__`` gives, and ``__getattr__`` where that raises AttributeError."""
+    """Return what ``object.__getattribute__`` gives, or ``__getattr__`` where that raises AttributeError."""
     try:
         return _attribute_of(rec, value, name)
     except AttributeError:
         hook = rec.class_attribute(type(value), "__getattr__") if use_hook else MISSING
         if hook is MISSING:
             raise
-        return _from_hook(rec, hook, value, name)
-
-
-def _from_hook(rec: Recorder, hook: Any, value: Any, name: str) -> Any:
-    """What ``__getattr__`` gives."""
-    if type(hook) is FunctionType:
-        return rec.passed(hook, (value, name))
-    return rec.passed(rec.bind(hook, value, type(value)), (name,))
+        if type(hook) is FunctionType:
+            return rec.passed(hook, (value, name))
+        return rec.passed(hook.__get__(value, type(value)), (name,))
 
 
 def _attribute_of(rec: Recorder, value: Any, name: str) -> Any:
-    kind = type(value)
-    source = rec.source_of(value)
+    kind, source = type(value), rec.source_of(value)
     attribute, at = rec.class_lookup(kind, name)
     if attribute is not MISSING and _goes_first(rec, attribute, at):
         return _from_descriptor(rec, value, name, attribute, at, source)
@@ -137,7 +127,7 @@ def _attribute_of(rec: Recorder, value: Any, name: str) -> Any:
 
 
 def _goes_first(rec: Recorder, attribute: Any, at: Source | None) -> bool:
-    """Whether what a class holds goes before what its objects hold. That it does not is read, too."""
+    """Return whether a class attribute takes precedence over the instance. That it does not is a read, too."""
     if at is None or not is_python_class(type(attribute)):
         return is_data_descriptor(attribute)
     rec.reach(attribute, at)
@@ -147,7 +137,7 @@ def _goes_first(rec: Recorder, attribute: Any, at: Source | None) -> bool:
 def _instance_item(
     rec: Recorder, value: Any, space: dict[str, Any], name: str, source: Source | None, is_safe: bool
 ) -> Any:
-    """What an object holds under a name in its ``__dict__``, ``space``; MISSING where it holds nothing."""
+    """Return what an object holds in its ``__dict__``, ``space``, or MISSING."""
     if source is None and rec.source_of(space) is not None:  # ``self.__dict__ = shared``
         return rec.hooks.get_item(space, name) if rec.hooks.contains(False, name, space) else MISSING
     item = dict.get(space, name, MISSING)
@@ -165,17 +155,15 @@ def _instance_item(
 
 
 def dict_source(rec: Recorder, value: Any, source: Source) -> Source:
-    """A read of an object's ``__dict__``: of one that advances the state version it is another once that has
-    changed."""
-    space = instance_dict(value)
-    at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
+    """Return the source of an object's ``__dict__``."""
+    at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", instance_dict(value))
     if rec.policy.advances_version(type(value)):
         at.place = id(value), "__dict__"
     return at
 
 
 def _instance_source(rec: Recorder, value: Any, source: Source, name: str, item: Any, is_safe: bool) -> Source:
-    """A read of an attribute that cannot run code of the class, whatever has been deleted meanwhile."""
+    """Return a read of an attribute that runs no code of the class, whatever was deleted meanwhile."""
     kind, label = type(value), f"{source}.{name}"
     is_generic = lookup(kind, "__getattribute__") is object.__getattribute__ and lookup(kind, "__getattr__") is MISSING
     if is_safe and is_generic and name.isidentifier():
@@ -189,20 +177,15 @@ def _from_descriptor(
     kind = type(descriptor)
     if kind is property:
         getter = _part(rec, descriptor, "fget", at)
-        if getter is None:
-            return object.__getattribute__(value, name)  # raises
-        return rec.passed(getter, (value,))
+        return object.__getattribute__(value, name) if getter is None else rec.passed(getter, (value,))
     if at is not None:
         rec.reach(descriptor, at)
-    getter = lookup(kind, "__get__")
-    if type(getter) is FunctionType:
+    if type(lookup(kind, "__get__")) is FunctionType:
         return rec.passed(rec.class_attribute(kind, "__get__"), (descriptor, value, type(value)))
     if name == "__class__":
         return type(value)
     try:
-        result = descriptor.__get__(
-            value, type(value)
-        )  # a slot, a field of a tuple, or a part of an object made by C code
+        result = descriptor.__get__(value, type(value))  # a slot, a field of a tuple, or a part of a C object
     except AttributeError:
         if source is not None and (id(value), name) not in rec.effects.written:
             rec.log.check(source, f"is_filled({{v}}, {name!r})", f"{source}.{name}")
@@ -211,13 +194,13 @@ def _from_descriptor(
         return result
     if name == "__dict__" and type(descriptor) is GetSetDescriptorType:
         return rec.reach(result, dict_source(rec, value, source))
-    if is_slot(descriptor) or type(descriptor) in (GetSetDescriptorType, types.MemberDescriptorType) or at is not None:
+    if is_slot(descriptor) or type(descriptor) is GetSetDescriptorType or at is not None:
         return rec.reach_symbolic(result, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", result))
     rec.refuse(f"'{source}.{name}' is computed by C code")
 
 
 def _part(rec: Recorder, descriptor: Any, part: str, at: Source | None) -> Any:
-    """Something that a descriptor from outside is made of."""
+    """Return a function that a descriptor is made of."""
     value = getattr(descriptor, part)
     if at is not None:
         rec.reach(descriptor, at)
@@ -228,19 +211,28 @@ def _part(rec: Recorder, descriptor: Any, part: str, at: Source | None) -> Any:
 
 
 def _from_class(rec: Recorder, value: Any, kind: type, name: str, attribute: Any, at: Source | None) -> Any:
-    """A class attribute read through an object: functions are bound to it."""
+    """Return a class attribute read through an instance. Functions are bound to it."""
     if at is not None:
         attribute = rec.reach_symbolic(attribute, at)
     what = type(attribute)
+    if what is functools.cached_property:
+        result = rec.passed(_part(rec, attribute, "func", at), (value,))
+        write_instance(rec, value, attribute.attrname or name, result)
+        return result
+    return _bound(rec, attribute, value, kind, at)
+
+
+def _bound(rec: Recorder, attribute: Any, value: Any, kind: type, at: Source | None) -> Any:
+    """Return a class attribute as an attribute of ``value``, or of the class where ``value`` is None."""
+    what = type(attribute)
     if what is FunctionType:
-        return MethodType(attribute, value)
+        return attribute if value is None else MethodType(attribute, value)
     if what is staticmethod:
         return _part(rec, attribute, "__func__", at)
     if what is classmethod:
-        return rec.bound(_part(rec, attribute, "__func__", at), kind)
-    if what is functools.cached_property:
-        return _cached_property(rec, value, name, attribute, at)
-    getter = rec.class_lookup(what, "__get__")[0] if at is not None else lookup(what, "__get__")
+        function = _part(rec, attribute, "__func__", at)
+        return MethodType(function, kind) if type(function) is FunctionType else function.__get__(kind)
+    getter = lookup(what, "__get__")
     if getter is MISSING:
         return attribute
     if type(getter) is FunctionType:
@@ -248,31 +240,19 @@ def _from_class(rec: Recorder, value: Any, kind: type, name: str, attribute: Any
     return attribute.__get__(value, kind)
 
 
-def _cached_property(rec: Recorder, value: Any, name: str, descriptor: Any, at: Source | None) -> Any:
-    """Computed observed, and kept on the object: the first call of a function that initialises."""
-    result = rec.invoke(_part(rec, descriptor, "func", at), (value,))
-    write_instance(rec, value, descriptor.attrname or name, result)
-    return result
-
-
 # Modules, classes, functions ------------------------------------------------------------------------------------------
 
 
 def _of_module(rec: Recorder, module: Any, name: str) -> Any:
-    space = instance_dict(module)
-    if space is None or name == "__dict__":
-        if space is not None and rec.source_of(module) is not None:
-            source = rec.source_of(module)
-            rec.reach(space, rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space))
-        return getattr(module, name)
-    source = rec.source_of(module)
-    if source is None or (id(space), name) in rec.effects.written:
+    space, source = instance_dict(module), rec.source_of(module)
+    if space is None or source is None or (id(space), name) in rec.effects.written:
         return getattr(module, name)
     at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
+    if name == "__dict__":
+        return rec.reach(space, at)
     raw = dict.get(space, name, MISSING)
-    item = rec.reach_symbolic(
-        raw, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", raw)
-    )
+    label = f"{module.__name__}.{name}"
+    item = rec.reach_symbolic(raw, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", label, raw))
     if raw is not MISSING:
         return item
     hook = dict.get(space, "__getattr__", MISSING)
@@ -284,58 +264,38 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
 
 
 def of_class(rec: Recorder, kind: type, name: str) -> Any:
-    """``kind.name`` of a class: the metaclass's data descriptors, the class and its bases, the metaclass."""
+    """Return ``kind.name`` of a class: the metaclass's data descriptors, the class and its bases, the metaclass."""
     meta = type(kind)
-    if meta is not type:
-        own = lookup(meta, "__getattribute__")
-        if type(own) is FunctionType:
-            return rec.invoke(rec.class_attribute(meta, "__getattribute__"), (kind, name))
+    if meta is not type and type(lookup(meta, "__getattribute__")) is FunctionType:
+        rec.refuse(f"{described(kind)} has a metaclass with a __getattribute__ of its own")
     above, above_at = rec.class_lookup(meta, name)
     if above is not MISSING and _goes_first(rec, above, above_at):
         return _of_metaclass(rec, kind, name, above, above_at)
     attribute, at = rec.class_lookup(kind, name)
     if attribute is not MISSING:
-        if at is not None:
-            attribute = rec.reach_symbolic(attribute, at)
-        what = type(attribute)
-        if what is staticmethod:
-            return _part(rec, attribute, "__func__", at)
-        if what is classmethod:
-            return rec.bound(_part(rec, attribute, "__func__", at), kind)
-        getter = lookup(what, "__get__")
-        if getter is MISSING or what is FunctionType:
-            return attribute
-        if type(getter) is FunctionType:
-            return rec.passed(rec.class_attribute(what, "__get__"), (attribute, None, kind))
-        return attribute.__get__(None, kind)
+        attribute = attribute if at is None else rec.reach_symbolic(attribute, at)
+        return _bound(rec, attribute, None, kind, at)
     if above is not MISSING:
         if above_at is not None:
             rec.reach(above, above_at)
-        if type(above) is FunctionType:
-            return MethodType(above, kind)
-        getter = lookup(type(above), "__get__")
-        return above if getter is MISSING else above.__get__(kind, meta)
+        return _bound(rec, above, kind, meta, above_at)
     rec.policy.on_absent_attribute(rec, kind, name)
     hook = rec.class_attribute(meta, "__getattr__")
-    if hook is not MISSING:
-        return rec.invoke(hook, (kind, name))
-    return getattr(kind, name)  # raises
+    return getattr(kind, name) if hook is MISSING else rec.passed(hook, (kind, name))
 
 
 def _of_metaclass(rec: Recorder, kind: type, name: str, attribute: Any, at: Source | None) -> Any:
     if type(attribute) is property:
         return rec.passed(_part(rec, attribute, "fget", at), (kind,))
-    value = type.__getattribute__(kind, name)
-    source = rec.source_of(kind)
-    if name in TYPE_PARTS and is_python_class(kind) and source is not None:
-        rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
-    elif name == "__dict__" and (space := rec.class_space(kind)) is not None:
-        if any(key == id(kind) for key, _ in rec.effects.written):
-            rec.refuse(f"the __dict__ of {described(kind)} is read after an attribute was set", "read it before")
-        rec.reach(value, space)
-    elif is_python_class(kind) and source is not None and type(value) in (tuple, dict):
-        content_of = rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value)
-        rec.reach(value, content_of)
+    value, source = type.__getattribute__(kind, name), rec.source_of(kind)
+    if not is_python_class(kind) or source is None:
+        return value
+    if name in _TYPE_PARTS or type(value) is tuple:
+        return rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
+    if name == "__dict__" and (space := rec.class_space(kind)) is not None:
+        return rec.reach(value, space)
+    if type(value) is dict:
+        rec.refuse(f"{name} of {described(kind)} is read", "read the attribute itself")
     return value
 
 
@@ -343,15 +303,9 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
     source = rec.source_of(function)
     if source is None:
         return getattr(function, name)
-    if name in _FUNCTION_PARTS:
+    if name in _FUNCTION_PARTS or name in ("__globals__", "__code__"):
         value = getattr(function, name)
         return rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
-    if name == "__code__":
-        rec.log.check(source, "code_of({v}) is not {0}", f"code of {source}", (code_of(function),))
-        return code_of(function)
-    if name == "__globals__":
-        value = function.__globals__
-        return rec.reach(value, rec.log.source(source, "{p}.__globals__", f"{source}.__globals__", value))
     space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", function.__dict__)
     if name == "__dict__":
         return rec.reach(function.__dict__, space)
@@ -368,10 +322,9 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
 
 
 def _of_method(rec: Recorder, method: Any, name: str) -> Any:
-    source = rec.source_of(method)
-    if name not in _METHOD_PARTS:
-        return read(rec, _of_method(rec, method, "__func__"), name) if name != "__class__" else MethodType
-    value = getattr(method, name)
+    if name not in ("__self__", "__func__"):
+        return MethodType if name == "__class__" else read(rec, _of_method(rec, method, "__func__"), name)
+    source, value = rec.source_of(method), getattr(method, name)
     if source is not None:
         rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
     return value
@@ -382,63 +335,44 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
     if name == "__class__" or kind is None:
         return getattr(proxy, name)
     order = mro(kind)
-    written = rec.effects.written
     for base in order[order.index(start) + 1 :]:
-        space = rec.class_space(base)
+        space = None if (id(base), name) in rec.effects.written else rec.class_space(base)
         attribute = namespace(base).get(name, MISSING)
-        if (id(base), name) in written:
-            space = None
         if attribute is MISSING:
             if space is not None:
                 rec.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
             continue
-        at = None
         if space is not None:
             at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
-            rec.reach(attribute, at)
         else:
             at = rec.policy.on_fixed_attribute(rec, base, name)
-            if at is not None:
-                rec.reach(attribute, at)
-        if type(attribute) is FunctionType:
-            return attribute if is_class(value) and value is kind else MethodType(attribute, value)
-        if type(attribute) is staticmethod:
-            return _part(rec, attribute, "__func__", at)
-        if type(attribute) is classmethod:
-            return rec.bound(_part(rec, attribute, "__func__", at), kind)
+        if at is not None:
+            rec.reach(attribute, at)
         if type(attribute) is property:
-            return rec.invoke(_part(rec, attribute, "fget", at), (value,))
-        getter = lookup(type(attribute), "__get__")
-        if type(getter) is FunctionType:
-            return rec.invoke(rec.class_attribute(type(attribute), "__get__"), (attribute, value, kind))
-        return attribute if getter is MISSING else attribute.__get__(None if value is kind else value, kind)
+            return rec.passed(_part(rec, attribute, "fget", at), (value,))
+        return _bound(rec, attribute, None if value is kind else value, kind, at)
     rec.policy.on_absent_attribute(rec, kind, name)
     return getattr(proxy, name)  # raises
 
 
 def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
-    """An attribute of an object of C code: its methods are part of its class, what else it has is read again."""
-    source = rec.source_of(value)
-    goes_first = is_data_descriptor(lookup(type(value), name))
-    space = None if goes_first else instance_dict(value)  # a partial whose dict was asked for is not merged with others
+    """Return an attribute of an object of C code: a method of its class, or what it has of its own."""
+    source, kind = rec.source_of(value), type(value)
+    space = None if is_data_descriptor(lookup(kind, name)) else instance_dict(value)
     if space is not None and name in space:
         return _instance_item(rec, value, space, name, source, is_safe=False)
-    if (id(space), name) in rec.effects.written:
-        return getattr(value, name)
     try:
         attribute = getattr(value, name)
     except AttributeError:
         if source is not None:
             rec.log.check(source, f"{{0}}({{v}}, {name!r})", f"{source}.{name}", (hasattr,))
         raise
-    if source is None:
+    if source is None or (id(space), name) in rec.effects.written:
         return attribute
-    is_method = type(attribute) in C_FUNCTIONS or type(attribute) is BuiltinFunctionType
-    if is_method and (
-        getattr(attribute, "__self__", None) is value or not is_data_descriptor(lookup(type(value), name))
-    ):
+    is_own = getattr(attribute, "__self__", None) is value or not is_data_descriptor(lookup(kind, name))
+    if type(attribute) in C_FUNCTIONS and is_own:
         return attribute
-    if container_of(type(value)) is None and not rec.policy.is_readable(type(value), name):
+    if container_of(kind) is None and name not in _BOUND.get(kind, ()) and not rec.policy.is_readable(kind):
         rec.policy.look_into(rec, value, source)
         rec.refuse(
             f"'{source}.{name}' of {described(value)} cannot be watched: its class is written in C",
@@ -447,22 +381,34 @@ def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     return rec.reach(attribute, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", attribute))
 
 
+def reach_parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
+    """Read what an object of C code, such as a partial, is made of."""
+    at = rec.source_of(value)
+    if at is None:
+        return
+    for name in names:
+        part = getattr(value, name)
+        rec.reach(part, rec.log.source(at, f"{{p}}.{name}", f"{at}.{name}", part))
+        if type(part) in CONTAINERS:
+            rec.hooks.reach_items(part)
+
+
 # Writing --------------------------------------------------------------------------------------------------------------
 
 
 def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
-    """``value.name = new``."""
+    """Do ``value.name = new``."""
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_attribute(kind, "__setattr__")
         if is_users_method(kind, "__setattr__", own):
             rec.passed(own, (value, name, new))
             return
-    write_plain(rec, value, name, new)
+    write_plain(rec, value, rec.concrete_number(name), new)
 
 
 def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
-    """What ``object.__setattr__`` does."""
+    """Do what ``object.__setattr__`` does."""
     kind = type(value)
     attribute, at = rec.class_lookup(kind, name) if is_python_class(kind) else (lookup(kind, name), None)
     if attribute is not MISSING and not is_class(value) and _goes_first(rec, attribute, at):
@@ -472,8 +418,7 @@ def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
                 object.__setattr__(value, name, new)  # raises
             rec.passed(setter, (value, new))
             return
-        setter = lookup(type(attribute), "__set__")
-        if type(setter) is FunctionType:
+        if type(lookup(type(attribute), "__set__")) is FunctionType:
             if at is not None:
                 rec.reach(attribute, at)
             rec.passed(rec.class_attribute(type(attribute), "__set__"), (attribute, value, new))
@@ -481,16 +426,16 @@ def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
         if not is_slot(attribute):
             if rec.source_of(value) is not None:
                 rec.refuse(
-                    f"'{rec.source_of(value)}.{name}' is set, which is done by code in C and cannot be taken back",
+                    f"'{rec.source_of(value)}.{name}' is set by C code, which cannot be undone",
                     "set it outside of the compiled function",
                 )
-            setattr(value, name, new)
+            setattr(value, name, rec.concrete_number(new))
             return
     write_instance(rec, value, name, new)
 
 
 def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
-    """Set an attribute that the object itself holds, with an effect where the object comes from outside."""
+    """Set an attribute that the object itself holds; an effect where the object comes from outside."""
     if is_class(value):
         _write_class(rec, value, name, new)
         return
@@ -500,47 +445,41 @@ def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
         if not is_in_slot and space is not None and rec.source_of(space) is not None:
             rec.hooks.set_item(new, space, name)
         else:
-            changes.SET_ATTRIBUTE(value, name, new)
+            SET_ATTRIBUTE(value, name, new)
         return
     if is_in_slot:
         before = MISSING
         with contextlib.suppress(AttributeError):
             before = lookup(type(value), name).__get__(value, type(value))
-        back = changes.DELETE_ATTRIBUTE if before is MISSING else changes.SET_ATTRIBUTE
+        back = DELETE_ATTRIBUTE if before is MISSING else SET_ATTRIBUTE
         rec.effects.undo_by(lambda: back(value, name, before))
-        rec.effects.overwrites(before)
         rec.effects.written.add((id(value), name))
     elif space is not None:
         rec.effects.will_change(space, dict)
         rec.effects.written.add((id(space), name))
         rec.keep(space)
-    else:
-        changes.SET_ATTRIBUTE(value, name, new)  # raises
-    changes.SET_ATTRIBUTE(value, name, new)
-    rec.effects.record(changes.SET_ATTRIBUTE, value, name, new, f"{source}.{name} = ...")
+    SET_ATTRIBUTE(value, name, new)  # raises where there is no place for it
+    rec.effects.record(SET_ATTRIBUTE, value, name, new, f"{source}.{name} = ...")
 
 
 def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
-    own = lookup(type(kind), "__setattr__")
-    if type(own) is FunctionType:
+    if type(lookup(type(kind), "__setattr__")) is FunctionType:
         rec.refuse(f"an attribute of {described(kind)} is set through its metaclass")
     if rec.source_of(kind) is None and rec.class_space(kind) is None:
-        setattr(kind, name, new)
-        return
+        rec.refuse(f"{name} of {described(kind)} is set", "set it outside of the compiled function")
     if name.startswith("__"):
         rec.refuse(f"{name} of {described(kind)} is set")
     before = namespace(kind).get(name, MISSING)
-    rec.effects.overwrites(before)
     rec.effects.undo_by(
         (lambda: type.__delattr__(kind, name)) if before is MISSING else (lambda: type.__setattr__(kind, name, before))
     )
     type.__setattr__(kind, name, new)
     rec.effects.written.add((id(kind), name))
-    rec.effects.record(changes.SET_ATTRIBUTE, kind, name, new, f"{kind.__name__}.{name} = ...")
+    rec.effects.record(SET_ATTRIBUTE, kind, name, new, f"{kind.__name__}.{name} = ...")
 
 
 def delete(rec: Recorder, value: Any, name: str) -> None:
-    """``del value.name``."""
+    """Do ``del value.name``."""
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_attribute(kind, "__delattr__")
@@ -551,19 +490,18 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
 
 
 def delete_plain(rec: Recorder, value: Any, name: str) -> None:
-    """What ``object.__delattr__`` does."""
+    """Do what ``object.__delattr__`` does."""
     kind, source = type(value), rec.source_of(value)
-    if is_python_class(kind) and not is_class(value):
-        attribute, at = rec.class_lookup(kind, name)
-        if type(attribute) is property:
-            deleter = _part(rec, attribute, "fdel", at)
-            if deleter is None:
-                object.__delattr__(value, name)  # raises
-            rec.invoke(deleter, (value,))
-            return
-        if attribute is not MISSING and type(lookup(type(attribute), "__delete__")) is FunctionType:
-            rec.invoke(rec.class_attribute(type(attribute), "__delete__"), (attribute, value))
-            return
+    attribute, at = rec.class_lookup(kind, name) if is_python_class(kind) else (MISSING, None)
+    if type(attribute) is property:
+        deleter = _part(rec, attribute, "fdel", at)
+        if deleter is None:
+            object.__delattr__(value, name)  # raises
+        rec.passed(deleter, (value,))
+        return
+    if type(lookup(type(attribute), "__delete__")) is FunctionType:
+        rec.passed(rec.class_attribute(type(attribute), "__delete__"), (attribute, value))
+        return
     space = instance_dict(value)
     if source is None:
         is_shared = space is not None and rec.source_of(space) is not None
@@ -580,7 +518,7 @@ def delete_plain(rec: Recorder, value: Any, name: str) -> None:
         looks_into = (id(space),) if rec.policy.advances_version(kind) else None
         rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
     rec.effects.will_change(space, dict)
-    changes.DELETE_ATTRIBUTE(value, name, None)
+    DELETE_ATTRIBUTE(value, name, None)
     rec.effects.written.add((id(space), name))
     rec.keep(space)
-    rec.effects.record(changes.DELETE_ATTRIBUTE, value, name, None, f"del {source}.{name}")
+    rec.effects.record(DELETE_ATTRIBUTE, value, name, None, f"del {source}.{name}")

@@ -1,26 +1,29 @@
-"""Reads of containers: an item, the length, the keys, or everything where C code looks into them.
+"""Reads and changes of containers: an item, the length, the keys, or everything where C code looks into them.
 
-Lists, tuples, dicts, sets and deques, exact or inherited. A container that the run has changed is read as it was before
-the run where a later call will find it so, and as the run's own where it holds what the run put there.
+A container from outside is read item by item, so that only what the run needs is checked. One that the run has changed
+is read as it was before the run where later calls will find it so, and as the run's own where it holds values of the
+run.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import followed, protocols, symbols
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
-from runnel.compile.observe.guard import keys_of, plain_part
+from runnel.compile.observe import numbers
+from runnel.compile.observe.effects import DELETE_ITEM, SET_ITEM, CallingMethod, Deleting, Setting
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.sources import Source
+from runnel.compile.observe.sources import Source, is_immortal
 from runnel.compile.observe.values import (
+    C_FUNCTIONS,
     CONTAINERS,
     DICT_VIEWS,
     FIXED,
     ITERATORS,
+    MISSING,
     PLAIN,
     SEQUENCES,
     SETS,
@@ -30,407 +33,245 @@ from runnel.compile.observe.values import (
     is_class,
     is_nan,
     is_plain,
-    is_users_method,
-)  # fmt: skip
+    is_python_class,
+    is_simple,
+    items_of,
+    keys_of,
+    mro,
+    namespace,
+)
 
 LARGEST: Final = 100_000  # items of a container that is read in full
 _DEEPEST: Final = 50
+_OUTSIDE: Final = "pass what is needed of it as an argument"
 
 
-def own_method(kind: type, name: str) -> Any:
-    """A method that a class made by a class statement gives to a container; None where the container's own is used."""
-    method = lookup(kind, name)
-    return method if is_users_method(kind, name, method) else None
-
-
-def length(rec: Recorder, value: Any) -> int:
-    """The number of items of a container."""
-    source = rec.source_of(value)
-    base = container_of(type(value)) or type(value)
-    if source is not None:
-        before = rec.effects.before(value)
-        size = base.__len__(before)
-        if rec.effects.is_changed(value) and base in (dict, set):
-            content(rec, value)  # which keys there were decides how many there are now
-        else:
-            _check_length(rec, source, value, base, size)
-    return base.__len__(value)
-
-
-def counted(rec: Recorder, value: Any) -> int:
-    """The same where only the observed code gets the number: of a list that grows it may be another at later calls."""
-    source, effects = rec.source_of(value), rec.effects
-    if id(value) in effects.states:
-        return followed.length(rec, value)
-    if type(value) not in CONTAINERS or source is None or id(value) in effects.replaced:
-        return length(rec, value)
-    grown = effects.appended.get(id(value), 0)
-    if effects.is_changed(value) and not grown:
-        return length(rec, value)
-    size = len(effects.before(value))
-    number = rec.reach_symbolic(size, rec.log.source(source, "len({p})", f"len({source})", size))
-    return number if not grown else symbols.grown(rec, number, grown)
-
-
-def items(rec: Recorder, value: Any) -> Any:
-    """The items of a list or tuple that the code takes apart, each with where it was found."""
-    source, kind = rec.source_of(value), container_of(type(value))
-    if source is None or id(value) in rec.effects.replaced:
-        return value
-    if id(value) in rec.effects.states:
-        return followed.items(rec, value) or content(rec, value)
-    if rec.effects.is_changed(value):
-        return laid_out(rec, value)
-    if not _varies(rec, source, kind.__len__(value)) or kind.__len__(value) > followed.MOST:
-        reach_items(rec, value)
-        return value
-    _check_length(rec, source, value, kind, kind.__len__(value))
-    parts = enumerate(kind.__iter__(value))
-    return kind([symbols.reach(rec, x, index_source(rec, source, value, kind, i, x)) for i, x in parts])
-
-
-def _varies(rec: Recorder, source: Source, size: int) -> bool:
-    varying = rec.session.varying
-    return followed.varies(rec, source) or (
-        bool(varying) and any(f"{source}[{i}]" in varying for i in range(min(size, followed.MOST)))
-    )
-
-
-def pairs(rec: Recorder, value: dict[Any, Any]) -> dict[Any, Any]:
-    """The items of a dict that goes into another one, each with where it was found."""
-    source = rec.source_of(value)
-    if source is None or id(value) in rec.effects.replaced:
-        return value
-    if not all(map(is_simple, value)):
-        return content(rec, value)
-    keys(rec, value, source)
-    known: dict[Any, Any] = {}
-    for key, item in value.items():
-        is_own = (id(value), key if is_simple(key) else id(key)) in rec.effects.written
-        known[key] = item if is_own else rec.reach_symbolic(item, item_source(rec, source, key, item))
-    return known
-
-
-def view(rec: Recorder, value: dict[Any, Any], name: str) -> Any:
-    """``value.items()`` and its kin, over items with where they were found. Code that goes over the view may change the
-    dict meanwhile."""
-    if rec.source_of(value) is None or id(value) in rec.effects.replaced:
-        return getattr(value, name)()
-    if type(value) is not dict or not all(map(is_simple, value)):
-        return getattr(content(rec, value), name)()
-    mirror = dict(pairs(rec, value))
-    rec.effects.mirrors.setdefault(id(value), []).append(mirror)
-    rec.keep(mirror)
-    return getattr(mirror, name)()
+# Everything -----------------------------------------------------------------------------------------------------------
 
 
 def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
-    """Everything that a value holds is read, as C code does that is given it; gives the value."""
+    """Read a value in full, because C code is given it, and return it.
+
+    C code gets only plain values, tensors and exact containers of these, so it never runs Python code that nobody
+    observes. Everything else is refused.
+    """
     kind = type(value)
     if kind in PLAIN or kind in SYMBOLIC:
         return rec.concrete_number(value)
-    if kind in FIXED or is_class(value):
+    if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
+        return value
+    if kind is FunctionType:  # compared by identity
+        rec.pinned(value)
         return value
     if kind is slice:
-        for part in (value.start, value.stop, value.step):
-            content(rec, part, depth + 1)
-        return value
-    if is_python_class(kind):
-        protocols.check_absent(rec, kind)
+        return slice(*[content(rec, part, depth + 1) for part in (value.start, value.stop, value.step)])
     source = rec.source_of(value)
-    if kind in DICT_VIEWS and source is None:
-        for part in value:
-            content(rec, part, depth + 1)
-        return value
+    if kind in CONTAINERS or kind is OrderedDict or (kind in DICT_VIEWS and source is None):
+        if depth > _DEEPEST:
+            rec.refuse(f"{described(value)} is nested more than {_DEEPEST} deep")
+        reach_items(rec, value)
+        return _looked_through(rec, value, kind, depth)
     if kind in ITERATORS:
         if source is not None:
             rec.refuse(
                 f"'{source}' is an iterator made outside, which the function advances",
-                "call next() outside of the compiled function and pass what it gives as an argument",
+                "call next() outside of the compiled function and pass what it returns as an argument",
             )
         return value
-    base = container_of(kind)
-    if base is None:
-        if source is not None and is_python_class(kind):
-            _plain_part(rec, value, source)
-            if lookup(kind, "__eq__") is object.__eq__:
-                rec.pinned(value)  # it is compared by which object it is
-        rec.policy.look_into(rec, value, source)
-        return value
-    if depth > _DEEPEST:
-        rec.refuse(f"{described(value)} is nested more than {_DEEPEST} deep")
-    if source is not None and id(value) not in rec.effects.replaced:
-        _watched(rec, value, source, base)
-    for item in _items(value, base):
-        if type(item) not in PLAIN:
-            content(rec, item, depth + 1)
-        elif rec.symbols:
-            rec.concrete_number(item)
+    rec.policy.look_into(rec, value, source)
     return value
 
 
-def looked_at(rec: Recorder, value: Any) -> Any:
-    """What code of the user's hands to C code, which looks at numbers, at arrays and into containers."""
-    kind = type(value)
-    is_read = container_of(kind) is not None or rec.policy.is_looked_at(kind)
-    return content(rec, value) if is_read else rec.concrete_number(value)
+def _looked_through(rec: Recorder, value: Any, kind: type, depth: int) -> Any:
+    """Read what a container holds. Symbols of a container that the run made are replaced in a copy."""
+    if issubclass(kind, dict):
+        parts = {content(rec, key, depth + 1): content(rec, item, depth + 1) for key, item in value.items()}
+        same = all(a is b for a, b in zip(parts.values(), value.values(), strict=True))
+        return value if same or kind is not dict else parts
+    known = list(value)
+    items = [content(rec, item, depth + 1) for item in known]
+    if kind in SETS or kind in DICT_VIEWS or all(a is b for a, b in zip(items, known, strict=True)):
+        return value
+    return deque(items, value.maxlen) if kind is deque else kind(items)
 
 
-def _plain_part(rec: Recorder, value: Any, source: Source) -> None:
-    """The number or text that an object of an inherited class is to C code."""
-    for base in (int, str, float, bytes, complex):
-        if issubclass(type(value), base):
-            part = plain_part(value, base)
-            rec.log.check(
-                source, "differs(plain_part({v}, {0}), {1})", f"value of {source}", (base, rec.constant(part))
-            )
-            return
-
-
-def _items(value: Any, base: Any) -> list[Any]:
-    if base is dict:
-        return [*keys_of(value), *dict.values(value)]
-    return [] if base is bytearray else list(base.__iter__(value))
-
-
-def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
-    """Check all that a container from outside held when the run began."""
-    log, before = rec.log, rec.effects.before(value)
-    for part in rec.effects.inputs.get(id(value), ()):
-        rec.concrete_number(part)
+def reach_items(rec: Recorder, value: Any) -> None:
+    """Check everything that a container from outside held when the run began, without looking into its items."""
+    source = rec.source_of(value)
+    if source is None or id(value) in rec.effects.replaced:
+        return
+    base, before = container_of(type(value)), rec.effects.before(value)
     size = base.__len__(before)
-    listed = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
     if size > LARGEST:
-        rec.refuse(f"'{source}' holds {size} items, all of which are read", "pass what is needed as an argument")
+        rec.refuse(f"'{source}' holds {size} items, all of which are read", _OUTSIDE)
     if base is deque:
         longest(rec, value, source)
-    if base in SEQUENCES:
-        items = list(base.__iter__(before))
-        if base in SETS:
-            require_lookup_by_value(rec, items)
-        if all(map(is_plain, items)):
-            known = _memo(rec, value, tuple(items))
-            log.check(source, f"items_differ({listed}, {{0}})", f"items of {source}", (known, base))
-            return
-        _check_length(rec, source, value, base, size)
+    if base is dict:
+        keys(rec, value, source)
+        for key, item in items_of(before):
+            rec.reach(item, item_source(rec, source, key, item))
+        return
+    items = list(base.__iter__(before))
+    listed = "{v}" if _is_exact(rec, value) else "list({1}.__iter__({v}))"
+    if base in SETS:
+        listed = f"list({listed})"
+        if any(map(is_nan, items)):
+            _refuse_nan(rec)
+    if all(map(is_plain, items)):
+        known = rec.memo.setdefault((id(value), "content"), tuple(items))
+        rec.log.check(source, f"items_differ({listed}, {{0}})", f"items of {source}", (known, base))
+    elif base in SEQUENCES:
+        check_length(rec, source, value, base, size)
         for i, item in enumerate(items):
             rec.reach(item, index_source(rec, source, value, base, i, item))
-    elif base is dict:
-        keys(rec, value, source)
-        view = before.items() if type(before) is OrderedDict else dict.items(before)
-        for key, item in view:
-            rec.reach(item, item_source(rec, source, key, item))
-    elif base is bytearray:
-        log.check(source, "bytes({v}) != {0}", f"items of {source}", (_memo(rec, value, bytes(before)),))
     else:
-        items = list(base.__iter__(before))
-        if base in SETS:
-            require_lookup_by_value(rec, items)
-        if all(map(is_plain, items)):
-            known = _memo(rec, value, tuple(items))
-            log.check(source, f"items_differ(list({listed}), {{0}})", f"content of {source}", (known, base))
-        else:
-            known = _memo(rec, value, tuple(map(id, items)))
-            log.check(source, f"ids({listed}) != {{0}}", f"content of {source}", (known, base))
-            for item in items:
-                rec.keep(item)
-                if rec.source_of(item) is None and type(item) not in PLAIN:
-                    constants = (log.address(item),)
-                    rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, constants))
+        known = rec.memo.setdefault((id(value), "content"), tuple(map(id, items)))
+        rec.log.check(source, f"ids({listed}) != {{0}}", f"content of {source}", (known, base))
+        at = rec.log.source(source, "list({0}.__iter__({p}))", f"members of {source}", MISSING, (base,))
+        for i, item in enumerate(items):
+            if type(item) not in PLAIN:
+                rec.reach(item, rec.log.source(at, f"{{p}}[{i}]", f"member {i} of {source}", item))
+                rec.pinned(item)
+
+
+def laid_out(rec: Recorder, value: Any) -> Any:
+    """Read which objects a container holds, in order, and return the container."""
+    reach_items(rec, value)
+    return value
 
 
 def longest(rec: Recorder, value: Any, source: Source) -> None:
-    """How many items a deque may hold decides what is left in it, and in copies of it."""
+    """Read how many items a deque may hold."""
     limit = deque.maxlen.__get__(value)
     rec.log.check(source, "{0}.__get__({v}) != {1}", f"{source}.maxlen", (deque.maxlen, rec.constant(limit)))
 
 
-def reach_items(rec: Recorder, value: Any) -> None:
-    """All items of a container are read, and not what these hold in turn."""
-    source = rec.source_of(value)
-    if source is not None:
-        _watched(rec, value, source, container_of(type(value)))
-
-
-def laid_out(rec: Recorder, value: Any) -> Any:
-    """Which objects a container holds, and in which order, is read; gives the container."""
-    if container_of(type(value)) not in SEQUENCES:
-        return content(rec, value)
-    if id(value) not in rec.effects.replaced:
-        reach_items(rec, value)
-    return value
-
-
-def has_room(rec: Recorder, value: Any, source: Source, added: int) -> bool:
-    """Whether a deque that only grows loses no item by that. If so, later calls are asked the same."""
-    limit = deque.maxlen.__get__(value) if issubclass(type(value), deque) else 0
-    if limit is None:
-        return True
-    room = limit - rec.effects.appended.get(id(value), 0) - added
-    if len(rec.effects.before(value)) > room:
-        return False
-    rec.log.check(source, f"{{0}}.__len__({{v}}) > {room}", f"room in {source}", (deque,))
-    return True
-
-
-def _memo(rec: Recorder, value: Any, constant: Any) -> Any:
-    """The same constant for the same content, so that a check is made once."""
-    return rec.memo.setdefault((id(value), "content"), constant)
-
-
-def keys(rec: Recorder, value: Any, source: Source) -> None:
-    """Check which keys a dict had when the run began, and their order."""
-    names = tuple(keys_of(rec.effects.before(value)))
-    require_lookup_by_value(rec, names)
-    if all(map(is_plain, names)):
-        rec.log.check(source, "items_differ(keys_of({v}), {0})", f"keys of {source}", (_memo(rec, value, names),))
-        return
-    rec.log.check(source, "ids(keys_of({v})) != {0}", f"keys of {source}", (_memo(rec, value, tuple(map(id, names))),))
-    at = rec.log.source(source, "keys_of({p})", f"keys of {source}", names)
-    for i, name in enumerate(names):
-        rec.keep(name)
-        if rec.source_of(name) is None and rec.classes_in((name,)):  # whose methods may run when keys are compared
-            rec.reach(name, rec.log.source(at, f"{{p}}[{i}]", f"key {i} of {source}", name))
-
-
-def index_source(rec: Recorder, source: Source, value: Any, base: Any, i: int, item: Any) -> Source:
-    """The source of an item of a sequence."""
-    label = f"{source}[{i}]"
-    if _stays_as_it_is(rec, value):
-        return rec.log.source(source, f"{{p}}[{i}]", label, item)
-    return rec.log.source(source, f"{{0}}.__getitem__({{p}}, {i})", label, item, (base,))
-
-
-def _stays_as_it_is(rec: Recorder, value: Any) -> bool:
-    """Whether a guard may use a container as such: its class will have no methods of its own, which must not run there
-    (``__missing__`` neither)."""
+def _is_exact(rec: Recorder, value: Any) -> bool:
+    """Return whether a guard may use a container as such: its class has no methods of its own that would run."""
     kind = type(value)
-    return kind in (*SEQUENCES, *SETS, dict, OrderedDict) or rec.policy.is_transparent(kind)
+    return kind in CONTAINERS or kind is OrderedDict or rec.policy.is_transparent(kind)
 
 
-def _check_length(rec: Recorder, source: Source, value: Any, base: Any, size: int) -> None:
-    if _stays_as_it_is(rec, value):
+def _refuse_nan(rec: Recorder) -> None:
+    rec.refuse("a container is asked for a NaN, which it finds by identity", "use math.isnan()")
+
+
+# Sources of parts -----------------------------------------------------------------------------------------------------
+
+
+def check_length(rec: Recorder, source: Source, value: Any, base: Any, size: int) -> None:
+    """Check the length of a container."""
+    if _is_exact(rec, value):
         rec.log.check(source, f"len({{v}}) != {size}", f"len({source})", (rec.constant(size),))
     else:
         rec.log.check(source, f"{{0}}.__len__({{v}}) != {size}", f"len({source})", (base,))
 
 
+def index_source(rec: Recorder, source: Source, value: Any, base: Any, i: int, item: Any) -> Source:
+    """Return the source of an item of a sequence."""
+    label = f"{source}[{i}]"
+    if _is_exact(rec, value):
+        return rec.log.source(source, f"{{p}}[{i}]", label, item)
+    return rec.log.source(source, f"{{0}}.__getitem__({{p}}, {i})", label, item, (base,))
+
+
 def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
-    """The source of what a dict holds under a key, which must not run Python code when it is hashed."""
+    """Return the source of what a dict holds under a key."""
+    label = f"{source}[{described(key)}]"
     if type(key) in (str, int):
-        is_plain_dict = _stays_as_it_is(rec, source.value)
-        way, constants = ("{p}[%r]", ()) if is_plain_dict else ("{0}.__getitem__({p}, %r)", (dict,))
-        at = rec.log.source(source, way % key, f"{source}[{key!r}]", item, constants)
+        way, constants = ("{p}[%r]", ()) if _is_exact(rec, source.value) else ("{0}.__getitem__({p}, %r)", (dict,))
+        at = rec.log.source(source, way % key, label, item, constants)
         if source.place is not None and rec.policy.changes_by_version(item):
             at.place = id(source.value), key
         return at
     if is_simple(key):
-        return rec.log.source(source, "{1}.__getitem__({p}, {0})", f"{source}[{described(key)}]", item, (key, dict))
-    if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):
-        label = f"{source}[{described(key)}]"
-        return rec.log.source(source, "by_key({p}, {0})", label, item, (rec.log.address(key),))
-    rec.refuse(f"'{source}' has {described(key)} as a key")
+        return rec.log.source(source, "{1}.__getitem__({p}, {0})", label, item, (key, dict))
+    key_at = rec.source_of(key)
+    if key_at is None:
+        rec.refuse_value(key, f"the dict '{source}'")
+    return rec.log.computed("{0}.__getitem__({a0}, {a1})", (source, key_at), label, (dict,))
 
 
-# Items ----------------------------------------------------------------------------------------------------------------
+def keys(rec: Recorder, value: Any, source: Source) -> None:
+    """Check which keys a dict had when the run began, and their order."""
+    names = tuple(keys_of(rec.effects.before(value)))
+    if any(map(is_nan, names)):
+        _refuse_nan(rec)
+    if all(map(is_plain, names)):
+        known = rec.memo.setdefault((id(value), "content"), names)
+        rec.log.check(source, "items_differ(keys_of({v}), {0})", f"keys of {source}", (known,))
+        return
+    known = rec.memo.setdefault((id(value), "content"), tuple(map(id, names)))
+    rec.log.check(source, "len({v}) != len({0})", f"len({source})", (known,))
+    at = rec.log.source(source, "keys_of({p})", f"keys of {source}", names)
+    for i, name in enumerate(names):
+        label = f"key {i} of {source}"
+        found = rec.log.source(at, f"{{p}}[{i}]", label, name)
+        if is_plain(name):
+            rec.is_plain(name, found)
+            continue
+        rec.reach(name, found)
+        if type(name) in (tuple, frozenset):
+            content(rec, name)
+        elif not is_class(name):
+            rec.pinned(name)
+
+
+def c_method(rec: Recorder, value: Any, base: Any, name: str) -> Any:
+    """Return the method that a container has from C code, below the methods of Python classes."""
+    for kind in mro(type(value)):
+        if (not is_python_class(kind) or rec.policy.is_transparent(kind)) and name in namespace(kind):
+            return namespace(kind)[name]
+    return getattr(base, name)
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def length(rec: Recorder, value: Any) -> Any:
+    """Return the number of items. Of a list that grows it may differ at later calls."""
+    source, base = rec.source_of(value), container_of(type(value))
+    effects = rec.effects
+    if source is None or id(value) in effects.replaced:
+        return base.__len__(value)
+    grown = effects.appended.get(id(value), 0)
+    if effects.is_changed(value) and not grown:
+        reach_items(rec, value)
+        return base.__len__(value)
+    size = base.__len__(effects.before(value))
+    at = rec.log.source(source, "{0}.__len__({p})", f"len({source})", size, (base,))
+    if not rec.policy.is_symbolic(rec, int, at):
+        check_length(rec, source, value, base, size)
+        return size + grown
+    number = numbers.begin(rec, size, at)
+    return numbers.binary(rec, "+", number, grown, size + grown) if grown else number
 
 
 def get_item(rec: Recorder, value: Any, key: Any) -> Any:
-    """``value[key]`` of a container that uses its own ``__getitem__``."""
-    base = container_of(type(value))
-    source = rec.source_of(value)
-    if source is None or base in (set, frozenset):
-        content(rec, value) if source is not None else None
-        return _plain_item(rec, value, key)
+    """Return ``value[key]`` of a container that uses the ``__getitem__`` of C code."""
+    base, source = container_of(type(value)), rec.source_of(value)
     if base is dict:
-        return _dict_item(rec, value, key, source)
-    if type(key) is not int and type(key) is not bool:
-        content(rec, value)
-        return _plain_item(rec, value, key)
-    return _sequence_item(rec, value, key, source, base)
-
-
-def _plain_item(rec: Recorder, value: Any, key: Any) -> Any:
-    if type(key) not in PLAIN:
-        content(rec, key)
-    if is_simple(key):
-        return _own(value, "__getitem__")(value, key)
-    return rec.calls_c(_own(value, "__getitem__"), (value, key))
-
-
-def _own(value: Any, name: str) -> Any:
-    """The method that the container itself has, below what a class statement gave it."""
-    for base in mro(type(value)):
-        if not is_python_class(base) and name in namespace(base):
-            return namespace(base)[name]
-    raise TypeError(f"'{type(value).__name__}' object is not subscriptable")
-
-
-def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
-    """``key in value``, checked for a dict from outside."""
-    require_lookup_by_value(rec, (key,))
-    if source is not None and not is_simple(key) and rec.policy.is_pinned_key(rec, key):
-        if id(value) not in rec.effects.replaced and (id(value), id(key)) not in rec.effects.written:
-            there = "not " if dict.__contains__(rec.effects.before(value), key) else ""
-            constants = (rec.log.address(key),)
-            rec.log.check(source, f"{{0}} {there}in ids(keys_of({{v}}))", f"{described(key)} in {source}", constants)
-        return dict.__contains__(value, key)
-    if not is_simple(key):
-        rec.hashed(key)
-        return rec.calls_c(_own(value, "__contains__"), (value, key))
+        return _dict_item(rec, value, _key(rec, key), source)
+    key = content(rec, key)
     if source is None:
-        return dict.__contains__(value, key)
-    effects = rec.effects
-    if id(value) not in effects.replaced and (id(value), key) not in effects.written:
-        before = dict.__contains__(effects.before(value), key)
-        if _stays_as_it_is(rec, value):
-            fails = "{0} not in {v}" if before else "{0} in {v}"
-        else:
-            fails = f"{'not ' if before else ''}{{1}}.__contains__({{v}}, {{0}})"
-        rec.log.check(source, fails, f"{described(key)} in {source}", (key, dict))
-    return dict.__contains__(value, key)
+        return c_method(rec, value, base, "__getitem__")(value, key)
+    if type(key) is slice:
+        return _slice(rec, value, key, source, base)
+    if type(key) not in (int, bool):
+        return base.__getitem__(laid_out(rec, value), key)
+    return _sequence_item(rec, value, int(key), source, base)
 
 
-def require_lookup_by_value(rec: Recorder, values: Iterable[Any]) -> None:
-    """A container looks for these values, and later calls must find equal ones."""
-    if any(map(is_nan, values)):
-        rec.refuse("a container is asked for a NaN, which it finds by which object it is", "use math.isnan()")
-
-
-def keys_alone(rec: Recorder, value: dict[Any, Any]) -> dict[Any, Any]:
-    """A dict that somebody goes over, who gets its keys and not what it holds."""
-    source = rec.source_of(value)
-    if source is None or id(value) in rec.effects.replaced or not all(map(is_simple, value)):
-        return content(rec, value)
-    keys(rec, value, source)
-    return value
-
-
-def is_simple(key: Any) -> bool:
-    """Whether looking for a key runs no Python code and hangs on no object's address."""
-    return is_plain(key) or is_class(key) or type(key) in FIXED or (type(key) is tuple and all(map(is_plain, key)))
-
-
-def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -> Any:
-    if not is_simple(key) and rec.policy.is_pinned_key(rec, key):
-        effects = rec.effects
-        own = id(value) in effects.replaced or (id(value), id(key)) in effects.written
-        item = dict.get(value, key, MISSING)
-        if own or item is MISSING:
-            has_key(rec, value, key, source)
-            return value[key]
-        return rec.reach_symbolic(item, item_source(rec, source, key, item))
-    if not is_simple(key):
-        rec.hashed(key)
-        return rec.calls_c(_own(value, "__getitem__"), (value, key))
-    effects = rec.effects
-    is_own = id(value) in effects.replaced or (id(value), key) in effects.written
-    item = dict.get(value, key, MISSING)
-    if is_own or item is MISSING:
-        if not is_own:
-            has_key(rec, value, key, source)
-        return _own(value, "__getitem__")(value, key) if item is MISSING else item
-    return rec.reach_symbolic(item, item_source(rec, source, key, item))
+def _slice(rec: Recorder, value: Any, key: slice, source: Source, base: Any) -> Any:
+    """Return a slice. The last items of a list that grows are read from its end."""
+    effects, first = rec.effects, key.start
+    grown = effects.appended.get(id(value), 0)
+    is_end = base is list and type(first) is int and first < 0 and key.stop is None and key.step is None
+    if not is_end or -first > len(value) or (effects.is_changed(value) and not grown) or id(value) in effects.replaced:
+        return base.__getitem__(laid_out(rec, value), key)
+    if -first > grown:
+        rec.log.check(source, f"{{0}}.__len__({{v}}) < {-first - grown}", f"len({source})", (base,))
+    return [_sequence_item(rec, value, i, source, base) for i in range(first, 0)]
 
 
 def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: Any) -> Any:
@@ -439,10 +280,6 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
     size = base.__len__(before)
     if id(value) in effects.replaced:
         return base.__getitem__(value, key)
-    if id(value) in effects.states:
-        item = followed.item(rec, value, key)
-        if item is not None:
-            return item[0]
     set_by_run = effects.items_set.get(id(value))
     if set_by_run is not None:
         if not -size <= key < size or key % size in set_by_run:
@@ -455,41 +292,280 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
             return base.__getitem__(value, key)
         if -size <= key + grown < 0:  # counted from the end, wherever that is
             item = base.__getitem__(before, key + grown)
-            return rec.reach_symbolic(item, index_source(rec, source, value, base, int(key + grown), item))
-        if not 0 <= key < size:  # what has been appended, or nothing
-            _check_length(rec, source, value, base, size)
+            return rec.reach_symbolic(item, index_source(rec, source, value, base, key + grown, item))
+        if not 0 <= key < size:  # an appended item, or none
+            check_length(rec, source, value, base, size)
             return base.__getitem__(value, key)
     elif not -size <= key < size:
-        _check_length(rec, source, value, base, size)
+        check_length(rec, source, value, base, size)
         return base.__getitem__(value, key)
     item = base.__getitem__(before, key)
-    return rec.reach_symbolic(item, index_source(rec, source, value, base, int(key), item))
+    return rec.reach_symbolic(item, index_source(rec, source, value, base, key, item))
 
 
-def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:
-    """The items of a list or tuple from outside, one by one, so that what is not reached is not read."""
-    i = 0
-    while i < base.__len__(value):
-        yield get_item(rec, value, i)
-        i += 1
-    if id(value) in rec.effects.states:
-        rec.concrete_number(followed.length(rec, value))
-    elif not rec.effects.is_changed(value):
-        rec.log.check(source, f"len({{v}}) != {i}", f"len({source})")
+def _key(rec: Recorder, key: Any) -> Any:
+    """Return a key as C code may hash and compare it."""
+    key = rec.concrete_number(key)
+    if type(key) is frozenset:
+        key = content(rec, key)
+    if type(key) is tuple:
+        key = tuple([_key(rec, x) for x in key]) if not all(map(is_plain, key)) else key
+    if is_nan(key):
+        _refuse_nan(rec)
+    if not _is_key(rec, key):
+        rec.refuse_value(key, "a dict or set")
+    return key
+
+
+def _is_key(rec: Recorder, key: Any) -> bool:
+    if is_simple(key):
+        return True
+    return all(_is_key(rec, x) for x in key) if type(key) is tuple else rec.policy.pinned_key(rec, key)
+
+
+def _place(value: Any, key: Any) -> tuple[int, Any]:
+    return id(value), key if is_simple(key) else id(key)
+
+
+def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> Any:
+    item = dict.get(value, key, MISSING)
+    effects = rec.effects
+    if source is None or id(value) in effects.replaced or _place(value, key) in effects.written:
+        if item is not MISSING:
+            return item
+    elif item is not MISSING:
+        return rec.reach_symbolic(item, item_source(rec, source, key, item))
+    has_key(rec, value, key)
+    return c_method(rec, value, dict, "__getitem__")(value, key)  # raises, or makes a default
+
+
+def has_key(rec: Recorder, value: dict[Any, Any], key: Any) -> bool:
+    """Return ``key in value`` of a dict."""
+    key, source, effects = _key(rec, key), rec.source_of(value), rec.effects
+    is_in = dict.__contains__(value, key)
+    if source is None or id(value) in effects.replaced or _place(value, key) in effects.written:
+        return is_in
+    was_in = dict.__contains__(effects.before(value), key)
+    if is_simple(key):
+        way = "{0} in {v}" if _is_exact(rec, value) else "{1}.__contains__({v}, {0})"
+        rec.log.check(source, f"not {way}" if was_in else way, f"{described(key)} in {source}", (key, dict))
+    else:
+        at = rec.source_of(key)
+        if at is not None:
+            fails = f"{'not ' if was_in else ''}{{0}}.__contains__({{s0}}, {{s1}})"
+            rec.log.check(None, fails, f"{at} in {source}", (dict,), (source, at))
+    return is_in
 
 
 def is_member(rec: Recorder, value: Any, key: Any) -> bool:
-    """``key in value`` of a container that uses its own ``__contains__``."""
-    base = container_of(type(value))
-    source = rec.source_of(value)
+    """Return ``key in value`` of a container that uses the ``__contains__`` of C code."""
+    base, source = container_of(type(value)), rec.source_of(value)
     if base is dict:
-        return has_key(rec, value, key, source)
-    require_lookup_by_value(rec, (key,))
-    content(rec, key)
-    if base in (set, frozenset) and source is not None and is_plain(key) and not rec.effects.is_changed(value):
-        is_in = base.__contains__(value, key)
-        fails = f"{'not ' if is_in else ''}{{1}}.__contains__({{v}}, {{0}})"
-        rec.log.check(source, fails, f"{described(key)} in {source}", (key, base))
-        return is_in
-    content(rec, value)
-    return rec.calls_c(base.__contains__, (value, key))
+        return has_key(rec, value, key)
+    if base in SETS:
+        key = _key(rec, key)
+        if source is not None and is_plain(key) and not rec.effects.is_changed(value):
+            is_in = base.__contains__(value, key)
+            fails = f"{'not ' if is_in else ''}{{1}}.__contains__({{v}}, {{0}})"
+            rec.log.check(source, fails, f"{described(key)} in {source}", (key, base))
+            return bool(is_in)
+        return bool(base.__contains__(laid_out(rec, value), key))
+    if any(map(is_nan, (key, *value))):
+        _refuse_nan(rec)
+    for item in each(rec, value):
+        is_same = item is key if type(item) not in PLAIN and type(item) not in SYMBOLIC else False
+        if is_same or rec.hooks.truth(rec.hooks.compare(("==", False), item, key)):
+            return True
+    return False
+
+
+def each(rec: Recorder, value: Any) -> Iterator[Any]:
+    """Iterate over a sequence, so that items that are not reached are not read."""
+    base, i = container_of(type(value)), 0
+    while i < base.__len__(value):
+        yield get_item(rec, value, i)
+        i += 1
+    if rec.source_of(value) is not None:
+        rec.concrete_number(length(rec, value))
+
+
+def iterated(rec: Recorder, value: Any) -> Any:
+    """Return what to iterate over in place of an exact container."""
+    source, kind = rec.source_of(value), type(value)
+    if source is None or id(value) in rec.effects.replaced:
+        return value
+    base = container_of(kind)
+    if base is dict:
+        keys(rec, value, source)
+        return value
+    if base in SEQUENCES and (not rec.effects.is_changed(value) or id(value) in rec.effects.items_set):
+        return each(rec, value)
+    return laid_out(rec, value)
+
+
+def items(rec: Recorder, value: Any) -> Any:
+    """Return the items of a list or tuple that is taken apart or copied, with symbols among them."""
+    base = container_of(type(value))
+    return list(each(rec, value)) if base is not tuple else tuple(each(rec, value))
+
+
+def pairs(rec: Recorder, value: Any) -> Any:
+    """Return a dict with the items of one that goes into another, with symbols among them."""
+    source = rec.source_of(value)
+    if source is None or id(value) in rec.effects.replaced:
+        return value
+    keys(rec, value, source)
+    known: dict[Any, Any] = {}
+    for key, item in items_of(value):
+        is_own = _place(value, key) in rec.effects.written
+        known[key] = item if is_own else rec.reach_symbolic(item, item_source(rec, source, key, item))
+    return known
+
+
+def view(rec: Recorder, value: Any, name: str) -> Any:
+    """Return ``value.keys()``, ``values()`` or ``items()`` with symbols among the items. The run may change the dict
+    while it iterates over the view."""
+    if rec.source_of(value) is None or id(value) in rec.effects.replaced:
+        return c_method(rec, value, dict, name)(value)
+    if name == "keys":
+        keys(rec, value, rec.sources[id(value)])
+        mirror = dict.fromkeys(keys_of(value))
+    else:
+        mirror = dict(pairs(rec, value))
+    rec.effects.mirrors.setdefault(id(value), []).append(mirror)
+    rec.keep(mirror)
+    return getattr(mirror, name)()
+
+
+# Changing -------------------------------------------------------------------------------------------------------------
+
+
+def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
+    """Do ``value[key] = item`` of a dict."""
+    key, store = _key(rec, key), c_method(rec, value, dict, "__setitem__")
+    source = rec.source_of(value)
+    if source is None:
+        store(value, key, item)
+        return
+    if not is_simple(key) and rec.source_of(key) is None:
+        rec.refuse(f"{described(key)} made in the function becomes a key of '{source}'", "make it outside")
+    rec.effects.will_change(value, dict)
+    store(value, key, item)
+    rec.effects.written.add(_place(value, key))
+    rec.keep(key)
+    rec.effects.mirror(value, key)
+    rec.effects.record(Setting(store), value, key, item, f"{source}[...] = ...")
+
+
+def delete_key(rec: Recorder, value: Any, key: Any) -> None:
+    """Do ``del value[key]`` of a dict."""
+    key = _key(rec, key)
+    has_key(rec, value, key)
+    drop, source = c_method(rec, value, dict, "__delitem__"), rec.source_of(value)
+    if source is None:
+        drop(value, key)
+        return
+    rec.effects.will_change(value, dict)
+    drop(value, key)
+    rec.effects.written.add(_place(value, key))
+    rec.effects.mirror(value)
+    rec.effects.record(Deleting(drop), value, key, None, f"del {source}[...]")
+
+
+def change_item(rec: Recorder, target: Any, key: Any, value: Any, deletes: bool = False) -> None:
+    """Do ``target[key] = value`` or ``del target[key]`` of a list or deque."""
+    base, source, effects = container_of(type(target)), rec.source_of(target), rec.effects
+    change = DELETE_ITEM if deletes else SET_ITEM
+    key = content(rec, key)
+    if base not in (list, deque) or source is None:
+        change(target, key, value)
+        return
+    size = base.__len__(target)
+    stays = not effects.is_changed(target) or id(target) in effects.items_set
+    if type(key) is int and stays and -size <= key < size and not deletes:
+        check_length(rec, source, target, base, size)
+        effects.will_set_item(target, base, key % size)
+    else:
+        laid_out(rec, target)
+        effects.will_change(target, base)
+    effects.appended.pop(id(target), None)
+    change(target, key, value)
+    effects.record(change, target, key, value, f"{source}[...] = ...")
+
+
+def grow(rec: Recorder, value: Any, name: str, added: list[Any]) -> None:
+    """Do ``append``, ``appendleft``, ``extend`` or ``extendleft``. What the container holds is not read."""
+    base, source, effects = container_of(type(value)), rec.source_of(value), rec.effects
+    method = c_method(rec, value, base, name)
+    args = [added] if name.startswith("extend") else added
+    if source is None:
+        method(value, *args)
+        return
+    was_changed = effects.is_changed(value)
+    effects.will_change(value, base)
+    if base is list and (not was_changed or id(value) in effects.appended):
+        effects.appended[id(value)] = effects.appended.get(id(value), 0) + len(added)
+    else:
+        effects.appended.pop(id(value), None)
+    method(value, *args)
+    effects.record(CallingMethod(method), value, None, (args, {}), f"{source}.{name}(...)")
+
+
+def take(rec: Recorder, value: Any, name: str, *index: Any) -> Any:
+    """Do ``pop`` or ``popleft`` of a list or deque, which reads one item."""
+    base, source, effects = container_of(type(value)), rec.source_of(value), rec.effects
+    index = tuple([content(rec, i) for i in index])
+    if source is None or not base.__len__(value) or effects.is_changed(value) or not all(type(i) is int for i in index):
+        return change(rec, value, name, index)
+    item = get_item(rec, value, index[0] if index else 0 if name == "popleft" else -1)
+    if base is deque or index:
+        at = rec.log.source(source, "{0}.__len__({p})", f"len({source})", MISSING, (base,))
+        rec.log.check(at, "not {v}", f"len({source})")
+    effects.will_change(value, base)
+    method = c_method(rec, value, base, name)
+    method(value, *index)
+    effects.record(CallingMethod(method), value, None, (list(index), {}), f"{source}.{name}()")
+    return item
+
+
+def change(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+    """Call any other method that changes a container. All that it holds is read."""
+    base, source, effects = container_of(type(value)), rec.source_of(value), rec.effects
+    method = c_method(rec, value, base, name)
+    if base in SETS:
+        args = tuple([_key(rec, x) if name in ("add", "discard", "remove") else x for x in args])
+    if source is None:
+        return method(value, *args, **(kwargs or {}))
+    by_key = name in ("add", "discard") and all(map(is_plain, args))
+    if name == "clear":
+        effects.will_change(value, base)
+        effects.replaced.add(id(value))
+    else:
+        if not by_key:
+            laid_out(rec, value)
+        effects.will_change(value, base)
+        effects.appended.pop(id(value), None)
+    try:
+        result = method(value, *args, **(kwargs or {}))
+    except Exception:
+        with contextlib.suppress(NotImplementedError):
+            laid_out(rec, value)
+        raise
+    if base is dict:
+        effects.mirror(value)
+    if base is set and name == "pop":  # which member it takes depends on the history of the set
+        method, args = set.discard, (result,)
+    effects.record(CallingMethod(method), value, None, (list(args), dict(kwargs or {})), f"{source}.{name}(...)")
+    return result
+
+
+def sort(rec: Recorder, value: Any, order: list[Any]) -> None:
+    """Put the items of a list into another order; later calls do it again without comparing."""
+    source = rec.source_of(value)
+    if source is not None:
+        rec.effects.will_change(value, list)
+        rec.effects.appended.pop(id(value), None)
+    list.__setitem__(value, slice(None), order)
+    if source is not None:
+        change_all = Setting(list.__setitem__)
+        rec.effects.record(change_all, value, slice(None), list(order), f"{source}.sort()")

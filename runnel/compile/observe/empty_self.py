@@ -1,15 +1,14 @@
 """Finds the calls whose self is a NULL of the interpreter, by data flow over all paths.
 
-A call finds ``NULL function`` or ``method self`` below its arguments (from 3.13 on ``function NULL``). Code that moves
-these two must know which it is, for a NULL is no object: touching one as if it were crashes the process.
+Below its arguments a call finds ``NULL function`` or ``method self`` (``function NULL`` from 3.13 on). Code that moves
+these two must know which it is, because using a NULL as an object crashes the process.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from runnel.compile.observe.assembly import Listing, stack_effect
-from runnel.compile.observe.tables import Handler
+from runnel.compile.observe.assembly import Handler, Listing, stack_effect
 from runnel.compile.observe.versions import EMPTY_SELF_ABOVE, KEYWORDS_MAY_BE_NULL, METHOD_FLAG_IN_LOAD_ATTR
 
 ENDS: Final = frozenset(
@@ -28,7 +27,7 @@ MARK: Final = "END_ASYNC_FOR"  # names an instruction as jumps do, but goes on
 
 
 def empty_selves(listing: Listing) -> dict[int, bool]:
-    """For each call instruction that can be reached, by its number: whether its self is a NULL."""
+    """Return whether the self is a NULL, for each reachable call instruction by its number."""
     instructions = listing.instructions
     is_null: dict[int, bool] = {}
     visited: set[int] = set()
@@ -61,7 +60,7 @@ _EMPTY_AND_FUNCTION: Final = [False, True] if EMPTY_SELF_ABOVE else [True, False
 
 
 def _after(stack: list[bool], name: str, arg: int, effect: int) -> list[bool]:
-    """The stack after an instruction; each entry says whether it is a NULL."""
+    """Return the stack after an instruction. Each entry says whether it is a NULL."""
     if name == "PUSH_NULL":
         stack.append(True)
     elif name == "LOAD_GLOBAL" and arg & 1:

@@ -1,31 +1,37 @@
-"""A log turned into a guard: one generated function that reads the paths again and checks the values.
+"""Turns a log into a guard: one generated function that reads the paths again and checks the values.
 
-A guard runs no user code: paths are chosen so that reading them does not. It keeps no model alive: objects that count
-for their identity are compared by address, and when one of them dies the guard is retired before its address can recur.
+A guard runs no user code, because paths are chosen so that reading them does not. It keeps no model alive: objects are
+compared by address, and when one of them dies the guard is retired before its address can be used again.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import sys
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe.classes import MISSING, code_of, is_data_descriptor, is_empty, lookup, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
-from runnel.compile.observe.values import PLAIN, SINGLETONS, described, is_plain
+from runnel.compile.observe.values import (
+    MISSING,
+    described,
+    is_data_descriptor,
+    is_empty,
+    is_plain,
+    keys_of,
+    lookup,
+    namespace,
+)
 from runnel.core import generated
 from runnel.core.lazy import lazy
 
 
 def differs(value: Any, known: Any) -> bool:
-    """Whether two plain values can be told apart: 1 from True, 0.0 from -0.0; every NaN is the same."""
+    """Return whether two plain values differ: 1 from True, 0.0 from -0.0. All NaNs are the same."""
     if type(value) is not type(known):
         return True
     if type(known) is float:
@@ -43,54 +49,17 @@ def differs(value: Any, known: Any) -> bool:
 
 
 def items_differ(values: Any, known: Any) -> bool:
-    """Whether two sequences of plain values can be told apart item by item."""
+    """Return whether two sequences of plain values differ."""
     return len(values) != len(known) or any(a is not b and differs(a, b) for a, b in zip(values, known, strict=True))
 
 
-def keys_of(value: Any) -> tuple[Any, ...]:
-    """The keys of a dict in its order, whatever its class makes of them."""
-    return tuple(OrderedDict.keys(value) if issubclass(type(value), OrderedDict) else dict.keys(value))
-
-
 def ids(values: Any) -> tuple[int, ...]:
-    """The identities of what a container holds, in its order."""
+    """Return the identities of the items of a container, in order."""
     return tuple(map(id, values))
 
 
-def plain_part(value: Any, base: Any) -> Any:
-    """The number or text in an object of a class that inherits from ``base``."""
-    if base is int:
-        return int.__int__(value)
-    if base is float:
-        return float.__float__(value)
-    if base is complex:
-        return complex.__complex__(value)
-    return base.__getitem__(value, slice(None))[:] if base is bytes else str.__str__(value)
-
-
-def by_key(values: dict[Any, Any], address: int) -> Any:
-    """What a dict holds under the key with this address."""
-    return next(item for key, item in values.items() if id(key) == address)
-
-
-def by_id(values: Any, address: int) -> Any:
-    """The member of a set with this address."""
-    return next(item for item in values if id(item) == address)
-
-
-def changed(function: Any, values: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
-    """What a function that changes a container gives, and what that holds then."""
-    copy = values.copy()
-    return function(copy, *args), copy
-
-
-def holds_values(values: Any) -> bool:
-    """Whether a container holds numbers and texts alone: C code that compares them runs no code of the user's."""
-    return _VALUES.issuperset(map(type, values))
-
-
 def is_filled(value: Any, name: str) -> bool:
-    """Whether a slot of an object holds something."""
+    """Return whether a slot of an object has a value."""
     try:
         lookup(type(value), name).__get__(value, type(value))
     except AttributeError:
@@ -98,11 +67,8 @@ def is_filled(value: Any, name: str) -> bool:
     return True
 
 
-ITEMS: Final = "items of "  # how labels of checks begin that compare numbers and texts in a sequence
-_VALUES: Final = PLAIN - SINGLETONS
-LENGTH: Final = "len("
-DESCRIBED: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
-EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
+DESCRIBED: dict[type, Callable[[Any], str]] = {}  # describes a value, by the type of the expected constant
+EXTRA: dict[str, Any] = {}  # more names for checks
 
 
 _ALIAS: Final = re.compile(r"v\d+ is not v\d+")
@@ -112,7 +78,7 @@ _MOST_JOINED: Final = 40  # checks in one statement
 
 
 class NotGuarded(Exception):
-    """Something that is neither kept alive nor able to tell of its death."""
+    """An object cannot be compared by identity: guards may not hold it, and it has no weak references."""
 
 
 class Line(NamedTuple):
@@ -126,20 +92,20 @@ class Line(NamedTuple):
     was: Any  # what was found: for messages
 
     def has_failed(self, space: dict[str, Any]) -> bool:
-        """Read or check in ``space``."""
+        """Evaluate the line in ``space``. Return whether a check fails."""
         is_read = self.number >= 0
         return bool(eval(generated.bytecode(self.code, "<guard>", "exec" if is_read else "eval"), space))
 
 
 class Guard:
-    """``holds(fn, args, kwargs)``: the values of the wanted sources, or None when something is not as it was.
+    """``holds(fn, args, kwargs)`` gives the values of the wanted sources, or None where something differs.
 
-    ``lines`` gives the same as code to stand in another function. ``owners`` are the objects, with their labels,
-    without which it cannot hold again; it keeps none of them alive.
+    ``lines`` gives the same as code for another function. ``owners`` are the objects that it compares by identity,
+    with their labels; it keeps none of them alive.
     """
 
     def __init__(self, log: Log, sources: list[Source], effects: Effects) -> None:
-        """``effects`` are what each call changes, so that its tick of the clock says nothing about it."""
+        """``effects`` are the changes of each call, about which the state version says nothing."""
         for source in sources:
             log.need(source)
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again
@@ -147,10 +113,8 @@ class Guard:
         self._names: dict[Any, str] = {}
         self.namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
-            "code_of": code_of, "is_filled": is_filled, "items_differ": items_differ, "namespace": namespace,
-            "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
-            "retired": self.is_retired, "is_data_descriptor": is_data_descriptor,
-            "modules": sys.modules, "changed": changed, "holds_values": holds_values, "environ": os.environ,
+            "is_filled": is_filled, "items_differ": items_differ, "namespace": namespace, **EXTRA, "keys_of": keys_of,
+            "retired": self.is_retired, "is_data_descriptor": is_data_descriptor, "modules": sys.modules,
             "is_empty": is_empty,
         }  # fmt: skip
         self._lines = [self._line(entry, _is_by_version(entry, effects)) for entry in log.entries]
@@ -161,24 +125,26 @@ class Guard:
 
     @lazy
     def holds(self) -> Any:
-        """The generated function; calls of programs have the same lines in their own code."""
+        """Return the generated function. Calls of programs have the same lines in their own code."""
         return generated.from_text(self.text, "<guard>", self.namespace)
 
     @property
     def text(self) -> str:
-        """The generated function."""
+        """Return the text of the generated function."""
         lines = "\n".join(f"  {line}" for line in self.lines(False, "None"))
         return (
             f"def guard(fn, args, kwargs):\n try:\n{lines}\n  return ({self.values()})\n except Exception: return None"
         )
 
     def values(self) -> str:
-        """The wanted values, as code behind ``lines``."""
+        """Return the wanted values as code that follows ``lines``."""
         return "".join(f"v{i}, " for i in self.read_sources)
 
     def lines(self, fast: bool, miss: str) -> list[str]:
-        """The guard as code over ``fn``, ``args`` and ``kwargs``, which returns ``miss`` when something is not as it
-        was. ``fast``: the state version has not changed since it held; what it watches need not be looked at."""
+        """Return the guard as code over ``fn``, ``args`` and ``kwargs`` that returns ``miss`` where something differs.
+
+        ``fast`` leaves out what only the state version can change, for calls where it is the same.
+        """
         entries = self._lines
         if fast:
             needed = {i for line in entries if line.number < 0 and not line.by_version for i in line.needs}
@@ -190,21 +156,21 @@ class Guard:
         return [*joined(entries, miss), f"if retired: return {miss}"]
 
     def labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What is checked at each call, and what when the state version has changed, in words."""
+        """Return the labels of what is checked at each call, and of what is checked when the state version changed."""
         checks = [line for line in self._lines if line.number < 0]
         parts = ([c.label for c in checks if c.by_version is by_version] for by_version in (False, True))
         always, by_version = (tuple(dict.fromkeys(part)) for part in parts)
         return always, by_version
 
     def numbers_that_changed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-        """The labels of numbers that are not as they were, if the first thing that is not is one of them."""
+        """Return the labels of numbers that differ, if the first difference is one of them."""
         labels: list[str] = []
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
                 if line.has_failed(space):
-                    is_value = type(line.was) in (int, float, str) and "differs(" in line.code
-                    if not is_value and not line.label.startswith((ITEMS, LENGTH)):
+                    is_value = type(line.was) in (int, float) and "differs(" in line.code
+                    if not is_value and not line.label.startswith("len("):
                         break
                     labels.append(line.label)
             except Exception:
@@ -212,14 +178,14 @@ class Guard:
         return labels
 
     def why(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """What is not as it was, in words; None when all is."""
+        """Return what differs, in words, or None."""
         failed = self._failed(fn, args, kwargs)
         if failed is not None:
             return failed[1]
         return "an object that it depended on is gone" if self.is_retired else None
 
     def _failed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Line, str] | None:
-        """The line that fails, and why."""
+        """Return the line that fails, and why."""
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
@@ -253,8 +219,8 @@ class Guard:
         return Line(-1, code, entry.label, tuple(needs), by_version, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
-        """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held. So
-        guards of equal models have equal texts, which Python compiles once."""
+        """Replace constants by names. ``X is not {0}`` of an Identity compares addresses where the guard may not hold
+        it. So guards of equal models have equal texts, which Python compiles once."""
         for i, constant in enumerate(constants):
             place = f"{{{i}}}"
             if type(constant) is not Identity:
@@ -288,8 +254,8 @@ class Guard:
 
 
 def joined(lines: list[Line], miss: str) -> list[str]:
-    """The lines as statements: consecutive checks are one, with the read in front of them where the first check begins
-    with it. Python compiles few long statements in half the time of many short ones."""
+    """Return the lines as statements. Consecutive checks become one, which begins with the read before them where
+    possible. Python compiles few long statements in half the time of many short ones."""
     statements: list[str] = []
     checks: list[str] = []
     read: Line | None = None  # not written yet
@@ -322,7 +288,7 @@ def joined(lines: list[Line], miss: str) -> list[str]:
 
 
 def _is_by_version(entry: Source | Check, effects: Effects) -> bool:
-    """Whether it is as it was, unless the state version changes for another reason than what each call changes."""
+    """Return whether only the state version can change the outcome of a read or check."""
     if isinstance(entry, Source):
         advances_version = entry.place is not None
     elif entry.looks_into is not None:
@@ -334,7 +300,7 @@ def _is_by_version(entry: Source | Check, effects: Effects) -> bool:
 
 
 def _changed(line: Line, space: dict[str, Any]) -> str:
-    """What failed, with the values where these are plain."""
+    """Return what failed, with the values where these are plain."""
     if line.was is MISSING or not line.needs:
         return line.label
     now = space[f"v{line.needs[0]}"]

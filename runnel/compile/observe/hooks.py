@@ -2,151 +2,175 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from types import CellType, MappingProxyType
+import builtins
+import functools
+import importlib.util
+import sys
+from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import (
-    answers,
-    attributes,
-    calls,
-    changes,
-    containers,
-    followed,
-    instances,
-    operators,
-    proxies,
-    texts,
-)
-from runnel.compile.observe.classes import MISSING, is_empty, is_python_class, lookup
-from runnel.compile.observe.lengths import ASK_LENGTH
-from runnel.compile.observe.plain import (
-    CONVERSIONS,
-    Name,
-    Plain,
-    builtins_of,
-    match_class,
-    match_keys,
-    no_context_manager,
-    to_call,
-)  # fmt: skip
-from runnel.compile.observe.recorder import AbstractHooks, Recorder
+from runnel.compile.observe import attributes, calls, containers, numbers, operators
+from runnel.compile.observe.effects import DELETE_ITEM, SET_CELL, SET_ITEM
+from runnel.compile.observe.recorder import NotCapturable, Recorder
+from runnel.compile.observe.rewriting import Hook, bind, template
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import (
+    C_FUNCTIONS,
+    CONTAINERS,
     DICT_VIEWS,
-    ITERATORS,
+    MISSING,
     PLAIN,
+    SYMBOLIC,
     container_of,
     described,
     is_class,
+    is_empty,
+    is_python_class,
     is_users_method,
+    lookup,
 )
+from runnel.compile.observe.versions import EMPTY_SELF_ABOVE
 
-_SIMPLE = Plain()
+Name = tuple[dict[str, Any], str]  # a namespace and a name in it
+_WITH_NAMESPACE: Final = frozenset({"load_global", "store_global", "delete_global", "import_name", "import_from"})
 
 
-class Hooks(AbstractHooks):
-    """The hooks of one recorder."""
+def to_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Return a call as rewritten code unpacks it."""
+    return ((kwargs, args), function) if EMPTY_SELF_ABOVE else (kwargs, args, function)
+
+
+def bound_code(function: FunctionType, actor: Any) -> CodeType:
+    """Return the code of a function with methods of ``actor`` as hooks."""
+    names = function.__globals__
+
+    def hook(what: Hook) -> Any:
+        method = getattr(actor, what.kind)
+        if what.kind in _WITH_NAMESPACE:
+            return functools.partial(method, (names, what.detail))
+        return method if what.detail is None else functools.partial(method, what.detail)
+
+    return bind(template(function.__code__), hook)
+
+
+class Hooks:
+    """The hooks of one recorder, a method each. The detail of a hook, where it has one, comes first."""
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
 
-    # Names ----------------------------------------------------------------------------------------------------------
+    # Asked by the recorder --------------------------------------------------------------------------------------------
+
+    def bound_code(self, function: FunctionType) -> CodeType:
+        return bound_code(function, self)
+
+    def prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.Call:
+        return calls.prepared(self.rec, function, args, kwargs)
+
+    def symbol(self, value: Any, source: Source) -> Any:
+        return numbers.begin(self.rec, value, source)
+
+    def reach_items(self, value: Any) -> None:
+        containers.reach_items(self.rec, value)
+
+    # Names ------------------------------------------------------------------------------------------------------------
 
     def load_global(self, at: Name, _: None) -> Any:
-        value = self._read_global(at, self.rec.reach_symbolic)
-        return _SIMPLE.load_global(at, None) if value is None else value
-
-    def note_global(self, at: Name, _: None) -> None:
-        self._read_global(at, self.rec.reach)
-
-    def _read_global(self, at: Name, reach: Callable[[Any, Source], Any]) -> Any:
-        names, name = at
-        rec = self.rec
+        (names, name), rec = at, self.rec
         space = rec.sources.get(id(names))
-        if (id(names), name) in rec.effects.written:
-            return None
         value = names.get(name, MISSING)
+        is_own = space is None or (id(names), name) in rec.effects.written
         if value is not MISSING:
-            if space is not None:
-                source = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value)
-                return reach(value, source)
-            return value
-        built = builtins_of(names)
-        if space is not None:
+            if is_own:
+                return value
+            return rec.reach_symbolic(
+                value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value)
+            )
+        if not is_own:
             rec.log.check(space, f"{name!r} in {{v}}", f"global {name}")
-        builtin = built.get(name, MISSING)
-        known = rec.builtins_source(names, built)
-        rec.reach(builtin, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", builtin))
-        return None
+        if names.get("__builtins__", builtins) not in (builtins, vars(builtins)):
+            rec.refuse("the module has built-in names of its own")
+        built = vars(builtins).get(name, MISSING)
+        known = rec.log.source(None, "{0}", "built-ins", MISSING, (vars(builtins),))
+        rec.reach(built, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", built))
+        if built is MISSING:
+            raise NameError(f"name '{name}' is not defined", name=name)
+        return built
 
     def store_global(self, at: Name, value: Any) -> None:
-        names, name = at
-        rec = self.rec
+        (names, name), rec = at, self.rec
         if rec.sources.get(id(names)) is not None:
             rec.effects.will_change(names, dict)
             rec.effects.written.add((id(names), name))
-            rec.effects.record(changes.SET_ITEM, names, name, value, f"global {name} = ...")
+            rec.effects.record(SET_ITEM, names, name, value, f"global {name} = ...")
         names[name] = value
 
     def delete_global(self, at: Name, _: None) -> None:
-        self.note_global(at, None)
-        names, name = at
-        if name in names and self.rec.sources.get(id(names)) is not None:
-            self.rec.effects.will_change(names, dict)
-            self.rec.effects.written.add((id(names), name))
-            self.rec.effects.record(changes.DELETE_ITEM, names, name, None, f"del {name}")
-        _SIMPLE.delete_global(at, None)
+        self.load_global(at, None)
+        (names, name), rec = at, self.rec
+        if name in names and rec.sources.get(id(names)) is not None:
+            rec.effects.will_change(names, dict)
+            rec.effects.written.add((id(names), name))
+            rec.effects.record(DELETE_ITEM, names, name, None, f"del {name}")
+        del names[name]
 
     def load_cell(self, name: str, cell: CellType) -> Any:
-        source = self._found_in(cell)
-        value = _SIMPLE.load_cell(name, cell)
-        return value if source is None else self.rec.reach_symbolic(value, source)
-
-    def note_cell(self, name: str, cell: CellType) -> None:
-        source = self._found_in(cell)
-        if source is not None and not is_empty(cell):
-            self.rec.reach(_SIMPLE.load_cell(name, cell), source)
-
-    def _found_in(self, cell: CellType) -> Source | None:
-        """Where a cell from outside is read. That it is empty is a check; the read itself raises, or finds the name
-        elsewhere."""
         source = self.rec.cells.get(id(cell))
-        if source is None or (id(cell), "") in self.rec.effects.written:
-            return None
+        is_own = source is None or (id(cell), "") in self.rec.effects.written
         if is_empty(cell):
-            self.rec.log.check(source.parent, "not is_empty({v})", f"variable {source} has no value")
-        return source
+            if not is_own:
+                self.rec.log.check(source.parent, "not is_empty({v})", f"variable {source} has no value")
+            message = "cannot access free variable '{0}' where it is not associated with a value in enclosing scope"
+            raise NameError(message.format(name), name=name)
+        value = cell.cell_contents
+        return value if is_own else self.rec.reach_symbolic(value, source)
 
     def store_cell(self, name: str, value: Any, cell: CellType) -> None:
         rec = self.rec
         if id(cell) in rec.cells:
-            try:
-                before = cell.cell_contents
-            except ValueError:
+            if is_empty(cell):
                 rec.refuse(f"the variable {name} outside gets its first value")
+            before = cell.cell_contents
             rec.effects.undo_by(lambda: setattr(cell, "cell_contents", before))
-            rec.effects.overwrites(before)
             rec.effects.written.add((id(cell), ""))
-            rec.effects.record(_SET_CELL, cell, "cell_contents", value, f"{name} = ...")
+            rec.effects.record(SET_CELL, cell, "cell_contents", value, f"{name} = ...")
         cell.cell_contents = value
 
     def delete_cell(self, name: str, cell: CellType) -> None:
         if id(cell) in self.rec.cells:
             self.rec.refuse(f"the variable {name} outside is deleted")
-        _SIMPLE.delete_cell(name, cell)
+        del cell.cell_contents
 
-    def import_name(self, at: Name, level: int, names: Any) -> Any:
-        return self.rec.importing(at, level, names)
+    def import_name(self, at: Name, level: int, from_names: Any) -> Any:
+        """Import a module, which later calls find by its name. A first import prepares that."""
+        (names, name), rec = at, self.rec
+        before = len(sys.modules)
+        try:
+            module = builtins.__import__(name, names, None, from_names, level)
+        except ImportError as problem:
+            rec.log.check(None, f"{problem.name!r} in modules", f"module {problem.name}")
+            raise
+        if len(sys.modules) != before:
+            rec.unsettled(f"{name} was imported")
+        absolute = importlib.util.resolve_name("." * level + name, _package(names)) if level else name
+        found = absolute if from_names else absolute.partition(".")[0]
+        if sys.modules.get(found) is not module:
+            rec.refuse(f"the module {found} is not in sys.modules", "import it outside")
+        if found != absolute:
+            rec.log.check(None, f"{absolute!r} not in modules", f"module {absolute}")
+        return rec.reach(module, rec.log.source(None, f"modules.get({found!r})", f"module {found}", module))
 
     def import_from(self, at: Name, module: Any) -> Any:
         try:
             return attributes.read(self.rec, module, at[1])
         except AttributeError:
-            return _SIMPLE.import_from(at, module)
+            name = f"{module.__name__}.{at[1]}"
+            value = sys.modules.get(name)
+            if value is None:
+                raise ImportError(f"cannot import name {at[1]!r} from {module.__name__!r}", name=name) from None
+            return self.rec.reach(value, self.rec.log.source(None, f"modules.get({name!r})", f"module {name}", value))
 
-    # Attributes and items -------------------------------------------------------------------------------------------
+    # Attributes and items ---------------------------------------------------------------------------------------------
 
     def load_attr(self, name: str, value: Any) -> Any:
         return attributes.read(self.rec, value, name)
@@ -155,7 +179,7 @@ class Hooks(AbstractHooks):
         name, has_arguments = what
         if function is super:
             return attributes.read(self.rec, super(kind, value), name)
-        return attributes.read(self.rec, self.rec.invoke(function, (kind, value) if has_arguments else ()), name)
+        return attributes.read(self.rec, self.rec.passed(function, (kind, value) if has_arguments else ()), name)
 
     def store_attr(self, name: str, value: Any, target: Any) -> None:
         attributes.write(self.rec, target, name, value)
@@ -163,16 +187,92 @@ class Hooks(AbstractHooks):
     def delete_attr(self, name: str, target: Any) -> None:
         attributes.delete(self.rec, target, name)
 
+    def _own_method(self, value: Any, name: str) -> Any:
+        """Return a method written in Python that the class of ``value`` has, or None."""
+        kind = type(value)
+        method = self.rec.class_attribute(kind, name) if is_python_class(kind) else MISSING
+        if method is None:
+            self.rec.refuse(f"{name} of {described(value)} is None", "write a method that raises TypeError")
+        return method if is_users_method(kind, name, method) else None
+
     def get_item(self, value: Any, key: Any) -> Any:
-        return answers.get_item(self.rec, value, key)
+        rec, kind = self.rec, type(value)
+        if kind in PLAIN or kind in SYMBOLIC:
+            return rec.concrete_number(value)[containers.content(rec, key)]
+        if is_class(value):
+            own = self._own_method(value, "__getitem__")
+            if own is not None:
+                return operators.passed(rec, own, value, key)
+            return rec.invoke(attributes.of_class(rec, value, "__class_getitem__"), (containers.content(rec, key),))
+        answer = rec.policy.item(kind)
+        if answer is not None:
+            return answer(rec, operators.operator.getitem, value, self._index(key))
+        own = self._own_method(value, "__getitem__")
+        if own is not None:
+            return operators.passed(rec, own, value, key)
+        base = container_of(kind)
+        if base is dict and kind is not dict and not containers.has_key(rec, value, key):
+            return self._missing(value, key)
+        if base is not None:
+            return containers.get_item(rec, value, key)
+        return containers.content(rec, value)[containers.content(rec, key)]
+
+    def _index(self, key: Any) -> Any:
+        """Return an index of a tensor with plain numbers in place of symbols."""
+        if type(key) is tuple:
+            return tuple(map(self._index, key))
+        if type(key) is slice:
+            return slice(*map(self._index, (key.start, key.stop, key.step)))
+        return self.rec.concrete_number(key) if type(key) in SYMBOLIC else key
+
+    def _missing(self, value: Any, key: Any) -> Any:
+        """Return what a dict of another class gives for a missing key."""
+        rec = self.rec
+        method = rec.class_attribute(type(value), "__missing__")
+        if type(method) is FunctionType:
+            return rec.passed(method, (value, key))
+        factory = getattr(value, "default_factory", None)
+        attributes.reach_parts(rec, value, ("default_factory",) if method is not MISSING else ())
+        if factory is None:
+            raise KeyError(key)
+        item = rec.passed(factory, ())
+        containers.set_key(rec, value, key, item)
+        return item
 
     def set_item(self, value: Any, target: Any, key: Any) -> None:
-        answers.set_item(self.rec, target, key, value)
+        rec, kind = self.rec, type(target)
+        answer = rec.policy.item(kind)
+        if answer is not None:
+            answer(rec, operators.operator.setitem, target, self._index(key), value)
+            return
+        own = self._own_method(target, "__setitem__")
+        if own is not None:
+            operators.passed(rec, own, target, key, value)
+            return
+        base = container_of(kind)
+        if base is dict:
+            containers.set_key(rec, target, key, value)
+            return
+        if base is None and rec.source_of(target) is not None:
+            rec.refuse(f"an item of {described(target)} from outside is set")
+        if type(key) is slice:
+            value = list(self.iterate(value))
+        containers.change_item(rec, target, key, value)
 
     def delete_item(self, target: Any, key: Any) -> None:
-        answers.delete_item(self.rec, target, key)
+        rec = self.rec
+        own = self._own_method(target, "__delitem__")
+        base = container_of(type(target))
+        if own is not None:
+            operators.passed(rec, own, target, key)
+        elif base is dict:
+            containers.delete_key(rec, target, key)
+        elif base is None and rec.source_of(target) is not None:
+            rec.refuse(f"an item of {described(target)} from outside is deleted")
+        else:
+            containers.change_item(rec, target, key, None, deletes=True)
 
-    # Operators ------------------------------------------------------------------------------------------------------
+    # Operators --------------------------------------------------------------------------------------------------------
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
         return operators.binary(self.rec, symbol, a, b)
@@ -188,194 +288,202 @@ class Hooks(AbstractHooks):
         return operators.identity(self.rec, a, b, inverted)
 
     def contains(self, inverted: bool, value: Any, container: Any) -> bool:
-        is_member = answers.contains(self.rec, container, value)
-        return not is_member if inverted else is_member
+        is_in = self._contains(container, value)
+        return not is_in if inverted else is_in
+
+    def _contains(self, container: Any, value: Any) -> bool:
+        rec, kind = self.rec, type(container)
+        if kind in PLAIN or kind in SYMBOLIC:
+            return rec.concrete_number(value) in rec.concrete_number(container)
+        answer = rec.policy.item(kind)
+        if answer is not None:
+            return bool(answer(rec, operators.operator.contains, container, value))
+        if rec.is_namespace(container):
+            name, space = rec.concrete_number(value), rec.source_of(container)
+            if space is not None:
+                way = f"{name!r} not in {{v}}" if name in container else f"{name!r} in {{v}}"
+                rec.log.check(space, way, f"{space}.{name}")
+            return name in container
+        own = self._own_method(container, "__contains__")
+        if own is not None:
+            return operators.truth(rec, operators.passed(rec, own, container, value))
+        if kind in DICT_VIEWS or container_of(kind) is None:
+            return any(x is value or self.truth(self.compare(("==", False), x, value)) for x in self.iterate(container))
+        return containers.is_member(rec, container, value)
 
     def truth(self, value: Any) -> bool:
         return operators.truth(self.rec, value)
 
-    def length(self, value: Any) -> int:
-        return answers.length(self.rec, value)
+    def length(self, value: Any) -> Any:
+        rec, kind = self.rec, type(value)
+        if kind in PLAIN or kind in SYMBOLIC:
+            return len(rec.concrete_number(value))
+        answer = rec.policy.item(kind)
+        if answer is not None:
+            return answer(rec, len, value)
+        own = self._own_method(value, "__len__")
+        if own is not None:
+            size = operators.passed(rec, own, value)
+            if type(numbers.bare(size)) is not int or size < 0:
+                raise TypeError(f"__len__() should return a length, returned {type(size).__name__}")
+            return size
+        if container_of(kind) is not None:
+            return containers.length(rec, value)
+        return len(containers.content(rec, value))
 
     def convert(self, how: int, value: Any) -> Any:
-        return operators.text(self.rec, CONVERSIONS[how], value) if how else value
+        return operators.text(self.rec, operators.CONVERSIONS[how], value) if how else value
 
-    def format(self, how: int, value: Any, spec: Any = "") -> str:
+    def format(self, how: int, value: Any, spec: Any = "") -> Any:
         return operators.formatted(self.rec, how, value, spec)
 
-    def build_string(self, parts: tuple[str, ...]) -> str:
-        return "".join(parts)
+    def build_string(self, parts: tuple[Any, ...]) -> Any:
+        return numbers.joined(self.rec, parts)
 
-    # Sets, dicts and exceptions -------------------------------------------------------------------------------------
+    # Sets, dicts and exceptions ---------------------------------------------------------------------------------------
 
     def build_set(self, members: tuple[Any, ...]) -> set[Any]:
         result: set[Any] = set()
         for value in members:
-            self.set_add(value, result)
+            containers.change(self.rec, result, "add", (value,))
         return result
 
     def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
         for key, value in zip(parts[::2], parts[1::2], strict=True):
-            self.map_add(key, value, result)
+            containers.set_key(self.rec, result, key, value)
         return result
 
     def set_add(self, value: Any, members: set[Any]) -> None:
-        texts.look_at(self.rec, value)
-        self.rec.hashed(value)
-        self.rec.calls_c(set.add, (members, value)) if type(value) not in PLAIN else members.add(value)
+        containers.change(self.rec, members, "add", (value,))
 
     def map_add(self, key: Any, value: Any, table: dict[Any, Any]) -> None:
-        answers.set_item(self.rec, table, key, value)
+        containers.set_key(self.rec, table, key, value)
 
     def raised(self, problem: Any) -> Any:
-        """A class that is raised is called."""
-        return self.rec.invoke(problem, ()) if is_class(problem) and is_python_class(problem) else problem
+        """Call a class that is raised."""
+        return self.rec.passed(problem, ()) if is_class(problem) and is_python_class(problem) else problem
 
-    # Iteration and patterns -----------------------------------------------------------------------------------------
+    # Iteration and patterns -------------------------------------------------------------------------------------------
 
     def iterate(self, value: Any) -> Any:
-        """What the loop goes over: items of a list from outside are read as the loop comes to them."""
-        value = proxies.shown(self.rec, value)
+        """Return what to iterate over. Items of a list from outside are read when the loop comes to them."""
         rec, kind = self.rec, type(value)
-        texts.look_at(rec, value)
-        if kind in PLAIN or (kind in DICT_VIEWS and rec.source_of(value) is None):
+        if kind in PLAIN or kind in SYMBOLIC:
+            return rec.concrete_number(value)
+        answer = rec.policy.item(kind)
+        if answer is not None:
+            return answer(rec, iter, value)
+        if kind in CONTAINERS:
+            return containers.iterated(rec, value)
+        method = self._own_method(value, "__iter__")
+        if method is not None:
+            iterator = operators.passed(rec, method, value)
+            return self._steps(iterator) if is_python_class(type(iterator)) else self.iterate(iterator)
+        if container_of(kind) is not None:
+            return containers.iterated(rec, value)
+        if is_python_class(kind) and not is_class(value) and self._own_method(value, "__getitem__") is not None:
+            return self._by_index(value)
+        if kind in DICT_VIEWS and rec.source_of(value) is None:
             return value
-        if kind in (list, tuple):
-            source = rec.source_of(value)
-            if source is None or id(value) in rec.effects.replaced:
-                return value
-            if rec.effects.is_changed(value) and id(value) not in rec.effects.states:
-                return containers.laid_out(rec, value)
-            return containers.each(rec, value, source, kind)
-        if kind is deque and rec.source_of(value) is not None:
-            if rec.followed(value) is not None and len(value) <= followed.MOST:
-                return followed.each(rec, value)
-            return containers.laid_out(rec, value)
-        return containers.keys_alone(rec, value) if kind is dict else answers.iterable(rec, value)
+        return containers.content(rec, value)
 
-    def delegate(self, value: Any) -> Any:
-        if type(value) in ITERATORS:
-            return containers.content(self.rec, value)
-        return self.iterate(value)
+    def _steps(self, iterator: Any) -> Any:
+        """Iterate over an iterator written in Python."""
+        step = self.rec.class_attribute(type(iterator), "__next__")
+        if step is MISSING:
+            raise TypeError(f"iter() returned non-iterator of type '{type(iterator).__name__}'")
+        while True:
+            try:
+                item = operators.passed(self.rec, step, iterator)
+            except StopIteration:
+                return
+            yield item
 
-    def unpack(self, value: Any) -> Any:
-        texts.look_at(self.rec, value)
-        return value if type(value) in PLAIN else answers.iterable(self.rec, value)
+    def _by_index(self, value: Any) -> Any:
+        for i in range(sys.maxsize):
+            try:
+                item = self.get_item(value, i)
+            except (IndexError, StopIteration):
+                return
+            yield item
+
+    delegate = listed = iterate
 
     def spread(self, value: Any) -> Any:
+        """Return the items that the code takes apart."""
+        return containers.items(self.rec, value) if type(value) in (list, tuple) else self.iterate(value)
+
+    unpack = spread
+
+    def unpack_mapping(self, value: Any) -> dict[Any, Any]:
+        """Return a dict with the items of a mapping that is unpacked."""
         rec, kind = self.rec, type(value)
-        if container_of(kind) in (list, tuple):
-            method = rec.class_attribute(kind, "__iter__") if is_python_class(kind) else None
-            if not is_users_method(kind, "__iter__", method):
-                return containers.items(rec, value)
-        if type(value) in DICT_VIEWS and self.rec.source_of(value) is None:
-            return value
-        return containers.keys_alone(rec, value) if kind is dict else self.unpack(value)
-
-    def listed(self, value: Any) -> Any:
-        kind = type(value)
-        if is_python_class(kind) and (container_of(kind) is None or containers.own_method(kind, "__len__") is not None):
-            return answers.with_length(self.rec, value)
-        return self.spread(value)
-
-    def starred(self, value: Any) -> Any:
-        return self.listed(value) if tuple in ASK_LENGTH else self.spread(value)
-
-    def unpack_mapping(self, value: Any) -> Any:
-        rec, is_view, value = self.rec, type(value) is MappingProxyType, proxies.shown(self.rec, value)
-        kind = type(value)
-        if kind is dict:
+        methods = [self._own_method(value, name) for name in ("__iter__", "keys", "__getitem__")]
+        if container_of(kind) is dict and not any(methods):
             return containers.pairs(rec, value)
         if not is_python_class(kind):
-            return containers.content(rec, value)
-        iterates = rec.class_attribute(kind, "__iter__")
-        if iterates is dict.__iter__ and not is_view:  # C code takes what such a dict holds, past its other methods
-            return dict(dict.items(containers.content(rec, value)))
-        methods = {name: rec.class_attribute(kind, name) for name in ("keys", "__getitem__")} | {"__iter__": iterates}
-        if container_of(kind) is dict and not any(is_users_method(kind, n, m) for n, m in methods.items()):
             return dict(containers.content(rec, value))
-        keys = rec.invoke(attributes.read(rec, value, "keys"), ())
-        return {key: answers.get_item(rec, value, key) for key in answers.iterable(rec, keys)}
-
-    def returned(self, value: Any) -> Any:
-        """What a function gives, which C code looks at while it is called."""
-        return value if self.rec.net is None else containers.looked_at(self.rec, value)
-
-    def asynchronous(self, value: Any) -> Any:
-        self.rec.refuse("asynchronous code cannot be observed")
-
-    def load_asynchronous(self, name: str, manager: Any) -> Any:
-        return self.asynchronous(manager)
+        keys = rec.passed(attributes.read(rec, value, "keys"), ())
+        return self.build_map(tuple([x for key in self.iterate(keys) for x in (key, self.get_item(value, key))]))
 
     def matched(self, value: Any) -> None:
-        kind = type(value)
-        if is_python_class(kind):
-            source = self.rec.source_of(value)
-            if source is not None:
-                flags = kind.__flags__ & 0x60
-                self.rec.log.check(source, "type({v}).__flags__ & 0x60 != {0}", f"kind of {source}", (flags,))
+        """A pattern asks whether the value is a sequence or a mapping, which its class says."""
+        kind, source = type(value), self.rec.source_of(value)
+        if is_python_class(kind) and source is not None:
+            self.rec.log.check(source, "type({v}).__flags__ & 96 != {0}", f"kind of {source}", (kind.__flags__ & 96,))
 
-    def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        return match_keys(self, subject, keys)
+    def match_keys(self, subject: Any, keys: Any) -> Any:
+        self.rec.refuse("a pattern of 'match' looks for keys", "use if and in")
 
-    def match_class(self, count: int, subject: Any, kind: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-        rec = self.rec
-        if is_class(kind) and container_of(kind) is not None and count:
-            containers.content(rec, subject)
+    def match_class(self, count: int, subject: Any, kind: Any, names: Any) -> Any:
+        self.rec.refuse("a pattern of 'match' names a class", "use isinstance()")
 
-        def is_instance(value: Any, pattern: Any) -> bool:
-            return instances.is_instance(rec, value, pattern)
-
-        def read(value: Any, name: str) -> Any:
-            item = attributes.read(rec, value, name)
-            return containers.content(rec, item) if name == "__match_args__" else item
-
-        return match_class(self, is_instance, read, count, subject, kind, names)
-
-    # Calls ----------------------------------------------------------------------------------------------------------
+    # Calls ------------------------------------------------------------------------------------------------------------
 
     def enter(self, manager: Any) -> tuple[Any, Any]:
+        """Return the value and the exit of a ``with`` block."""
         rec, kind = self.rec, type(manager)
-        if not is_python_class(kind):
-            answer = rec.policy.context_manager(kind)
-            if not answer and lookup(kind, "__enter__") is not MISSING:
-                lock = "" if not kind.__name__.lower().endswith("lock") else "a lock is taken"
-                rec.refuse(
-                    lock or f"a 'with' block of {described(manager)} cannot be observed", "put it around the call"
-                )
-            return _SIMPLE.enter(manager)
         enter, leave = rec.class_attribute(kind, "__enter__"), rec.class_attribute(kind, "__exit__")
         if enter is MISSING or leave is MISSING:
-            raise no_context_manager(manager)
-        if not is_users_method(kind, "__enter__", enter) and not rec.policy.context_manager(kind):
-            rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
-        result = rec.invoke_special(enter, manager, ())
+            with manager:  # raises
+                pass
+        is_c = type(enter) in C_FUNCTIONS or not is_python_class(kind)
+        if is_c and not rec.policy.context_manager(kind):
+            lock = "a lock is taken" if kind.__name__.lower().endswith("lock") else ""
+            rec.refuse(lock or f"a 'with' block of {described(manager)} cannot be observed", "put it around the call")
+        if is_c:
+            return lookup(kind, "__enter__").__get__(manager, kind)(), lookup(kind, "__exit__").__get__(manager, kind)
+        result = operators.passed(rec, enter, manager)
 
         def exit(*details: Any) -> Any:
-            outcome = rec.invoke_special(leave, manager, details)
+            if details[0] is NotCapturable:  # nothing more is observed
+                return leave.__get__(manager, kind)(*details) if rec.policy.context_manager(kind) else False
+            outcome = operators.passed(rec, leave, manager, *details)
             return operators.truth(rec, outcome) if details[0] is not None else outcome
 
         return result, exit
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        function, args, kwargs = calls.prepared(self.rec, function, args, {})
-        return to_call(function, args, kwargs)
+        return to_call(*calls.prepared(self.rec, function, args, {}))
 
     def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         *values, names = args
         first = len(values) - len(names)
         kwargs = dict(zip(names, values[first:], strict=True))
-        function, args, kwargs = calls.prepared(self.rec, function, tuple(values[:first]), kwargs)
-        return to_call(function, args, kwargs)
+        return to_call(*calls.prepared(self.rec, function, tuple(values[:first]), kwargs))
 
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         values = args[0]
         if type(values) is not tuple or self.rec.source_of(values) is not None:
-            values = tuple(self.starred(values))
+            values = tuple(self.spread(values))
         kwargs = dict(args[1]) if len(args) > 1 else {}
-        function, values, kwargs = calls.prepared(self.rec, function, values, kwargs)
-        return to_call(function, values, kwargs)
+        return to_call(*calls.prepared(self.rec, function, values, kwargs))
 
 
-_SET_CELL: Final = changes.Setting(setattr)
+def _package(names: dict[str, Any]) -> str:
+    """Return the package of the module with these globals."""
+    package = names.get("__package__") or getattr(names.get("__spec__"), "parent", None)
+    if package is None:
+        package = names["__name__"] if "__path__" in names else names["__name__"].rpartition(".")[0]
+    return str(package)

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import functools
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
-from types import CellType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe import closures, lifetimes, records, texts
-from runnel.compile.observe.changes import Later, call_of
-from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
-from runnel.compile.observe.containers import require_lookup_by_value
-from runnel.compile.observe.effects import Effect
+from runnel.compile.observe.effects import Effect, Later, call_of
 from runnel.compile.observe.guard import Guard, NotGuarded
-from runnel.compile.observe.not_capturable import NotCapturable
-from runnel.compile.observe.policy import Policy
-from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.recording import Recording
+from runnel.compile.observe.hooks import Hooks
+from runnel.compile.observe.recorder import NotCapturable, Recorder
 from runnel.compile.observe.sources import Source, is_immortal
-from runnel.compile.observe.values import FIXED, PLAIN, SETS, container_of, described, is_class
+from runnel.compile.observe.table import Policy
+from runnel.compile.observe.values import (
+    FIXED,
+    MISSING,
+    PLAIN,
+    SETS,
+    container_of,
+    described,
+    instance_dict,
+    is_class,
+    is_python_class,
+    is_slot,
+    lookup,
+    mro,
+    namespace,
+)
 from runnel.core.pytree import flatten, unflatten
 
+_PACKAGE: Final = __name__.partition(".")[0]
 Values = Sequence[Any]  # of the wanted sources, at a later call
-Recipe = Callable[[Values, dict[int, Any]], Any]  # a value made anew; the dict holds what was made already
+Recipe = Callable[[Values, dict[int, Any]], Any]  # makes a value; the dict holds what was made already
+_BUILT_IN: Final = [(name, x) for name, x in vars(builtins).items() if name not in ("_", "__import__")]  # used here
 
 
 class Change(NamedTuple):
@@ -41,7 +53,7 @@ class Change(NamedTuple):
     advances_version: bool = False  # whether it advances the state version
 
     def call(self, values: Values, objects: dict[Any, Any]) -> tuple[Any, ...]:
-        """The change as a function and its arguments."""
+        """Return the change as a function and its arguments."""
         return call_of(self.apply, self.target(values, objects), self.key(values, objects), self.value(values, objects))
 
 
@@ -79,32 +91,25 @@ class Row:
 
 
 class Session:
-    """What goes on around an observed run. Packages with programs of their own inherit from it."""
+    """What surrounds an observed run. Packages with programs of their own inherit from it."""
 
-    varying: frozenset[str] = frozenset()  # labels of numbers that have changed from call to call
+    varying: frozenset[str] = frozenset()  # labels of numbers that differed between calls
 
     def begin(self, rec: Recorder) -> None:
         """A run is about to begin."""
 
     def end(self) -> None:
-        """The run is over: let go of everything."""
+        """The run is over: release everything."""
 
     def running(self, over: Callable[[], None]) -> Any:
-        """The context in which the function runs; ``over`` takes back what it did, and is called at the end."""
+        """Return the context in which the function runs. At its end it calls ``over``, which undoes all changes."""
         return _Running(over)
 
     def returned(self, rec: Recorder) -> None:
-        """The function has returned; changes may be added to those it made."""
-
-    def apart(self, rec: Recorder) -> Any:
-        """The context of code that runs as it would outside of the observed call."""
-        return nullcontext()
-
-    def found(self, rec: Recorder, value: Any) -> None:
-        """Such code gave a value, which later calls find where it keeps it."""
+        """The function has returned; changes may be added."""
 
     def complete(self, recipes: Recipes) -> Any:
-        """What else later calls need, and where its parts are found (``recipes.place``)."""
+        """Return what else later calls need. ``recipes.place`` says where its parts are found."""
         return None
 
 
@@ -115,41 +120,41 @@ class _Running:
         self._over = over
 
     def __enter__(self) -> None:
-        """The run begins."""
+        pass
 
     def __exit__(self, *error: object) -> None:
         self._over()
 
 
 class Observation:
-    """What one run was found to be: its guard, its changes of things outside, and its result, as recipes."""
+    """One run as later calls repeat it: a guard, the changes of outside state and the result, as recipes."""
 
-    reads_results = False  # whether changes need Python's values that a run computes
+    reads_results = False  # whether changes need Python values that the run computes
 
     def __init__(self, guard: Guard, effects: list[Change], result: Recipe, settled: str, program: Any) -> None:
         self.guard = guard
         self.effects = effects
         self.result = result
-        self.unsettled_by = settled  # what it prepared, so that it holds for no later call; "" for most
+        self.unsettled_by = settled  # what the run prepared, so that its record holds for no later call; usually ""
         self.program = program
 
     def replay(self, values: Values) -> Any:
-        """Do the changes again, and give the result."""
+        """Repeat the changes and return the result."""
         objects: dict[Any, Any] = {}
         self.repeat(values, objects)
         return self.result(values, objects)
 
     def repeat(self, values: Values, objects: dict[Any, Any]) -> None:
-        """Do the changes again."""
+        """Repeat the changes."""
         for function, *args in self.calls(values, objects):
             function(*args)
 
     def calls(self, values: Values, objects: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
-        """The changes as calls, made out now."""
+        """Return the changes as calls, made out now."""
         return iter([change.call(values, objects) for change in self.effects])
 
     def calls_later(self, values: Values, objects: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
-        """The same, each made out when its turn comes: for those that depend on what a run has computed."""
+        """Return the changes as calls, each made out when its turn comes, because they use computed values."""
         return Later([partial(change.call, values, objects) for change in self.effects])
 
 
@@ -160,13 +165,16 @@ def observe(
     policy: Policy,
     session: Session | None = None,
 ) -> Observation:
-    """Run ``function`` observed, take back what it changed, and give the observation.
+    """Run ``function`` observed, undo what it changed, and return the observation.
 
-    Raises NotCapturable where the call cannot be known, and whatever the function raises: everything is as before
-    either way.
+    Raises NotCapturable where the call cannot be known, and whatever the function raises. Either way nothing has
+    changed.
     """
     session = session or Session()
-    rec = Recording(policy, session)
+    for name, known in _BUILT_IN:
+        if builtins.__dict__.get(name) is not known:
+            raise NotCapturable(f"the built-in {name} was replaced", "at the call", "put it back")
+    rec = Recorder(policy, session, Hooks)
     log = rec.log
     log.check(None, f"len(args) != {len(args)}", "the number of arguments")
     if kwargs:
@@ -195,7 +203,7 @@ def observe(
 def _reached(
     rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments as the run sees them, and the function itself, with their sources."""
+    """Return the arguments as the run sees them, with their sources."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     values: list[Any] = []
     for i, value in enumerate(args):
@@ -205,10 +213,11 @@ def _reached(
         name: rec.reach_symbolic(value, _argument(rec, f"kwargs[{name!r}]", name, value))
         for name, value in kwargs.items()
     }
-    # Whoever asks the guard has looked at the code: what is made for it is filed under it, and must not keep it alive.
+    # The programs of a code are filed under it, and must not keep it alive.
     source = rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
     code = weakref.ref(function.__code__)
-    rec.log.check(source, "{v}.__code__ is not {0}()", f"code of {source}", (code,))
+    fails = "{v}.__code__ is not {0}() or {v}.__builtins__ is not {1}"
+    rec.log.check(source, fails, f"code of {source}", (code, function.__builtins__))
     rec.keep(function)
     return values, named
 
@@ -220,11 +229,8 @@ def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
 
 
 def _finished(rec: Recorder, result: Any) -> Observation:
-    lifetimes.require_no_callbacks(rec)
-    records.require_unread(rec)
-    rec.effects.open_keys.clear()  # nobody reads these containers any more
+    _require_quiet_release(rec)
     recipes = Recipes(rec)
-    _changed_by_value(rec)
     effects = [_change(recipes, effect) for effect in rec.effects.lasting()]
     answer = recipes.result(result)
     program = rec.session.complete(recipes)
@@ -233,6 +239,15 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     observation = Observation(guard, effects, answer, rec.settled, program)
     observation.reads_results = recipes.reads_results
     return observation
+
+
+def _require_quiet_release(rec: Recorder) -> None:
+    """Refuse where the run releases an object whose death runs code: nobody would observe that."""
+    for value in rec.effects.released():
+        callbacks = [reference.__callback__ for reference in weakref.getweakrefs(value)]
+        named = [getattr(x, "__module__", None) or type(x).__module__ for x in callbacks if x is not None]
+        if lookup(type(value), "__del__") is not MISSING or not all(name.startswith(_PACKAGE) for name in named):
+            rec.refuse(f"{described(value)} from outside is released, and code may run when it dies", "do it outside")
 
 
 def _change(recipes: Recipes, effect: Effect) -> Change:
@@ -251,17 +266,8 @@ def _change(recipes: Recipes, effect: Effect) -> Change:
         recipes.is_shown = False
 
 
-def _changed_by_value(rec: Recorder) -> None:
-    """What is put into dicts and sets from outside, or taken out, is found there by its value at later calls, too."""
-    changed = {id(e.target): e.target for e in rec.effects.done if issubclass(type(e.target), (dict, *SETS))}
-    for target in changed.values():
-        base = container_of(type(target))
-        for members in (target, rec.effects.before(target)):
-            require_lookup_by_value(rec, base.__iter__(members))
-
-
 def _stay_distinct(rec: Recorder) -> None:
-    """Objects that were distinct stay so, where one of them is changed."""
+    """Require that objects that were distinct stay so, where one of them is changed."""
     changed = {id(effect.target) for effect in rec.effects.done if effect.target is not None}
     read = [s for s in rec.sources.values() if s.index >= 0 and s.value is not MISSING]
     for key in changed:
@@ -273,6 +279,8 @@ def _stay_distinct(rec: Recorder) -> None:
                 rec.log.check(None, "{s0} is {s1}", f"{one} is {other}", (), (one, other))
 
 
+# Recipes --------------------------------------------------------------------------------------------------------------
+
 _DEEPEST: Final = 100  # levels of containers that are written down one by one
 
 
@@ -281,53 +289,49 @@ class _TooDeep(Exception):
 
 
 class Recipes:
-    """Writes down how values that leave the run are made at later calls."""
+    """Writes down how later calls make the values that leave the run."""
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self.read_sources: list[Source] = []
-        self.is_shown = False  # whether they are texts for somebody to read
-        self.reads_results = False  # whether Python's values among them are computed by the run
+        self.is_shown = False  # whether they are texts that are shown
+        self.reads_results = False  # whether the run computes Python values among them
         self._depth = 0
         self._places: dict[int, int] = {}
 
     def target(self, value: Any) -> Recipe:
-        """Something from outside that was changed."""
+        """Return the recipe of something from outside that was changed."""
         if value is None:
-            return _constant(None)
+            return Constant(None)
         rec = self.rec
         source = rec.source_of(value)
         if source is None and is_class(value) and is_immortal(value):
-            return _constant(value)
+            return Constant(value)
         if source is None:
             rec.refuse(f"{described(value)} is changed, and cannot be found again")
-        return self._read(source)
-
-    def cell(self, value: CellType) -> Recipe:
-        """A cell from outside."""
-        return self._read(self.rec.sources[id(value)])
+        return GuardValue(self.place(source))
 
     def place(self, source: Source) -> int:
-        """The number of a source among the values that the guard gives."""
+        """Return the number of a source among the values that the guard gives."""
         place = self._places.get(id(source))
         if place is None:
             place = self._places[id(source)] = len(self.read_sources)
             self.read_sources.append(source)
         return place
 
-    def _read(self, source: Source) -> Recipe:
-        return GuardValue(self.place(source))
-
     def part(self, value: Any) -> Recipe:
-        """What something that leaves the run holds; it may hold that in turn."""
-        return part_of(self, value)
-
-    def once(self, key: int, make: Any, fill: Any) -> Recipe:
-        """One object a call, which is made empty, and filled."""
-        return once(key, make, fill, True)
+        """Return the recipe of a part of a container, which may hold the container in turn."""
+        known = self.rec.memo.get(("recipe", id(value)))
+        if known is not None:
+            return known[0] if known else lambda values, objects: known[0](values, objects)
+        place: list[Recipe] = []
+        self.rec.memo["recipe", id(value)] = place
+        self.rec.keep(value)
+        place.append(self.of(value))
+        return place[0]
 
     def result(self, value: Any) -> Recipe:
-        """What the function returns, however deep it is nested."""
+        """Return the recipe of what the function returns, however deep it is nested."""
         try:
             return self.of(value)
         except _TooDeep:
@@ -338,43 +342,35 @@ class Recipes:
             return lambda values, objects: unflatten(structure, [part(values, objects) for part in parts])
 
     def of(self, value: Any) -> Recipe:
-        """Any value."""
+        """Return the recipe of any value."""
         rec, kind = self.rec, type(value)
-        if not self.is_shown and texts.shows_unknown(rec, value):
-            texts.refuse(rec, "kept")
+        if not self.is_shown and kind is str:
+            rec.concrete_number(value)  # no text of a tensor
         source = rec.source_of(value)
         if source is None:
             source = rec.symbols.get(id(value))
         if source is not None:
-            return self._read(source)
+            return GuardValue(self.place(source))
         leaf = rec.policy.result(kind)
         if leaf is not None:
             return leaf(self, value)
-        if kind in PLAIN or kind in FIXED or value is MISSING or (is_class(value) and is_immortal(value)):
-            return _constant(value)
+        is_fixed = kind in PLAIN or kind in FIXED or value is MISSING
+        if is_fixed or ((is_class(value) or kind is types.BuiltinFunctionType) and is_immortal(value)):
+            return Constant(value)
+        rec.keep(value)
         if kind is slice:
             return self._call(slice, (value.start, value.stop, value.step))
-        base, key = container_of(kind), id(value)
-        rec.keep(value)
-        if base is not None and not is_python_class(kind):
-            return self._container(value, kind, base, key)
-        if kind is types.BuiltinFunctionType and is_immortal(value):
-            return _constant(value)
+        if container_of(kind) is not None and not is_python_class(kind):
+            return self._container(value, kind)
         if kind is MethodType and not rec.is_own(value.__func__):
             return self._call(MethodType, (value.__func__, value.__self__))
         if kind is functools.partial:
             return self._call(functools.partial, (value.func, *value.args), value.keywords)
-        if kind is FunctionType:
-            return closures.recipe_of(self, value)
-        if kind is MethodType:
-            rec.refuse("a method of a class made in the function leaves it", "define it outside")
-        if is_class(value):
-            rec.refuse(f"{described(value)}, made in the function, leaves it", "define it outside")
-        if is_python_class(kind) and not issubclass(kind, BaseException):
-            return self._object(value, kind, base, key)
+        if is_python_class(kind) and not issubclass(kind, BaseException) and not is_class(value):
+            return self._object(value, kind)
         if rec.policy.is_constant(value):
-            return _constant(value)
-        rec.refuse(f"{described(value)} made in the function leaves it")
+            return Constant(value)
+        rec.refuse(f"{described(value)} made in the function leaves it", "make it outside")
 
     def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Recipe:
         parts, named = [self.of(x) for x in args], {name: self.of(x) for name, x in (kwargs or {}).items()}
@@ -383,154 +379,98 @@ class Recipes:
             **{name: part(values, objects) for name, part in named.items()},
         )
 
-    def _container(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
+    def _container(self, value: Any, kind: Any) -> Recipe:
         self._depth += 1
         if self._depth > _DEEPEST:
             self._depth = 0
             raise _TooDeep
-        recipe = self._container_of_parts(value, kind, base, key)
+        recipe = self._container_of_parts(value, kind)
         self._depth -= 1
         return recipe
 
-    def _container_of_parts(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
-        if kind in (dict, collections.OrderedDict):
-            items = [(self.of(k), part_of(self, v)) for k, v in value.items()]
+    def _container_of_parts(self, value: Any, kind: Any) -> Recipe:
+        key = id(value)
+        if issubclass(kind, dict):
+            if kind not in (dict, collections.OrderedDict, collections.defaultdict):
+                self.rec.refuse(f"{described(value)} made in the function leaves it")
+            factory = self.of(getattr(value, "default_factory", None))
+            items = [(self.of(k), self.part(v)) for k, v in value.items()]
             return once(
                 key,
-                kind,
+                lambda values, objects: kind(factory(values, objects)) if kind is collections.defaultdict else kind(),
                 lambda d, values, objects: d.update({k(values, objects): v(values, objects) for k, v in items}),
             )
-        if kind is collections.defaultdict:
-            factory, items = self.of(value.default_factory), [(self.of(k), part_of(self, v)) for k, v in value.items()]
-            return once(
-                key,
-                lambda values, objects: collections.defaultdict(factory(values, objects)),
-                lambda d, values, objects: d.update({k(values, objects): v(values, objects) for k, v in items}),
-                True,
-            )
-        if kind is bytearray:
-            content = bytes(value)
-            return once(key, bytearray, lambda b, values, objects: b.extend(content))
-        parts = [part_of(self, x) for x in base.__iter__(value)]
-        if kind is list:
-            return once(key, list, lambda x, values, objects: x.extend([part(values, objects) for part in parts]))
-        if kind is collections.deque:
-            limit = value.maxlen
-            return once(
-                key,
-                lambda values, objects: collections.deque(maxlen=limit),
-                lambda x, values, objects: x.extend([part(values, objects) for part in parts]),
-                True,
-            )
+        parts = [self.part(x) for x in value]
         if kind is tuple:
             return Row(key, parts)
         if kind in SETS:
-            return _built_whole(key, kind, parts)
-        self.rec.refuse(f"{described(value)} made in the function leaves it")
+            return _whole(key, lambda items, values, objects: kind(items), parts)
+        limit = (value.maxlen,) if kind is collections.deque else ()
+        return once(
+            key,
+            lambda values, objects: kind((), *limit),
+            lambda x, values, objects: x.extend([part(values, objects) for part in parts]),
+        )
 
-    def _object(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
-        """An object of a class of the user's: made empty, and filled."""
-        rec = self.rec
-        if rec.source_of(kind) is None and rec.class_space(kind) is None and not is_immortal(kind):
-            rec.refuse(f"{described(value)}, whose class was made in the function, leaves it")
-        if base is tuple:
-            whole = self.of(kind)
-            parts = [part_of(self, x) for x in tuple.__iter__(value)]
-            return _built_whole(
-                key, None, parts, lambda items, values, objects: tuple.__new__(whole(values, objects), items)
-            )
-        make, pour = self._content(value, kind)
-        whole = self.of(kind)
+    def _object(self, value: Any, kind: Any) -> Recipe:
+        """Return the recipe of an object of a Python class: it is made empty and filled."""
+        rec, key, whole = self.rec, id(value), self.of(kind)
         space = instance_dict(value)
         if space is not None and rec.source_of(space) is not None:
             rec.refuse(f"{described(value)} made in the function, whose __dict__ was made outside, leaves it")
-        fields = [(name, part_of(self, x)) for name, x in (space or {}).items()]
+        if issubclass(kind, tuple):
+            parts = [self.part(x) for x in tuple.__iter__(value)]
+            return _whole(key, lambda items, values, objects: tuple.__new__(whole(values, objects), items), parts)
+        root = next(base for base in mro(kind) if not is_python_class(base))
+        if root is dict:
+            pairs = [(self.of(k), self.part(v)) for k, v in dict.items(value)]
+        elif root is list:
+            items = [self.part(x) for x in list.__iter__(value)]
+        elif root is not object or (lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind)):
+            rec.refuse(f"{described(value)} made in the function leaves it")
+        fields = [(name, self.part(x)) for name, x in (space or {}).items()]
         slots: list[tuple[Any, Recipe]] = []
         for owner in mro(kind):
             for attribute in namespace(owner).values():
                 if is_slot(attribute) and is_python_class(owner):
-                    try:
-                        content = attribute.__get__(value, kind)
-                    except AttributeError:
-                        continue
-                    slots.append((attribute, part_of(self, content)))
+                    with suppress(AttributeError):
+                        slots.append((attribute, self.part(attribute.__get__(value, kind))))
 
         def fill(instance: Any, values: Values, objects: dict[int, Any]) -> None:
-            pour(instance, values, objects)
+            if root is dict:
+                dict.update(instance, {k(values, objects): v(values, objects) for k, v in pairs})
+            elif root is list:
+                list.extend(instance, [part(values, objects) for part in items])
             if fields:
                 instance.__dict__.update({name: part(values, objects) for name, part in fields})
             for place, part in slots:
                 place.__set__(instance, part(values, objects))
 
-        return once(key, lambda values, objects: make(whole(values, objects)), fill, True)
-
-    def _content(self, value: Any, kind: Any) -> tuple[Any, Any]:
-        """How an object of a class of the user's is made, and gets what the built-in class that it inherits holds."""
-        root = next(base for base in mro(kind) if not is_python_class(base))
-        if root in _EXACT_VALUES:
-            exact = _EXACT_VALUES[root](value)
-            return lambda whole: root.__new__(whole, exact), _nothing
-        if root is dict:
-            items = [(self.of(k), part_of(self, v)) for k, v in dict.items(value)]
-            return dict.__new__, lambda made, values, objects: dict.update(
-                made, {k(values, objects): v(values, objects) for k, v in items}
-            )
-        if root in (list, set):
-            parts, add = [part_of(self, x) for x in root.__iter__(value)], _EXTENDING[root]
-            return root.__new__, lambda made, values, objects: add(made, [part(values, objects) for part in parts])
-        if root is not object or (lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind)):
-            self.rec.refuse(f"{described(value)} made in the function leaves it")
-        return object.__new__, _nothing
-
-
-# The value of an object of a class that inherits a built-in one, whatever the class has put in place of its methods.
-_EXACT_VALUES: Final[dict[type, Callable[[Any], Any]]] = {
-    int: int.__pos__, float: float.__pos__, complex: complex.__pos__, str: str.__str__,
-}  # fmt: skip
-_EXTENDING: Final[dict[type, Callable[[Any, list[Any]], None]]] = {list: list.extend, set: set.update}
-
-
-def _nothing(*_: Any) -> None:
-    """Nothing is put into what is made."""
+        return once(key, lambda values, objects: root.__new__(whole(values, objects)), fill)
 
 
 def _has_c_state(kind: type) -> bool:
     return any(not is_python_class(base) and base is not object for base in mro(kind))
 
 
-def _constant(value: Any) -> Recipe:
-    return Constant(value)
-
-
-def part_of(recipes: Recipes, value: Any) -> Recipe:
-    """A part of a container: written down when first asked for would be too late, and at once may never end."""
-    known = recipes.rec.memo.get(("recipe", id(value)))
-    if known is not None:
-        return known[0] if known else lambda values, objects: known[0](values, objects)
-    place: list[Recipe] = []
-    recipes.rec.memo["recipe", id(value)] = place
-    recipes.rec.keep(value)
-    place.append(recipes.of(value))
-    return place[0]
-
-
-def once(key: int, make: Any, fill: Any, takes_values: bool = False) -> Recipe:
-    """One object a replay, however often it is referred to; it may hold itself."""
+def once(key: int, make: Any, fill: Any) -> Recipe:
+    """Return the recipe of one object a call, however often it is referred to. It may hold itself."""
 
     def recipe(values: Values, objects: dict[int, Any]) -> Any:
         if key not in objects:
-            objects[key] = value = make(values, objects) if takes_values else make()
+            objects[key] = value = make(values, objects)
             fill(value, values, objects)
         return objects[key]
 
     return recipe
 
 
-def _built_whole(key: int, kind: Any, parts: list[Recipe], make: Any = None) -> Recipe:
+def _whole(key: int, make: Any, parts: list[Recipe]) -> Recipe:
+    """Return the recipe of an immutable object."""
+
     def recipe(values: Values, objects: dict[int, Any]) -> Any:
         if key not in objects:
-            items = [part(values, objects) for part in parts]
-            objects[key] = kind(items) if make is None else make(items, values, objects)
+            objects[key] = make([part(values, objects) for part in parts], values, objects)
         return objects[key]
 
     return recipe

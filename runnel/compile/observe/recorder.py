@@ -1,435 +1,403 @@
-"""The interfaces of recorder, policy and hooks, for the files of an observed run."""
+"""The recorder of one call: where each value from outside was found, and a log of reads.
+
+Provenance is by identity. A plain value (a number, a text) is checked where it is read. Any other object that was read
+from outside has a source, the path by which it was first found, and stays alive until the recording ends, so that its
+address cannot mean another object. What has no source was made by the run: its content needs no check.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from types import CodeType, FunctionType
-from typing import Any, NoReturn
+import sys
+from types import CodeType, FunctionType, MappingProxyType
+from typing import Any, Final, NoReturn
 
 from runnel.compile.observe.effects import Effects
-from runnel.compile.observe.not_capturable import NotCapturable
-from runnel.compile.observe.plain import Call
-from runnel.compile.observe.sources import Log, Source
-from runnel.compile.observe.values import SYMBOLIC
-
-
-class AbstractPolicy:
-    """What a recorder asks about code it cannot observe."""
-
-    answers: dict[int, Any]
-    answers_by_key: dict[Any, Any]
-    answers_by_code: dict[int, Any]  # of functions that are made again and again of one code
-    passing_on: frozenset[int]  # functions whose answers do not look at numbers and texts they are given
-
-    def leaf(self, kind: type) -> Any:
-        """How a value of this kind is checked where it is first found; None: by its type."""
-        return None
-
-    def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
-        """Whether a number that is read here may be another one at later calls."""
-        return False
-
-    def is_looked_at(self, kind: type) -> bool:
-        """Whether C code that iterates looks into a value of this kind."""
-        return False
-
-    def is_fixed_class(self, kind: type) -> bool:
-        """Whether a class made in Python counts as one that never changes."""
-        return False
-
-    def takes_floats(self, symbol: str, value: Any) -> bool:
-        """Whether an operator does with ``value`` and a whole number what it does with the float of that number."""
-        return False
-
-    def integer_beside(self, rec: Recorder, symbol: str, value: Any, other: Any) -> Any:
-        """Return the operand in place of an int that may differ at later calls, beside ``other``; None for the int."""
-        return None
-
-    def as_number(self, rec: Recorder, value: Any) -> Any:
-        """A number of another package's as Python's; other values as they are."""
-        return value
-
-    def is_transparent(self, kind: type) -> bool:
-        """Whether objects of this class do what its bases do, as far as a run is concerned."""
-        return False
-
-    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
-        """An attribute was found in a class that does not change as a rule. Where later calls find it, if it was given
-        to the class by somebody else."""
-        return None
-
-    def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
-        """No class in the order of ``kind`` holds an attribute."""
-
-    def advances_version(self, kind: type) -> bool:
-        """Whether setting an attribute of such an object advances the state version."""
-        return False
-
-    def changes_by_version(self, value: Any) -> bool:
-        """Whether what is checked of a value changes only when the state version changes."""
-        return False
-
-    def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
-        """Whether a key from outside is found in a dict by which object it is. Later calls must then find the same."""
-        return False
-
-    def counts_by_identity(self, function: FunctionType) -> bool:
-        """Whether a function runs unobserved, so that another one of the same code is another function."""
-        return False
-
-    def kind_of(self, value: Any) -> Any:
-        """What ``type(value)`` says."""
-        return SYMBOLIC.get(type(value), type(value))
-
-    def operator(self, kind: type, other: type) -> Any:
-        """How operators on such values are applied; None: by the rules for Python's objects."""
-        return None
-
-    def item(self, kind: type) -> Any:
-        """How items of such values are read and written; None: by the rules for Python's objects."""
-        return None
-
-    def attribute(self, kind: type, name: str) -> Any:
-        """How an attribute of such values is read; None: by the rules for Python's objects."""
-        return None
-
-    def shows_unknown(self, text: str) -> bool:
-        """Whether a text shows something that has a value only at later calls."""
-        return False
-
-    def makes_text(self, rec: Recorder, values: Iterable[Any]) -> None:
-        """C code makes a text of these values."""
-
-    def context_manager(self, kind: type) -> bool:
-        """Whether entering and leaving a ``with`` block of such an object of C code is repeated safely."""
-        return False
-
-    def result(self, kind: type) -> Any:
-        """How such a value that leaves the run is made at later calls; None: by the rules for Python's objects."""
-        return None
-
-    def copies_itself(self, kind: type) -> bool:
-        """Whether a class made in Python copies its objects by what is known of them."""
-        return False
-
-    def refuse_leftover(self, value: Any) -> NoReturn:
-        """A value of another run was found."""
-        raise NotImplementedError
-
-    def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:
-        """An object of code that runs unobserved, which holds things of the user's, is given to such code."""
-        return value
-
-    def user_object(self, rec: Recorder, value: Any) -> Any:
-        """An object of the user's is given to code that runs unobserved."""
-        return value
-
-    def is_unobserved(self, module: str) -> bool:
-        """Whether code of a module runs unobserved by contract."""
-        return False
-
-    def native_class(self, kind: type) -> Any:
-        """How a class whose objects are made unobserved is called; None: observed."""
-        return None
-
-    def class_method(self, kind: type, name: str) -> Any:
-        """How a method of a class written in C is called."""
-        return None
-
-    def callable(self, kind: type) -> Any:
-        """How such an object is called; None: by its ``__call__``."""
-        raise NotImplementedError
-
-    def is_readable(self, kind: type, name: str) -> bool:
-        """Whether a guard may read an attribute of an object of C code again."""
-        raise NotImplementedError
-
-    def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
-        """C code looks into an object that is no container."""
-        raise NotImplementedError
-
-    def is_constant(self, value: Any) -> bool:
-        """Whether an object of C code never changes, so that it can be given at each call."""
-        raise NotImplementedError
-
-    def is_library(self, module: str) -> bool:
-        """Whether a module is Python's own library: refusals name the line that called it."""
-        raise NotImplementedError
-
-    def native(self, function: FunctionType) -> Any:
-        """How a Python function that runs unobserved is called; None: it is observed."""
-        raise NotImplementedError
-
-    def refuse_c(self, rec: Recorder, function: Any) -> Any:
-        """A function written in C that is not known."""
-        raise NotImplementedError
-
-    def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A function of a module written in C."""
-        raise NotImplementedError
-
-    def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An object of a class written in C is made."""
-        raise NotImplementedError
-
-    def method(self, kind: type, name: str) -> Any:
-        """How a method of an object of C code is called; None: by the rules of its kind."""
-        raise NotImplementedError
-
-    def is_pure_method(self, kind: type, name: str) -> bool:
-        """Whether a method of an object of C code depends on the object and its arguments alone."""
-        raise NotImplementedError
-
-
-class AbstractHooks:
-    """What others than the observed code itself ask of the hooks."""
-
-    rec: Recorder
-
-    def load_attr(self, name: str, value: Any) -> Any:
-        raise NotImplementedError
-
-    def store_attr(self, name: str, value: Any, target: Any) -> None:
-        raise NotImplementedError
-
-    def get_item(self, value: Any, key: Any) -> Any:
-        raise NotImplementedError
-
-    def set_item(self, value: Any, target: Any, key: Any) -> None:
-        raise NotImplementedError
-
-    def delete_item(self, target: Any, key: Any) -> None:
-        raise NotImplementedError
-
-    def binary(self, symbol: str, a: Any, b: Any) -> Any:
-        raise NotImplementedError
-
-    def unary(self, symbol: str, value: Any) -> Any:
-        raise NotImplementedError
-
-    def compare(self, what: tuple[str, bool], a: Any, b: Any) -> Any:
-        raise NotImplementedError
-
-    def identity(self, inverted: bool, a: Any, b: Any) -> bool:
-        raise NotImplementedError
-
-    def contains(self, inverted: bool, value: Any, container: Any) -> bool:
-        raise NotImplementedError
-
-    def truth(self, value: Any) -> bool:
-        raise NotImplementedError
-
-    def format(self, how: int, value: Any, spec: Any = "") -> str:
-        raise NotImplementedError
-
-    def build_set(self, members: tuple[Any, ...]) -> set[Any]:
-        raise NotImplementedError
-
-    def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
-        raise NotImplementedError
-
-    def map_add(self, key: Any, value: Any, table: dict[Any, Any]) -> None:
-        raise NotImplementedError
-
-    def iterate(self, value: Any) -> Any:
-        """What the loop goes over: items of a list from outside are read as the loop comes to them."""
-        raise NotImplementedError
-
-    def unpack(self, value: Any) -> Any:
-        raise NotImplementedError
-
-    def spread(self, value: Any) -> Any:
-        """The items that the code takes apart."""
-        raise NotImplementedError
-
-    def listed(self, value: Any) -> Any:
-        """The items that go into a list, for which C code asks how many there will be."""
-        raise NotImplementedError
-
-    def starred(self, value: Any) -> Any:
-        """The arguments of a call ``f(*value)``, for which some versions of Python ask how many there will be."""
-        raise NotImplementedError
-
-    def unpack_mapping(self, value: Any) -> Any:
-        raise NotImplementedError
-
-    def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        raise NotImplementedError
-
-    def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        raise NotImplementedError
-
-    def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        raise NotImplementedError
+from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module
+from runnel.compile.observe.values import (
+    C_FUNCTIONS,
+    FIXED,
+    MISSING,
+    PLAIN,
+    SINGLETONS,
+    SYMBOLIC,
+    described,
+    is_class,
+    is_python_class,
+    mro,
+    namespace,
+)
+from runnel.core.errors import CaptureError
+
+
+class NotCapturable(BaseException):
+    """A refusal: why a call runs eagerly, in one sentence, and at which line.
+
+    It is not an Exception, so that ``except Exception`` in the function does not catch it.
+    """
+
+    def __init__(
+        self, reason: str, where: str, remedy: str = "", is_intended: bool = False, is_passing: bool = False
+    ) -> None:
+        super().__init__(reason, where, remedy)
+        self.reason = reason
+        self.where = where
+        self.remedy = remedy
+        self.is_intended = is_intended  # by the user, who need not be told
+        self.is_passing = is_passing  # because of this call's surroundings; later calls are traced
+        self.guard: Any = None  # of what was read before: while it holds, the refusal is the same
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}{'; ' + self.remedy if self.remedy else ''}"
+
+
+class _Over:
+    """The recorder of a finished run. Generators that the run left open are closed when they are released; what they do
+    then belongs to the eager call."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if isinstance(sys.exception(), GeneratorExit):
+            raise GeneratorExit
+        raise CaptureError("[compile] a function made by an observed call was called after that call ended.")
+
+
+_OVER: Final[Any] = _Over()
 
 
 class Recorder:
-    """One observed run: where each value from outside was found, and what was read."""
+    """One observed run.
 
-    policy: AbstractPolicy
-    session: Any
-    log: Log
-    effects: Effects
-    sources: dict[int, Source]
-    computed: int
-    symbols: dict[int, Source]
-    stand_ins: dict[int, Source]
-    cells: dict[int, Source]
-    codes: set[int]
-    originals: dict[int, CodeType]
-    not_capturable: NotCapturable | None
-    memo: dict[Any, Any]
-    hooks: AbstractHooks
-    actor: Any
-    net: Any  # while C code is called
-    settled: str
+    Args:
+        policy: the rules for values and functions (``table.Policy``).
+        session: what surrounds the run (``observation.Session``).
+        hooks: makes the hooks of the run (``hooks.Hooks``).
+    """
+
+    def __init__(self, policy: Any, session: Any, hooks: Any) -> None:
+        self.policy = policy
+        self.session = session
+        self.log = Log()
+        self.effects = Effects()
+        self.sources: dict[int, Source] = {}
+        self.symbols: dict[int, Source] = {}  # numbers that may differ at later calls
+        self.computed = 0  # how many numbers were computed from symbols
+        self.cells: dict[int, Source] = {}  # closure variables from outside: the source of the content
+        self.codes: dict[int, CodeType] = {}  # rewritten code of this run by id, and its original
+        self.not_capturable: NotCapturable | None = None
+        self.memo: dict[Any, Any] = {}
+        self.settled = ""  # what the run prepared that a later call will find done
+        self.hooks = hooks(self)
+        self._alive: list[Any] = []
+        self._twins: dict[int, FunctionType] = {}
+        self._bound: dict[tuple[int, int], CodeType] = {}
+        self._spaces: dict[int, Source | None] = {}  # by id of a class: the source of its namespace
+
+    # Provenance -------------------------------------------------------------------------------------------------------
 
     def reach(self, value: Any, source: Source) -> Any:
-        """``value`` was read at ``source``: check it, or remember where it was found. Gives the value."""
-        raise NotImplementedError
+        """Note that ``value`` was read at ``source``, and return it. Plain values are checked."""
+        kind, log = type(value), self.log
+        if kind in PLAIN:
+            self.is_plain(value, source)
+            return value
+        if value is MISSING:
+            log.check(source, "{v} is not MISSING", source.label)
+            return value
+        known = self.sources.get(id(value))
+        if known is not None:
+            if known is not source:
+                log.check(None, "{s0} is not {s1}", f"{source} is {known}", (), (source, known))
+            return value
+        self.sources[id(value)] = source
+        if source.value is MISSING:
+            source.value = value
+        self._alive.append(value)
+        if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
+            log.check(source, "{v} is not {0}", source.label, (Identity(value),))
+            if is_class(value):
+                self.reach_class(value, source)
+        elif kind is FunctionType and self.policy.counts_by_identity(value):
+            expected = value if is_in_its_module(value) else Identity(value)
+            log.check(source, "{v} is not {0}", f"{source} is another function", (expected,))
+        elif kind is FunctionType:
+            fails = "type({v}) is not FunctionType or {v}.__code__ is not {0} or {v}.__builtins__ is not {1}"
+            log.check(source, fails, f"{source} is another function", (value.__code__, value.__builtins__))
+        elif kind is slice:
+            log.check(source, "type({v}) is not {0}", f"type of {source}", (slice,))
+            for part in ("start", "stop", "step"):
+                bound = getattr(value, part)
+                self.reach(bound, log.source(source, f"{{p}}.{part}", f"{source}.{part}", bound))
+        else:
+            leaf = self.policy.leaf(kind)
+            if leaf is not None:
+                leaf(self, value, source)
+            else:
+                log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(kind),))
+            self.reach_class(kind, None if is_immortal(kind) else log.source(source, "type({p})", f"type of {source}"))
+        return value
 
     def reach_symbolic(self, value: Any, source: Source) -> Any:
-        """The same for a value that the run gets from here alone: a number may be another one at later calls."""
-        raise NotImplementedError
+        """Like ``reach``, for a value that only observed code gets. A number may become a symbol."""
+        kind = type(value)
+        if (kind is float or kind is int) and self.policy.is_symbolic(self, kind, source):
+            return self.hooks.symbol(value, source)
+        return self.reach(value, source)
 
     def is_plain(self, value: Any, source: Source) -> None:
-        """A later call must find an equal number or text at ``source``."""
-        raise NotImplementedError
+        """Require an equal number or text at ``source``."""
+        if type(value) in SINGLETONS:
+            self.log.check(source, "{v} is not {0}", source.label, (value,))
+        else:
+            self.log.check(source, "{v} is not {0} and differs({v}, {0})", source.label, (value,))
 
     def concrete_number(self, value: Any) -> Any:
-        """A number that somebody looks at: a later call must find an equal one."""
-        raise NotImplementedError
+        """Return the plain value of a symbol, which later calls must find again. Return other values as they are."""
+        kind = type(value)
+        if kind is str:
+            if self.policy.shows_unknown(value):
+                self.refuse("the text of a tensor is looked into before it has a value", "print or return the tensor")
+            return value
+        source = self.symbols.get(id(value))
+        if source is None:
+            return value
+        if kind in SYMBOLIC:
+            value = SYMBOLIC[kind](value)
+            if kind is not float:
+                self.concrete_number(value)
+        self.is_plain(value, source)
+        return value
 
     def source_of(self, value: Any) -> Source | None:
-        """Where a value from outside was found; None for what the run made."""
-        raise NotImplementedError
-
-    def class_space(self, kind: type) -> Source | None:
-        """The source of a class's namespace; None for classes that cannot change or that the run made."""
-        raise NotImplementedError
-
-    def class_lookup(self, kind: type, name: str) -> tuple[Any, Source | None]:
-        """What a class holds under ``name``, checked along its bases, and where; MISSING where it holds nothing."""
-        raise NotImplementedError
-
-    def class_attribute(self, kind: type, name: str) -> Any:
-        """What a class holds under ``name``, remembered with its source."""
-        raise NotImplementedError
-
-    def followed(self, container: Any) -> Source | None:
-        """Where the guard finds what a list of plain values holds now; None where it does not compute that."""
-        raise NotImplementedError
+        """Return where a value from outside was found, or None for what the run made."""
+        return self.sources.get(id(value))
 
     def pinned(self, value: Any) -> None:
-        """Which object this is matters: a later call must find the same one."""
-        raise NotImplementedError
+        """Require the same object at later calls."""
+        source = self.sources.get(id(value))
+        if source is not None:
+            self.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
+
+    # Classes ----------------------------------------------------------------------------------------------------------
+
+    def reach_class(self, kind: type, source: Source | None) -> None:
+        """Note a class from outside. ``source`` is where a guard finds it; None if it lives as long as the process."""
+        if id(kind) in self._spaces:
+            return
+        self._alive.append(kind)
+        for place, base in enumerate(mro(kind)):
+            if id(base) in self._spaces:
+                continue
+            self._alive.append(base)
+            label = type.__dict__["__name__"].__get__(base)
+            if self.policy.is_fixed_class(base) or not is_python_class(base):
+                self._spaces[id(base)] = None
+            elif is_immortal(base):
+                self.sources.setdefault(id(base), self.log.source(None, "{0}", label, base, (base,)))
+                self._spaces[id(base)] = self.log.source(None, "{0}", label, MISSING, (namespace(base),))
+            else:
+                if source is None:
+                    self.refuse(f"the class {label} is reached through a class that outlives it")
+                at = source if place == 0 else self.log.source(source, f"{{p}}.__mro__[{place}]", label, base)
+                self.sources.setdefault(id(base), at)
+                self._spaces[id(base)] = self.log.source(at, "namespace({p})", label)
+        if is_python_class(kind) and not self.policy.is_fixed_class(kind):
+            if is_immortal(kind):
+                self.log.check(None, "{0}.__mro__ is not {1}", f"bases of {kind.__name__}", (kind, mro(kind)))
+            elif source is not None:
+                same = tuple(map(id, mro(kind)))
+                self.log.check(source, "ids({v}.__mro__) != {0}", f"bases of {kind.__name__}", (same,))
+        meta = type(kind)
+        if meta is not type:
+            at = None if is_immortal(meta) or source is None else self.log.source(source, "type({p})", meta.__name__)
+            self.reach_class(meta, at)
+
+    def class_space(self, kind: type) -> Source | None:
+        """Return the source of a class's namespace; None for classes that cannot change or that the run made."""
+        return self._spaces.get(id(kind))
+
+    def is_namespace(self, value: Any) -> bool:
+        """Return whether ``value`` is the ``__dict__`` of a class."""
+        source = self.sources.get(id(value))
+        return type(value) is MappingProxyType and (source is None or source in self._spaces.values())
+
+    def class_lookup(self, kind: type, name: str) -> tuple[Any, Source | None]:
+        """Return what a class holds under ``name``, or MISSING, and its source. Bases that were asked are checked."""
+        written = self.effects.written
+        first: type | None = None  # the first fixed class, whose own attributes hide those of its bases
+        for base in mro(kind):
+            space = self._spaces.get(id(base))
+            if self.policy.is_transparent(base):
+                continue
+            if space is None:
+                first = first or base
+            elif (id(base), name) in written:
+                space = None
+            attribute = namespace(base).get(name, MISSING)
+            if attribute is not MISSING:
+                if space is None:
+                    return attribute, self.policy.on_fixed_attribute(self, first or base, name)
+                return attribute, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
+            if space is not None:
+                self.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
+        return MISSING, None
+
+    def class_attribute(self, kind: type, name: str) -> Any:
+        """Return what a class holds under ``name``, or MISSING, and note its source."""
+        attribute, source = self.class_lookup(kind, name)
+        if source is not None:
+            self.reach(attribute, source)
+        return attribute
+
+    # Functions --------------------------------------------------------------------------------------------------------
 
     def twin(self, function: FunctionType) -> FunctionType:
-        """A function like this one whose code tells this recorder what it does."""
-        raise NotImplementedError
+        """Return a function like this one whose code reports to this recorder."""
+        if id(function.__code__) in self.codes:
+            return function
+        known = self._twins.get(id(function))
+        if known is not None:
+            return known
+        observed = FunctionType(
+            self._code_for(function),
+            function.__globals__,
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
+        observed.__kwdefaults__ = function.__kwdefaults__
+        observed.__qualname__ = function.__qualname__
+        observed.__module__ = function.__module__
+        self._twins[id(function)] = observed
+        self._alive.append(function)
+        source = self.sources.get(id(function))
+        if source is not None:
+            self._reach_parts(function, source)
+        return observed
 
-    def register(self, code: CodeType, original: CodeType) -> None:
-        """Code made here, of ``original``, runs observed."""
-        raise NotImplementedError
+    def _reach_parts(self, function: FunctionType, source: Source) -> None:
+        log, label = self.log, function.__qualname__
+        for i, name in enumerate(function.__code__.co_freevars):
+            cell = function.__closure__[i]  # type: ignore[index]
+            called = name if source.parent is None and source.text == "fn" else f"{name} of {label}"
+            holder = log.source(source, f"{{p}}.__closure__[{i}]", f"variable {called}", cell)
+            known = self.sources.setdefault(id(cell), holder)
+            if known is not holder:
+                log.check(None, "{s0} is not {s1}", f"{holder} is {known}", (), (holder, known))
+            else:
+                self._alive.append(cell)
+                self.cells[id(cell)] = log.source(holder, "{p}.cell_contents", called)
+        space = log.source(source, "{p}.__globals__", f"globals of {label}", function.__globals__)
+        self.sources.setdefault(id(function.__globals__), space)
+        if function.__defaults__ is None and function.__kwdefaults__ is None:
+            fails = "{v}.__defaults__ is not None or {v}.__kwdefaults__ is not None"
+            log.check(source, fails, f"defaults of {label}")
+            return
+        for part in ("__defaults__", "__kwdefaults__"):
+            defaults = getattr(function, part)
+            self.reach(defaults, log.source(source, f"{{p}}.{part}", f"defaults of {label}", defaults))
+            if defaults:
+                self.hooks.reach_items(defaults)
 
-    def has_code(self, code: CodeType) -> bool:
-        """Whether this is code that this recorder made."""
-        raise NotImplementedError
+    def _code_for(self, function: FunctionType) -> CodeType:
+        code = function.__code__
+        key = (id(code), id(function.__globals__))
+        known = self._bound.get(key)
+        if known is None:
+            known = self._bound[key] = self.hooks.bound_code(function)
+            self._register(known, code)
+        return known
+
+    def _register(self, code: CodeType, original: CodeType) -> None:
+        self._alive += (code, original)
+        self.codes[id(code)] = original
+        pairs = zip(code.co_consts, original.co_consts, strict=False)  # hooks follow the original constants
+        for inner, was in pairs:
+            if type(was) is CodeType:
+                self._register(inner, was)
 
     def is_own(self, function: Any) -> bool:
-        """Whether a function runs code that this recorder made."""
-        raise NotImplementedError
+        """Return whether a function runs code that this recorder made."""
+        return type(function) is FunctionType and id(function.__code__) in self.codes
 
-    def invoke(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        """Call a function, observed. What it gives may be looked at."""
-        raise NotImplementedError
+    def prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what to call in place of ``function(*args, **kwargs)``: a function and its arguments."""
+        return self.hooks.prepared(function, args, kwargs)
 
     def passed(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        """The same where what it gives goes to the observed code alone."""
-        raise NotImplementedError
+        """Call a function, observed, and return its result to observed code."""
+        function, args, kwargs = self.hooks.prepared(function, args, kwargs or {})
+        return function(*args, **kwargs)
 
-    def prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """What to call in place of a function."""
-        raise NotImplementedError
-
-    def constructed(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """What to call in place of a class, as ``type.__call__`` does."""
-        raise NotImplementedError
-
-    def invoke_special(
-        self, method: Any, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Call a special method that the class of ``value`` holds."""
-        raise NotImplementedError
-
-    def bind(self, attribute: Any, value: Any, kind: type) -> Any:
-        """What a class holds, as a method of ``value``."""
-        raise NotImplementedError
-
-    def bound(self, function: Any, value: Any) -> Any:
-        """A class method of the class ``value``."""
-        raise NotImplementedError
+    def invoke(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        """Call a function, observed. Its result may be looked at, so a number among results is checked."""
+        return self.concrete_number(self.passed(function, args, kwargs))
 
     def callback(self, function: Any) -> Any:
-        """A function for C code to call, observed. What it gives is passed on."""
-        raise NotImplementedError
+        """Return a function for unobserved code to call in place of ``function``."""
+        if self.is_own(function):
+            return function
+        return lambda *args, **kwargs: self.invoke(function, args, kwargs)
 
-    def judged(self, function: Any) -> Any:
-        """The same where C code looks at what it gives: compares keys, say."""
-        raise NotImplementedError
+    # Bookkeeping ------------------------------------------------------------------------------------------------------
 
-    def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        """Call a function written in C that looks into its arguments."""
-        raise NotImplementedError
-
-    def makes_class(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A part of the interpreter that makes a class is called."""
-        raise NotImplementedError
-
-    def classes_in(self, values: Any) -> list[type]:
-        """Classes with special methods written in Python of what C code can find in these values."""
-        raise NotImplementedError
-
-    def exposed(self, classes: list[type], called_from: CodeType | None = None) -> Any:
-        """A block in which C code, and code that runs unobserved, calls the special methods of classes observed."""
-        raise NotImplementedError
-
-    def hashed(self, key: Any) -> None:
-        """C code hashes and compares a key."""
-        raise NotImplementedError
-
-    def change(self, value: Any, symbol: str, other: Any) -> Any:
-        """``value += other`` of a container from outside."""
-        raise NotImplementedError
+    def take_back(self) -> None:
+        """End the run: undo all changes and release everything."""
+        try:
+            self.effects.undo()
+        finally:
+            self.close()
 
     def close(self) -> None:
-        """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
-        raise NotImplementedError
+        """Release everything; hooks and recorder refer to each other and must not wait for the collector."""
+        self.hooks.rec = _OVER
+        for collection in (self.sources, self.symbols, self.cells, self.memo, self._twins, self._bound, self._spaces):
+            collection.clear()
+        self._alive.clear()
+        self.log.forget_values()
+        self.session.end()
+        self.session = None
+        self.not_capturable = None  # its traceback leads to the frames of all callers
+        self.effects = Effects()
 
     def keep(self, value: Any) -> None:
         """Keep an object alive until the recording ends, so that its address means it."""
-        raise NotImplementedError
+        self._alive.append(value)
 
     def constant(self, value: Any) -> Any:
-        """One object for equal constants."""
-        raise NotImplementedError
+        """Return one object for equal constants."""
+        return self.memo.setdefault(("constant", repr(value)), value)  # 1 is not True
 
-    def builtins_source(self, names: dict[str, Any], built: dict[str, Any]) -> Source:
-        """Where built-in names are found."""
-        raise NotImplementedError
+    def unsettled(self, why: str) -> None:
+        """Note that the run prepared something: its record holds for this call only."""
+        self.settled = self.settled or why
 
-    def importing(self, at: tuple[dict[str, Any], str], level: int, names: Any) -> Any:
-        """``import name``: the module is found again by its name; a first import settles."""
-        raise NotImplementedError
-
-    def frame(self, level: int) -> Any:
-        """The ``level``-th observed frame, the innermost first."""
-        raise NotImplementedError
+    # Refusing ---------------------------------------------------------------------------------------------------------
 
     def refuse(self, reason: str, remedy: str = "", is_intended: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
-        raise NotImplementedError
+        self.not_capturable = NotCapturable(reason, self.line(), remedy, is_intended, is_passing)
+        raise self.not_capturable
+
+    def refuse_value(self, value: Any, reads: str) -> NoReturn:
+        """Refuse to give a value to C code, which may run methods of it unobserved."""
+        at = self.source_of(value)
+        what = described(value) + (f" ('{at}')" if at is not None else "")
+        self.refuse(
+            f"{reads} is given {what}, whose methods it may call unobserved",
+            "call it outside and pass the result as an argument; rn.uncompiled says that it is meant to run eagerly",
+        )
+
+    def frame(self) -> Any:
+        """Return the innermost observed frame outside of the standard library, else the innermost, or None."""
+        frame, first = sys._getframe(1), None
+        while frame is not None:
+            if id(frame.f_code) in self.codes:
+                if not self.policy.is_library(frame.f_globals.get("__name__", "")):
+                    return frame
+                first = first or frame
+            frame = frame.f_back  # type: ignore[assignment]
+        return first
 
     def line(self) -> str:
-        """``file:line`` of the innermost observed frame, outside the standard library where there is one."""
-        raise NotImplementedError
+        """Return ``file:line`` of ``frame()``."""
+        frame = self.frame()
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "at the call"

@@ -1,9 +1,9 @@
-"""Code rewritten so that each instruction that can read, write or call something goes through a hook.
+"""Rewrites code so that each instruction that can read, write or call something goes through a hook.
 
-The frame, its locals, control flow, exceptions, generators and ``super()`` stay the interpreter's own. A hook is a
-constant of the code: a :class:`Hook` in what is made here once per code object, and a function of one recorder in what
-``bind`` makes of it for one run. Hooks take the values that the instruction would have taken from the stack and give
-the one that it would have left; the stack is the same before and after, and at most ``ROOM`` deeper in between.
+Frames, locals, control flow, exceptions, generators and ``super()`` stay the interpreter's. A code object is rewritten
+once into a template, whose constants hold a :class:`Hook` for each event; ``bind`` replaces these by functions of one
+run. A hook takes the values that the instruction would have taken from the stack and returns the one that it would have
+left. In between, the stack is at most ``ROOM`` deeper.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from types import CodeType
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe import versions
-from runnel.compile.observe.assembly import Instruction, assemble, disassemble
+from runnel.compile.observe.assembly import Instruction, Position, assemble, disassemble
 from runnel.compile.observe.empty_self import empty_selves
-from runnel.compile.observe.tables import Position
 from runnel.core.errors import CaptureError
 
 ROOM: Final = 6
-ANNOTATIONS: Final = "__annotate__"  # code that is also run with other globals and cells, for annotations as text
+ASYNCHRONOUS: Final = 0x280  # flags of coroutines and asynchronous generators, which never run observed
 
 
 class Hook(NamedTuple):
-    """What a rewritten code object calls: the kind of event, and what is known of it beforehand."""
+    """What a rewritten code object calls: the kind of event, and the part of it that is known beforehand."""
 
     kind: str
     detail: Any = None
@@ -36,7 +35,9 @@ _TEMPLATES: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}  # by id of t
 
 
 def template(code: CodeType) -> CodeType:
-    """``code`` with hooks, and the code objects among its constants likewise."""
+    """Return ``code`` with hooks, and the code objects among its constants likewise."""
+    if code.co_flags & ASYNCHRONOUS:
+        return code
     known = _TEMPLATES.get(id(code))
     if known is not None and known[0]() is code:
         return known[1]
@@ -53,7 +54,7 @@ def template(code: CodeType) -> CodeType:
 
 
 def bind(code: CodeType, hook: Callable[[Hook], Any]) -> CodeType:
-    """A template with ``hook(h)`` in place of each Hook h."""
+    """Return a template with ``hook(h)`` in place of each Hook h."""
     consts = [hook(x) if type(x) is Hook else bind(x, hook) if type(x) is CodeType else x for x in code.co_consts]
     return code.replace(co_consts=tuple(consts))
 
@@ -185,22 +186,11 @@ def _name(w: _Writer, arg: int) -> str:
 
 
 def _load_global(w: _Writer, i: Instruction) -> None:
-    if w.code.co_name == ANNOTATIONS:
-        w.hook(0, "note_global", w.code.co_names[i.arg >> 1])
-        w.emit("POP_TOP")
-        w.out.append(i)
-        return
     if i.arg & 1 and not versions.EMPTY_SELF_ABOVE:
         w.emit("PUSH_NULL")
     w.hook(0, "load_global", w.code.co_names[i.arg >> 1])
     if i.arg & 1 and versions.EMPTY_SELF_ABOVE and not w.before_unpacked_call():
         w.emit("PUSH_NULL")
-
-
-def _load_name(w: _Writer, i: Instruction) -> None:
-    w.hook(0, "note_global", w.code.co_names[i.arg])
-    w.emit("POP_TOP")
-    w.out.append(i)
 
 
 def _load_attr(w: _Writer, i: Instruction) -> None:
@@ -226,8 +216,6 @@ def _of_cell(kind: str, count: int) -> Any:
         name = w.cell(i.arg)
         if name is None:
             return False
-        if w.code.co_name == ANNOTATIONS:
-            return _class_cell(w, i)
         w.emit(versions.LOAD_CELL, i.arg)
         w.hook(count, kind, name)
         if kind != "load_cell":
@@ -235,18 +223,6 @@ def _of_cell(kind: str, count: int) -> Any:
         return None
 
     return rule
-
-
-def _class_cell(w: _Writer, i: Instruction) -> bool | None:
-    """A class body finds the name in its namespace or in the cell."""
-    name = w.cell(i.arg)
-    if name is None:
-        return False
-    w.emit(versions.LOAD_CELL, i.arg)
-    w.hook(1, "note_cell", name)
-    w.emit("POP_TOP")
-    w.out.append(i)
-    return None
 
 
 def _sliced(count: int, kind: str) -> Any:
@@ -331,7 +307,7 @@ def _push_null(w: _Writer, i: Instruction) -> bool | None:
     return None if w.before_unpacked_call() else False
 
 
-def _load_special(w: _Writer, i: Instruction) -> None:
+def _load_special(w: _Writer, i: Instruction) -> bool | None:
     """``with`` copies the manager, loads its exit, moves that below the manager, loads its entry and calls it.
 
     The hook of the first load enters. What it gives takes the places of the manager and of its exit; nothing is left to
@@ -344,8 +320,8 @@ def _load_special(w: _Writer, i: Instruction) -> None:
         w.emit("POP_TOP")
         w.emit("PUSH_NULL")
     elif name != "__enter__":
-        w.hook(1, "load_asynchronous", name)
-        w.emit("PUSH_NULL")
+        return False  # of asynchronous code, which never runs observed
+    return None
 
 
 def _call(w: _Writer, i: Instruction) -> bool | None:
@@ -436,13 +412,9 @@ _TESTED: Final = (
 )  # fmt: skip
 _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "LOAD_GLOBAL": _load_global,
-    "LOAD_NAME": _load_name,
-    "LOAD_FROM_DICT_OR_GLOBALS": _load_name,
     "STORE_GLOBAL": _replaced(1, "store_global", _name, drops=True),
     "DELETE_GLOBAL": _replaced(0, "delete_global", _name, drops=True),
     "LOAD_DEREF": _of_cell("load_cell", 1),
-    "LOAD_CLASSDEREF": _class_cell,
-    "LOAD_FROM_DICT_OR_DEREF": _class_cell,
     "STORE_DEREF": _of_cell("store_cell", 2),
     "DELETE_DEREF": _of_cell("delete_cell", 1),
     "LOAD_ATTR": _load_attr,
@@ -480,7 +452,6 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "SET_ADD": _added("set_add", 1),
     "MAP_ADD": _added("map_add", 2),
     "RAISE_VARARGS": _raise,
-    "RETURN_VALUE": _before("returned"),
     "GET_LEN": _beside("length", 1, replaces=True),
     "MATCH_MAPPING": _beside("matched", 1, replaces=False),
     "MATCH_SEQUENCE": _beside("matched", 1, replaces=False),
@@ -500,8 +471,5 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "CALL": _call,
     "CALL_KW": _call_kw,
     "CALL_FUNCTION_EX": _call_ex,
-    "GET_AWAITABLE": _before("asynchronous"),
-    "GET_AITER": _before("asynchronous"),
-    "BEFORE_ASYNC_WITH": _before("asynchronous"),
 }  # fmt: skip
 HOOKED: Final = frozenset(_RULES)

@@ -1,8 +1,8 @@
-"""Sources and the log: where values come from and what must hold of them.
+"""Sources and the log: where values come from, and what must hold for a program to be reused.
 
-A source is a path: an expression over what its parent holds, down to a root (the function called, its arguments, or
-something that lives as long as the process). Reads and checks stay in the order in which they were met, so that a check
-stands before everything that relies on it; each path is read once.
+A source is a path: an expression over the value of its parent, down to a root (the called function, its arguments, or
+something that lives as long as the process). The log keeps reads and checks in the order in which the run made them, so
+that a check precedes everything that relies on it. Each path is read once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import types
 from collections.abc import Container
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe.classes import MISSING
+from runnel.compile.observe.values import MISSING
 
-Place = tuple[int, Any]  # the address of a dict of attributes, and the name in it
+Place = tuple[int, Any]  # the address of a dict of attributes, and a name in it
 
 
 class Source:
-    """A place that was read: ``text`` over the parent's value ``{p}`` and the constants ``{0}``, ``{1}``, ..."""
+    """A place that the run read. ``text`` is an expression over the parent ``{p}``, the operands ``{a0}``, ``{a1}``,
+    ... and the constants ``{0}``, ``{1}``, ..."""
 
     __slots__ = ("constants", "index", "is_argument", "label", "operands", "parent", "place", "text", "value")
 
@@ -29,17 +30,17 @@ class Source:
         self.constants = constants
         self.label = label
         self.value = value
-        self.operands: tuple[Source | None, ...] = ()  # of a number that is computed: ``{a0}``, ``{a1}``, ...
+        self.operands: tuple[Source | None, ...] = ()  # of a number that the guard computes
         self.index = -1  # number among the reads of the guard
-        self.place: Place | None = None  # where an attribute lies whose changes advance the state version
-        self.is_argument: bool = parent is not None and parent.is_argument  # whether it hangs on an argument
+        self.place: Place | None = None  # of an attribute whose changes advance the state version
+        self.is_argument: bool = parent is not None and parent.is_argument  # whether the path begins at an argument
 
     def __repr__(self) -> str:
         return self.label
 
 
 class Check(NamedTuple):
-    """``fails`` is a condition over ``{v}``, the values of ``sources`` as ``{s0}``, ... and the constants."""
+    """``fails`` is a condition over the source ``{v}``, the others ``{s0}``, ``{s1}``, ... and the constants."""
 
     source: Source | None
     fails: str
@@ -50,31 +51,25 @@ class Check(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """A constant that counts for which object it is alone: guards do not keep it alive."""
+    """A constant that is compared by identity. Guards do not keep it alive."""
 
     value: Any
 
 
 class Log:
-    """Reads and checks in their order."""
+    """Reads and checks of one run, in order."""
 
     def __init__(self) -> None:
         self.entries: list[Source | Check] = []
         self.reads: list[Source] = []
         self._sources: dict[Any, Source] = {}
         self._checked: set[Any] = set()
-        self._alive: list[Any] = []  # what ids in keys belong to
-        self._addresses: dict[int, int] = {}
-
-    def address(self, value: Any) -> int:
-        """``id(value)`` as a constant: the same int each time. As a part of the text it would make the guards of equal
-        models different texts, each of which Python compiles."""
-        return self._addresses.setdefault(id(value), id(value))
+        self._alive: list[Any] = []  # the objects whose ids are parts of keys
 
     def source(
         self, parent: Source | None, text: str, label: str, value: Any = MISSING, constants: tuple[Any, ...] = ()
     ) -> Source:
-        """The source of this path, made if it is new."""
+        """Return the source of a path, the same one each time."""
         key = (id(parent), text, *map(id, constants))
         source = self._sources.get(key)
         if source is None:
@@ -85,7 +80,7 @@ class Log:
     def computed(
         self, text: str, operands: tuple[Source | None, ...], label: str, constants: tuple[Any, ...]
     ) -> Source:
-        """A number that is computed from what is found at ``operands``, which ``text`` names."""
+        """Return the source of a number that the guard computes from ``operands``."""
         key = (text, *map(id, operands), *map(id, constants))
         source = self._sources.get(key)
         if source is None:
@@ -103,8 +98,11 @@ class Log:
         others: tuple[Source, ...] = (),
         looks_into: Container[int] | None = None,
     ) -> None:
-        """A later call is another case where ``fails`` holds. What is found at sources that change with the state
-        version alone is checked by it, and so are checks that name the objects they look into, by address."""
+        """Require that ``fails`` is false at later calls.
+
+        ``looks_into`` has the addresses of the objects on whose state version alone the outcome depends. The check is
+        skipped while that version stays the same. The same holds if all sources have a ``place``.
+        """
         key = (id(source), fails, *[id(c.value) if type(c) is Identity else id(c) for c in constants], *map(id, others))
         if key in self._checked:
             return
@@ -116,7 +114,7 @@ class Log:
         self.entries.append(Check(source, fails, constants, label, others, looks_into))
 
     def need(self, source: Source) -> None:
-        """Read the source, and what it is read from, at this point of the guard."""
+        """Read a source, and what it is read from, at this point of the guard."""
         if source.index < 0:
             for one in (source.parent, *source.operands):
                 if one is not None:
@@ -126,7 +124,7 @@ class Log:
             self.entries.append(source)
 
     def forget_values(self) -> None:
-        """Let go of everything that was only needed while recording."""
+        """Release everything that only the recording needed."""
         for source in self._sources.values():
             source.value = None
             source.constants = ()
@@ -143,7 +141,7 @@ _IMMORTAL: Final = (
 
 
 def is_immortal(value: Any) -> bool:
-    """Whether an object may be held by a guard: it lives as long as the process, or holds nothing else alive."""
+    """Return whether a guard may hold ``value``: it lives as long as the process, or keeps nothing else alive."""
     kind = type(value)
     if kind in _IMMORTAL:
         return kind is not types.BuiltinFunctionType or type(value.__self__) in (types.ModuleType, type(None))
@@ -157,16 +155,13 @@ def is_immortal(value: Any) -> bool:
 
 
 def is_in_its_module(value: Any) -> bool:
-    """Whether a class or function is what its module holds under its name."""
+    """Return whether a module holds this class or function under its own name."""
     if issubclass(type(value), type) and not value.__flags__ & 1 << 9:
-        return True  # a class of the interpreter itself
+        return True  # a class of the interpreter
     holder: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
-        space = (
-            getattr(holder, "__dict__", None)
-            if type(holder) is types.ModuleType or issubclass(type(holder), type)
-            else None
-        )
+        is_holder = type(holder) is types.ModuleType or issubclass(type(holder), type)
+        space = getattr(holder, "__dict__", None) if is_holder else None
         if space is None:
             return False
         holder = space.get(name)

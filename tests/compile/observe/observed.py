@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import runnel as rn
-from runnel.compile.observe.not_capturable import NotCapturable
 from runnel.compile.observe.observation import Observation, observe
-from runnel.compile.observe.policy import Policy
+from runnel.compile.observe.recorder import NotCapturable
+from runnel.compile.observe.table import Policy
 from runnel.core.errors import CaptureWarning
 
 POLICY = Policy()

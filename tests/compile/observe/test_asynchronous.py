@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import runnel as rn
@@ -68,7 +67,7 @@ def collecting_often(callback: Callable[..., None]) -> Iterator[None]:
 
 def capture() -> Any:
     number = Number(2.5)
-    function = rn.compile(lambda x: x * rn.full((2,), float(np.float32(number))))
+    function = rn.compile(lambda x: x * rn.full((2,), float(number)))
     assert function(rn.ones(2)).tolist() == [2.5, 2.5]
     number.value = 3.0
     assert function(rn.ones(2)).tolist() == [3.0, 3.0]

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from runnel.compile.observe import versions
-from runnel.compile.observe.assembly import assemble, disassemble
-from runnel.compile.observe.plain import Plain, with_hooks
+from runnel.compile.observe.assembly import Handler, assemble, disassemble, read_handlers, write_handlers
 from runnel.compile.observe.rewriting import HOOKED, bind, template
-from runnel.compile.observe.tables import Handler, read_handlers, write_handlers
 from runnel.compile.observe.versions import SUPPORTED, VERSION
 from runnel.core.errors import CaptureError
+from tests.compile.observe.plain_hooks import Plain, hooks, with_hooks
 from tests.compile.observe.stack import check_stack, codes, listed
 
 MODULES = (
@@ -47,6 +46,8 @@ HARMLESS = {
     "BUILD_CONST_KEY_MAP", "BUILD_STRING", "CALL_INTRINSIC_2", "LIST_TO_TUPLE", "IMPORT_STAR", "PRINT_EXPR",
     "ASYNC_GEN_WRAP", "PREP_RERAISE_STAR", "GET_ANEXT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR",
     "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP", "NOT_TAKEN", "POP_ITER", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT",
+    "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "GET_AWAITABLE",
+    "GET_AITER", "BEFORE_ASYNC_WITH",
     "LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "BUILD_INTERPOLATION", "BUILD_TEMPLATE",
 }  # fmt: skip
 
@@ -163,8 +164,6 @@ def test_hooks_of_each_run_are_its_own() -> None:
         def load_attr(self, name: str, value: Any) -> Any:
             return self.name, name
 
-    from runnel.compile.observe.plain import hooks
-
     one, other = (bind(template(f.__code__), hooks(Loud(n), globals())) for n in "ab")
     assert types.FunctionType(one, {})(3) == ("a", "real")
     assert types.FunctionType(other, {})(3) == ("b", "real")
@@ -173,8 +172,6 @@ def test_hooks_of_each_run_are_its_own() -> None:
 
 def test_library_runs_rewritten() -> None:
     """A module whose every function is rewritten works; the script `rewritten_stdlib.py` does this at length."""
-    from runnel.compile.observe.plain import hooks
-
     for name, use in (
         ("textwrap", lambda m: m.fill("a b c d " * 9, 20)),
         ("statistics", lambda m: (m.mean([1, 2, 4]), m.quantiles([1, 2, 3, 4]))),

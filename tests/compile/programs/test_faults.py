@@ -36,20 +36,20 @@ KINDS: Final = {
 }
 KEYS: Final = stories(
     "".join(
-        f"## {kind}_{way}, fails: {NO_SOURCE}\n{made}d = {{a: 1}}\ndef step(x): return x * {read}\n#> a.v = 9.0\n"
+        f"## {kind}_{way}\n{made}d = {{a: 1}}\ndef step(x): return x * {read}\n#> a.v = 9.0\n"
         for kind, made in KINDS.items()
         for way, read in WAYS.items()
     )
 )
 WRITES: Final = stories(f"""
-## counter_of_a_key, fails: {NO_SOURCE}
+## counter_of_a_key
 class K: n = 0
 a = K(); d = {{a: 1}}
 def step(x):
     for k in d: k.n += 1
     return x * 2
 #> a.n = 0
-## tensor_kept_by_a_key, fails: {NO_SOURCE}
+## tensor_kept_by_a_key
 class K: last = None
 a = K(); d = {{a: 1}}
 def step(x):
@@ -60,7 +60,7 @@ class K: pass
 a = K(); a.v = 1.0; d = {{('main', a): 1}}
 def step(x): return x * sum(k.v for _, k in d)
 #> a.v = 9.0
-## key_that_is_popped, fails: {NO_SOURCE}
+## key_that_is_popped
 class K: pass
 a = K(); a.v = 1.0; d = {{a: 1}}
 def step(x):
@@ -108,7 +108,7 @@ def step(x):
     global n
     n += 1
     return x + (rn.arange(3) + n)
-## type_of_a_number_that_changes, calls: 6, fails: traced again at every call
+## type_of_a_number_that_changes, calls: 6
 state = {'n': 0}
 def step(x):
     state['n'] += 1

@@ -127,7 +127,7 @@ def step(x):
     class K:
         gain = 2.0
     return x * K.gain
-## class_that_leaves, eager: leaves it
+## class_that_leaves, eager: a class is made
 def step(x):
     class K:
         def gain(self): return 2.0
@@ -150,7 +150,7 @@ class K:
 def step(x):
     K()
     return x * 2
-## weak_reference_to_what_was_let_go, eager: still lives
+## weak_reference_to_what_was_let_go, eager: a weak reference is asked
 class K: pass
 k = K(); r = weakref.ref(k)
 def step(x):
@@ -173,7 +173,7 @@ def table(n): return n * gain
 gain = 2.0
 def step(x): return x * table(3)
 #> table.cache_clear(); gain = 3.0
-## cache_counted, eager: perhaps, fails: the refused run has filled the cache
+## cache_counted, eager: perhaps
 @functools.lru_cache(maxsize=None)
 def table(n): return n * 2
 def step(x): return x * table(3) + table.cache_info().hits

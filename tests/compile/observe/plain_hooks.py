@@ -1,43 +1,47 @@
-"""The hooks outside of a recording: exactly what the replaced instruction did."""
+"""Hooks that do exactly what the replaced instruction did, for tests of rewritten code alone."""
 
 from __future__ import annotations
 
 import builtins
 import functools
-import operator
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import MISSING, code_of, special
-from runnel.compile.observe.rewriting import Hook, bind, template
+from runnel.compile.observe.hooks import bound_code, to_call
+from runnel.compile.observe.operators import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
+from runnel.compile.observe.rewriting import Hook
+from runnel.compile.observe.values import MISSING, lookup
 from runnel.compile.observe.versions import EMPTY_SELF_ABOVE
 
-COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "@": operator.matmul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "[]": operator.getitem,
-    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "@=": operator.imatmul, "/=": operator.itruediv,
-    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "<<=": operator.ilshift,
-    ">>=": operator.irshift, "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
-}  # fmt: skip
-UNARY: Final[dict[str, Callable[[Any], Any]]] = {"+": operator.pos, "-": operator.neg, "~": operator.invert}
-CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {0: lambda x: x, 1: str, 2: repr, 3: ascii}
 SELF_MATCHING: Final = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-WITH_NAMESPACE: Final = frozenset(
-    {"load_global", "note_global", "store_global", "delete_global", "import_name", "import_from"}
-)
+WITH_NAMESPACE: Final = frozenset({"load_global", "store_global", "delete_global", "import_name", "import_from"})
 
 Name = tuple[dict[str, Any], str]  # a namespace and a name in it
 
 
 def builtins_of(names: dict[str, Any]) -> dict[str, Any]:
-    """The built-in names that code with these globals sees."""
     namespace_or_module = names.get("__builtins__", builtins)
     return namespace_or_module if type(namespace_or_module) is dict else vars(namespace_or_module)
+
+
+def special(value: Any, name: str) -> Any:
+    method = lookup(type(value), name)
+    return method if method is MISSING else method.__get__(value, type(value))
+
+
+def with_hooks(function: FunctionType, actor: Any) -> CodeType:
+    return bound_code(function, actor)
+
+
+def hooks(actor: Any, names: dict[str, Any]) -> Callable[[Hook], Any]:
+    def hook(what: Hook) -> Any:
+        method = getattr(actor, what.kind)
+        if what.kind in WITH_NAMESPACE:
+            return functools.partial(method, (names, what.detail))
+        return method if what.detail is None else functools.partial(method, what.detail)
+
+    return hook
 
 
 class Plain:
@@ -54,9 +58,6 @@ class Plain:
                 raise NameError(f"name '{name}' is not defined", name=name)
         return value
 
-    def note_global(self, at: Name, _: None) -> None:
-        """A class body may read the name here."""
-
     def store_global(self, at: Name, value: Any) -> None:
         at[0][at[1]] = value
 
@@ -70,9 +71,6 @@ class Plain:
             return cell.cell_contents
         except ValueError:
             raise unbound(name) from None
-
-    def note_cell(self, name: str, cell: CellType) -> None:
-        """A class body may read the cell here."""
 
     def store_cell(self, name: str, value: Any, cell: CellType) -> None:
         cell.cell_contents = value
@@ -173,7 +171,7 @@ class Plain:
     def iterate(self, value: Any) -> Any:
         return value
 
-    delegate = unpack = spread = listed = unpack_mapping = asynchronous = returned = iterate
+    delegate = unpack = spread = listed = unpack_mapping = iterate
 
     def matched(self, value: Any) -> None:
         """The pattern asks whether the value is a sequence or a mapping."""
@@ -185,19 +183,6 @@ class Plain:
         return match_class(self, isinstance, getattr, count, subject, kind, names)
 
     # Calls ----------------------------------------------------------------------------------------------------------
-
-    def load_asynchronous(self, name: str, manager: Any) -> Any:
-        """A method of an ``async with`` block."""
-        method = special(manager, name)
-        if method is MISSING:
-            other = ("__enter__", "__exit__")
-            has_other = all(special(manager, each) is not MISSING for each in other)
-            raise TypeError(
-                f"'{type(manager).__name__}' object does not support the asynchronous context manager protocol "
-                f"(missed {name} method)"
-                + (" but it supports the context manager protocol. Did you mean to use 'with'?" if has_other else "")
-            )
-        return method
 
     def enter(self, manager: Any) -> tuple[Any, Any]:
         """The value and the exit of a ``with`` block."""
@@ -216,36 +201,6 @@ class Plain:
 
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         return to_call(function, tuple(args[0]), dict(args[1]) if len(args) > 1 else {})
-
-
-def to_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """What the rewritten code calls in its own frame, as it takes that apart."""
-    return ((kwargs, args), function) if EMPTY_SELF_ABOVE else (kwargs, args, function)
-
-
-Call = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a function and its arguments
-
-
-def returning(value: Any) -> Call:
-    """A call that gives this value."""
-    return (value,).__getitem__, (0,), {}
-
-
-def hooks(actor: Any, names: dict[str, Any]) -> Callable[[Hook], Any]:
-    """For ``bind``: the methods of ``actor``, for code with these globals."""
-
-    def hook(what: Hook) -> Any:
-        method = getattr(actor, what.kind)
-        if what.kind in WITH_NAMESPACE:
-            return functools.partial(method, (names, what.detail))
-        return method if what.detail is None else functools.partial(method, what.detail)
-
-    return hook
-
-
-def with_hooks(function: FunctionType, actor: Any) -> CodeType:
-    """The code of a function with hooks of ``actor``."""
-    return bind(template(code_of(function)), hooks(actor, function.__globals__))
 
 
 def unbound(name: str) -> NameError:
