@@ -50,6 +50,7 @@ ADVERSARIAL: Final = "tests.compile.adversarial"
 FOLDERS: Final = ("tests/compile/adversarial", "tests/compile/observe/adversarial")
 TAKEN: Final = ("tests/__init__.py", "tests/random_numbers.py", "tests/compile")
 KINDS: Final = ("compiled", "refused", "stopped", "passed", "asserts more", "cannot run", "crashed", "different")
+EARLIER: Final = ("ops", "special", "random", "expressions", "compat.numpy", "nn.functional", "compat.torch")
 SECONDS: Final = 120  # for one program; then its process ends, which counts as a crash
 SETTINGS: Final = f"""
 [pytest]
@@ -190,6 +191,11 @@ def check(make: Callable[[], Any], refused: str | None = None) -> Any:
 def pytest_configure(config: pytest.Config) -> None:
     """Replace what the tests of the revision compare with."""
     sys.path.insert(0, str(config.rootpath))
+    for place in EARLIER:  # names that the top had then
+        module = importlib.import_module(f"runnel.{place}")
+        for name in dir(module):
+            if not hasattr(rn, name):
+                setattr(rn, name, getattr(module, name))
     worlds = types.ModuleType(f"{ADVERSARIAL}.worlds")
     exec((ROOT / "tests/compile/worlds.py").read_text(), vars(worlds))
     vars(worlds).update(Case=Case, Cases=Cases)

@@ -1,8 +1,8 @@
 """Wrapping of public functions: other libraries' keyword names are accepted, and errors name the function.
 
-An error raised on purpose says what is wrong by itself. Any other error is explained by the arguments: the first one
-that is not of the kind its annotation declares is named. This costs nothing while nothing fails. Errors from
-functions that users pass in, and errors of this package with a cause of their own, go through untouched.
+An error raised on purpose says what is wrong by itself. For any other error, the first argument that is not of the kind
+its annotation declares is named; if all are, the error is a bug, and goes through with its traceback. This costs
+nothing while nothing fails. Errors from functions that users pass in go through untouched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
-from runnel.core.errors import ArgumentError, PendingError, RunnelError
+from runnel.core.errors import ArgumentError, PendingError
 from runnel.core.kinds import kind_of
 from runnel.core.missing import missing
 from runnel.core.showing import short_repr
@@ -179,7 +179,8 @@ def _settled(name: str, parameter: inspect.Parameter, value: Any) -> Any:
 def explained(
     name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> Exception:
-    """What is raised for ``error``, which a call ended with: itself, if it was raised on purpose or by the user."""
+    """Return what a call that ended with ``error`` raises: an error that names the first argument of a wrong kind, or
+    ``error`` itself, if it was raised on purpose or by the user, or no argument explains it: a bug looks like a bug."""
     if tracebacks.is_users(error):
         return error
     if tracebacks.is_sentence(error):
@@ -199,10 +200,7 @@ def explained(
         kind = kind_of(parameter)
         if kind is not None and not kind.fits(value):
             return _unfit(name, parameter, value)
-    listed = ", ".join(f"{p.name}={short_repr(value)}" for p, value in _each(signature, bound) if p.name != "self")
-    answer = RunnelError(f"[{name}] cannot be done with {listed or 'no arguments'}: {type(error).__name__}: {error}.")
-    answer.__cause__ = error
-    return answer
+    return error
 
 
 def _unfit(name: str, parameter: inspect.Parameter, value: Any) -> ArgumentError:

@@ -17,6 +17,7 @@ import runnel.compat.torch as torch
 from runnel import nn, optim
 from runnel.core import tables
 from runnel.core.errors import (
+    ArgumentError,
     AxisError,
     CaptureError,
     CaptureWarning,
@@ -28,6 +29,7 @@ from runnel.core.errors import (
     ShapeError,
     TracedValueError,
 )
+from runnel.core.public import explained
 from runnel.core.tables import Op
 from runnel.tensor.variable import Variable
 
@@ -251,3 +253,18 @@ def test_nothing_is_changed_by_what_is_refused() -> None:
         with pytest.raises(RunnelError):
             MISTAKES[name][0]()
     np.testing.assert_array_equal(CELL.numpy(), before)
+
+
+def test_a_bug_keeps_its_class_and_traceback() -> None:
+    """An error that no argument explains is no mistake of the user's."""
+    bug = KeyError("missing")
+
+    def broken(x: Any, size: int) -> None:
+        raise bug
+
+    broken.__module__ = "runnel.broken"
+    broken.__annotations__ = {"x": "Array", "size": "int"}
+    error = explained("broken", broken, (rn.ones(2), 1), {}, bug)  # type: ignore[arg-type]
+    assert error is bug
+    error = explained("broken", broken, (rn.ones(2), "two"), {}, bug)  # type: ignore[arg-type]
+    assert isinstance(error, ArgumentError) and str(error) == "[broken] size is an int; received 'two' (str)."

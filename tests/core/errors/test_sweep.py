@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.core.errors import ArgumentError, RunnelError
+from runnel.core.errors import ArgumentError
 from tests.core.errors.calls import calls
 
 pytestmark = pytest.mark.suite
@@ -104,8 +104,8 @@ def test_errors_of_the_package_are_told_from_those_of_users() -> None:
         rn.cond(True, broken, broken)
 
 
-def test_a_fault_inside_keeps_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that no argument explains says so, with everything that is known."""
+def test_a_fault_inside_looks_like_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that no argument explains keeps its class and its traceback."""
 
     def faulty(*args: Any) -> None:
         raise KeyError("inside")
@@ -113,6 +113,6 @@ def test_a_fault_inside_keeps_its_cause(monkeypatch: pytest.MonkeyPatch) -> None
     x = rn.ones((2, 3))
     monkeypatch.setattr("runnel.ops.statistics.finished", faulty)
     faulty.__code__ = faulty.__code__.replace(co_filename=rn.__file__)
-    with pytest.raises(RunnelError, match=r"\[logsumexp\].*x=a Tensor float32\[2,3\].*KeyError: 'inside'") as caught:
+    with pytest.raises(KeyError, match="inside") as caught:
         rn.logsumexp(x)
-    assert isinstance(caught.value.__cause__, KeyError)
+    assert "faulty" in [entry.name for entry in caught.traceback]
