@@ -43,7 +43,7 @@ def test_programs(first: int) -> None:
     assert eager <= 2
 
 
-@pytest.mark.filterwarnings("ignore:.*'finally' block:SyntaxWarning")  # from CPython 3.14 on (PEP 765)
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_drawn_programs_are_python_of_all_parts() -> None:
     met = set()
     for seed in range(120):

@@ -211,8 +211,6 @@ num:
     (Op(plus) | Op(abs))($leaf)
     memo_square($num)
     functools.reduce(lambda p, f: f(p), pipeline, $num)
-    operator.methodcaller('get', 'gain', 1)(config)
-    operator.attrgetter('fired')(events)
     sum(map(plus, numbers))
     len(memo_square.known)
     next(filter(plus, numbers))

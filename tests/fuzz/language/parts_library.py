@@ -27,15 +27,10 @@ num:
     len(list(order)[-1])
     order.get('r', $num)
     tally[$key]
-    tally.most_common(1)[0][1]
     sum(tally.values())
     len(groups[$key])
     len(groups)
-    heapq.heappop(heap)
     heap[0]
-    heapq.heappushpop(heap, $num)
-    bisect.bisect(sorted(heap), $num)
-    heapq.nsmallest(2, heap)[-1]
     len(some | {$num})
     len(some & frozen)
     nested['a']['b'][1][0]
@@ -50,13 +45,9 @@ num:
     ring.popleft()
     (heap.pop() if heap else 0)
     dict(zip('abc', ring)).get('a', 0)
-    sum(itertools.accumulate(ring))
-    [*itertools.chain(ring, heap)][-1]
-    list(itertools.islice(itertools.cycle(ring), 5))[-1]
     functools.reduce(operator.add, ring, 0)
     len({**order, 'k': 1})
     sum(k * v for k, v in enumerate(ring))
-    operator.itemgetter(0)(ring)
     any(v > $num for v in ring)
     next((v for v in ring if v > 1), $num)
 cond:
@@ -80,12 +71,10 @@ seq:
     sorted(some)
     list(order.items())
     sorted(heap)
-    tally.most_common()
     nested['a']
     dict(order)
     [*reversed(ring)]
     list(zip(ring, heap))
-    [list(g) for _, g in itertools.groupby(heap, key=lambda v: v % 2)]
     ring
 stat:
     ring.append($num % 50)
@@ -111,10 +100,8 @@ stat:
     some |= {$num % 5}
     some.update(ring)
     some = {v for v in some if v != $leaf}
-    heapq.heappush(heap, $num % 50)
     heap.sort(reverse=$cond)
     heap = sorted(heap)[-4:]
-    bisect.insort(heap, $num % 50)
     nested['a']['b'].append($num % 50)
     nested['a']['b'][1][0] = $num % 50
     nested['t'][1].append($num)
@@ -174,7 +161,6 @@ change:
     heap = numbers
     heap.append(0)
     nested['a']['b'] = nested['t'][1]
-    nested['a'] = copy.deepcopy(nested['a'])
     nested['t'] = (2, [1])
     groups.clear()
     groups['a'] = numbers
@@ -315,10 +301,6 @@ block:
     def recurse$id(n):
         return n if n <= 0 else n + recurse$id(n - 1)
     total += recurse$id($small)
-
-    @functools.lru_cache
-    def cached$id(n): return n + $leaf
-    total += cached$id(1) + cached$id(1)
 change:
     up, get = counter(9)
     remember.__defaults__ = ([1],)
@@ -420,7 +402,6 @@ stat:
     vars(cached).pop('big', None)
     cached.big = $num
     cached = Cached($num % 9)
-    ~ slow.cache_clear()
     first.n = $num % 5
     first, second = second, first
     first = second
@@ -428,15 +409,10 @@ block:
     @counted
     def local$id(n): return n + total
     total += local$id(2) + local$id.calls
-
-    class Sub$id(Cached):
-        pass
-    total += Sub$id($num).big
 change:
     area.calls = 5
     cached = Cached(2)
     vars(cached).pop('big', None)
-    slow.cache_clear()
     show.register(float, lambda value: 7)
     def area(n, m=1): return n
     area = counted(lambda n, m=2: n + m)
@@ -527,15 +503,6 @@ block:
     for w$id in list(words):
         if w$id in name:
             $body
-
-    for c$id, n$id in collections.Counter(name).items():
-        total += n$id
-
-    match name[:1]:
-        case 'l' | 'a':
-            $body
-        case str(c$id) if c$id:
-            total += ord(c$id)
 change:
     name = $('layer'||'other'||''||label)
     words = ['z', 'y']

@@ -68,9 +68,7 @@ num:
     $obj.__dict__.get('n', 3)
     len(vars($obj))
     Thing.table.setdefault('k', $num)
-    operator.attrgetter('n')($obj)
     [t for t in world if t.n > $num or t is a][0].n
-    len({id(t) for t in world})
     ($obj.parent or a).n
     Other.__mro__.index(Thing)
 cond:
@@ -127,14 +125,6 @@ stat:
     $obj.n, $obj.items = $num, list($obj.items)
     ~ $obj.__class__ = $(Thing||Other)
 block:
-    match $obj:
-        case Other(n=n$id) if n$id % 2:
-            total += n$id
-        case Thing(items=[first, *_]):
-            total += first
-        case _:
-            $body
-
     for t$id in list(world):
         if t$id.n > 40:
             t$id.n = 1
@@ -146,11 +136,6 @@ block:
         total += abs(at$id.n) + 1
         at$id, seen$id, total = at$id.parent, at$id, total + 1
         if at$id is seen$id: break
-
-    class Local$id(Thing):
-        kind = total
-        def bump(self, by=1): return by * self.kind
-    total += Local$id($num).bump($num)
 
     try:
         $obj.missing
@@ -240,7 +225,6 @@ num:
     holder.lazy
     holder.cached
     Holder.level.most
-    sorted([wider, slotted])[0].n
     (slotted < wider)
     (slotted == wider)
     len({slotted, wider})
@@ -268,7 +252,6 @@ block:
         $body
     else:
         wider.wide = $num
-
 change:
     slotted = $(Slotted(3)||wider||Wider(1))
     slotted.late = 1
@@ -384,25 +367,11 @@ stat:
     pair = Pair($num, $row)
     setup.gain = 3
 block:
-    match $row:
-        case Row(n=0):
-            $body
-        case Row(parts=[first, *_]) if first % 2:
-            total += first
-        case _:
-            $body
-
     match mode, bits:
         case Mode.LOW, Bits.A:
             $body
         case Mode.HIGH, b$id:
             total += b$id
-
-    match pair:
-        case Pair(left=l$id, right=3):
-            total += l$id
-        case (l$id, _):
-            $body
 
     for i$id, r$id in enumerate(rows):
         total += i$id + r$id.n
@@ -481,7 +450,6 @@ num:
     ($num + num).v
     (-num).v
     float(num)
-    [4, 5, 6][num]
     (num < $num)
     (num == $num)
     bag[$(0||-1)]
@@ -493,12 +461,7 @@ num:
     next(long)
     sum(Upto($small))
     next(Upto(3))
-    {num: 1}.get(Number($num), 5)
-    sum([num, num], Number(1)).v
-    list(reversed(bag))[0]
-    min(num, Number($num)).v
     long.at
-    sum(itertools.islice(long, 2))
 cond:
     num
     bag
@@ -511,7 +474,6 @@ text:
     '%s' % num
     '{0.v} {1}'.format(num, $num)
 seq:
-    sorted([num, Number($num)])
     bag[:2]
     [*bag]
     tuple(bag)

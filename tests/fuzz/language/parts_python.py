@@ -60,15 +60,8 @@ num:
     [*batches(doubled(numbers), 2)][-1][-1]
     next(pairs(numbers))[0]
     sum(v or 0 for p in pairs(loader.rows) for v in p)
-    sum(p - q for p, q in itertools.pairwise(loader.rows))
     sum(v for v, w in zip(loader.rows, stream))
-    next(itertools.islice(stream, 2, None))
-    len([*itertools.zip_longest(numbers, loader.rows, fillvalue=$leaf)])
-    max(itertools.chain.from_iterable(loader))
-    next(itertools.dropwhile(lambda v: v < 3, loader.rows), $num)
     sum(v for group in loader for v in group if v % 2)
-    list(itertools.compress(loader.rows, (1, 0, 1)))[-1]
-    len(list(itertools.product(numbers, repeat=2)))
     next((i for i, v in enumerate(stream) if v != $leaf), 0)
     len([*iter(lambda: len(drained) + next(stream), 6)][:2] if 6 in stream.rows and not drained else [])
     ~ next(held_source)
@@ -86,8 +79,6 @@ seq:
     drained[-3:]
     list(loader)
     [*batches(loader.rows, $(1||2||4))]
-    list(itertools.islice(stream, 3))
-    [*itertools.accumulate(loader.rows, max)]
     dict(enumerate(loader))
 stat:
     drained.clear()
@@ -131,10 +122,6 @@ block:
             yield from walk$id(n - 1)
         return n
     total += sum(walk$id($small))
-
-    a$id, b$id = itertools.tee(loader.rows)
-    next(b$id, None)
-    total += sum(q * p for p, q in zip(a$id, b$id))
 change:
     loader = Loader([7, 8], 1)
     loader.rows = [3]
@@ -261,13 +248,6 @@ block:
     def odd$id(n): return False if n == 0 else even$id(n - 1)
     if even$id($small):
         $body
-
-    class Space$id:
-        base = $num
-        doubled = base * 2
-        values = [base, total]
-        def get(self): return self.doubled + Space$id.base
-    total += Space$id().get() + Space$id.values[0]
 
     try:
         total += missing$id
@@ -421,10 +401,6 @@ block:
         total += precision.get()
     finally:
         precision.reset(token$id)
-
-    with contextlib.redirect_stdout(None) as out$id:
-        print('lost', $num)
-        $body
 
     try:
         with tracking('w'), Meter():

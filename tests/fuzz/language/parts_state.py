@@ -7,8 +7,6 @@ code:
     memo, sizes, seen = {}, {}, set()
     class Key:
         def __init__(self, k): self.k = k
-        def __hash__(self): return hash(self.k)
-        def __eq__(self, other): return isinstance(other, Key) and self.k == other.k
     class Color(enum.Enum):
         RED, BLUE = 'red', 'blue'
     k1, k2, k3 = Key(1), Key(1), Key(2)
@@ -25,7 +23,6 @@ num:
     mixed.get($num, 4) if isinstance(mixed.get($num, 4), int) else 2
     memoized($num)
     by_key[$(k1||k2||k3)]
-    by_key.get(Key($num), $num)
     by_color[Color.$(RED||BLUE)]
     by_type[type($num)]
     by_type.get(type(y), 7)
@@ -66,7 +63,6 @@ stat:
     memo.clear()
     memo.pop($leaf, None)
     by_key[$(k1||k2||k3)] = $num
-    by_key[Key($leaf)] = $num
     by_color[Color.RED] += $num % 5
     by_type[type($num)] = $num
     sizes[x.shape] = $num
@@ -86,10 +82,8 @@ change:
     memo.clear()
     memo[2] = 7
     memo[2.0] = 8
-    k2 = Key(2)
     k1.k = 2
     by_key = {k2: 3}
-    Key.__eq__ = lambda self, other: False
     by_color[Color.RED] = 5
     by_color = dict(reversed(by_color.items()))
     by_type[int] = 9
@@ -136,12 +130,9 @@ num:
     path(1, 0).v
     len(tree.children)
     sum(t.v for t in tree.walk())
-    copy.copy(point).a
-    copy.deepcopy(tree).total()
     len(saved)
     stack_of[$(0||-1)][0].a
     (stack_of[0][0] is point)
-    (copy.copy(point) == point)
     len(point.tags)
     (point.tags is same.tags)
     sum(p.a for p in saved)
@@ -159,12 +150,10 @@ stat:
     point.a = $num % 50
     same.b = $num % 50
     point.tags.append($num)
-    same = copy.copy(point)
     same = point
     point = point.moved($num)
     saved.append(point)
     saved[:] = saved[-2:]
-    saved.append(copy.copy(same))
     tree.v += 1
     path(0).v = $num % 9
     tree.children.append(Tree($num % 9))
@@ -191,7 +180,6 @@ block:
     for t$id in list(tree.walk()):
         t$id.v = t$id.v + 1
 change:
-    same = $(point||Point(1, 2)||copy.copy(point))
     point = Point(3, 4)
     point.tags = same.tags
     tree = Tree(7)
@@ -200,7 +188,6 @@ change:
     saved.clear()
     saved.append(same)
     stack_of[0] = stack_of[1]
-    stack_of = copy.deepcopy(stack_of)
     Tree.total = lambda self: self.v
     Point.moved = lambda self, by: self
     del point.tags

@@ -216,8 +216,6 @@ num:
     len(vars(module))
     math.floor($num)
     math.sqrt(abs($num))
-    copy.copy(settings).gain
-    len(copy.deepcopy(nested_lists))
     sum(nested_lists[0])
     ~ eval('count + 1')
 cond:
@@ -264,7 +262,6 @@ stat:
     nested_lists[0].append($num % 9)
     nested_lists[1] = nested_lists[$(0||1)]
     del nested_lists[0][2:]
-    warnings.warn($text)
     token$id = var.set($num); total += var.get(); var.reset(token$id)
     vars(settings)['gain'] = $num
     del settings.late
