@@ -36,7 +36,7 @@ class Target:
     tile_vectors: int
 
     def panel_columns(self, dtype: DType) -> int:
-        """The columns of the second operand in a tile of the contraction: the width of a packed panel."""
+        """Return the columns of the second operand in a tile of the contraction: the width of a packed panel."""
         return self.tile_vectors * self.vector_bytes // dtype.itemsize
 
 
@@ -74,7 +74,7 @@ class Loaded(Protocol):
     """A command buffer whose kernels can run. It owns what they need."""
 
     def launch(self, bases: int, commands: Sequence[Words] | None = None) -> Launch:
-        """A launch with the table of base addresses at ``bases``; ``commands`` replace those of the buffer."""
+        """Return a launch with the table of base addresses at ``bases``; ``commands`` replace those of the buffer."""
 
 
 class ObjectFile(NamedTuple):
@@ -94,20 +94,20 @@ class Backend(Protocol):
     product_scratch: int  # bytes of each thread's scratch that products use; scratch buffers of kernels follow them
 
     def target(self) -> Target:
-        """The target of plans, by the switches."""
+        """Return the target of plans, by the switches."""
 
     def packs_columns(self, m: int, k: int, row: int, column: int, dtype: DType) -> bool:
-        """Whether a product of ``m`` rows packs its second operand, ``k`` rows with these strides, into panels, in the
-        context in force: a hint for splitting work that does not affect results."""
+        """Return whether a product of ``m`` rows packs its second operand, ``k`` rows with these strides, into panels,
+        in the context in force: a hint for splitting work that does not affect results."""
 
     def symbols(self, kernel: Kernel) -> frozenset[str]:
-        """The names of the library's functions that the kernel's code calls, by which its file is found."""
+        """Return the names of the library's functions that the kernel's code calls, by which its file is found."""
 
     def allocate(self, nbytes: int) -> Storage:
         """Memory of the device, aligned to 128 bytes, contents unspecified. MemoryError if there is none."""
 
     def allocate_slab(self, nbytes: int) -> Storage:
-        """The same, for small unrelated values: a copy of one takes only its own bytes."""
+        """Return the same, for small unrelated values: a copy of one takes only its own bytes."""
 
     def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> Loaded:
         """Load a program for the context in force. Without ``kernels`` from files only; LookupError if one is
@@ -134,5 +134,5 @@ def register(backend: Backend) -> None:
 
 
 def of(device: Device) -> Backend:
-    """The backend of ``device``."""
+    """Return the backend of ``device``."""
     return BACKENDS[device]

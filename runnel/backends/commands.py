@@ -54,7 +54,7 @@ class CommandBuffer:
     constants: Bytes
 
     def command(self, call: int, block: tuple[int, int, int, int]) -> Command:
-        """The command that computes ``block`` of a call, in the first iterations of the loops around it."""
+        """Return the command that computes ``block`` of a call, in the first iterations of the loops around it."""
         kernel, args, extents = self.heads[call].tolist()
         return (kernel, args, *block, extents, 0)
 
@@ -87,7 +87,7 @@ def _are_counts(*numbers: int) -> bool:
 
 
 def _lead_inside(buffer: CommandBuffer, rows: Words, width: int) -> bool:
-    """Whether commands name kernels of the buffer, with args among its words, and jump among themselves."""
+    """Return whether commands name kernels of the buffer, with args among its words, and jump among themselves."""
     if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != width:
         return False
     code, args = rows[:, 0], rows[:, 1][(rows[:, 0] > 0) | (rows[:, 0] == JUMP)]

@@ -57,12 +57,12 @@ _KNOWN: Final[dict[_Key, CompileContext]] = {}
 
 
 def current() -> CompileContext:
-    """The context in force on this thread: that of :func:`entered`, else that of the switches."""
+    """Return the context in force on this thread: that of :func:`entered`, else that of the switches."""
     return _ENTERED.context or switched()
 
 
 def switched() -> CompileContext:
-    """The context by the switches, on the device of new arrays."""
+    """Return the context by the switches, on the device of new arrays."""
     state = RESOLVED.state  # first: a concurrent change of a switch replaces it
     if state.context is None:
         device = as_device(switches.device.value)
@@ -71,13 +71,13 @@ def switched() -> CompileContext:
 
 
 def default_device() -> Device:
-    """The device of new arrays unless one is named: switch ``device``."""
+    """Return the device of new arrays unless one is named: switch ``device``."""
     device: Device = (RESOLVED.state.context or switched()).device
     return device
 
 
 def on(device: Device) -> CompileContext:
-    """The context in force, but on ``device``."""
+    """Return the context in force, but on ``device``."""
     here = current()
     return here if here.device is device else _context_of(device, here.threads, here.stress, here.cache)
 

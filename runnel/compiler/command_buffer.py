@@ -50,7 +50,7 @@ class Arguments:
             self._add_flags(region.inner, (*counts, region.count) if isinstance(region, Repeat) else counts)
 
     def _add(self, accesses: Sequence[BufferAccess], params: Sequence[int], counts: tuple[int, ...]) -> int:
-        """The first word of the rows for these accesses."""
+        """Return the first word of the rows for these accesses."""
         row: list[int] = []
         for access in accesses:
             allocation = access.allocation
@@ -77,7 +77,8 @@ class Arguments:
 def commands(
     plan: Plan, arguments: Arguments, command: Callable[[int, Block], Command], *, is_long: bool
 ) -> list[Words]:
-    """The commands of each thread: its block of each call, barriers, jumps and, in a long program, the commit point."""
+    """Return the commands of each thread: its block of each call, barriers, jumps and, in a long program, the commit
+    point."""
     return [_Thread(plan, arguments, command, thread, is_long).whole() for thread in range(plan.threads)]
 
 
@@ -138,7 +139,7 @@ class _Thread:
         return np.ascontiguousarray(part.arrays()[0])
 
     def _part(self, items: Iterable[int | AnyRegion], depth: int, *, again: bool) -> _Part:
-        """The commands of ``items`` at the first iteration of the loop around them, or at a later one."""
+        """Return the commands of ``items`` at the first iteration of the loop around them, or at a later one."""
         part = _Part(depth)
         for item in items:
             if isinstance(item, int):
@@ -207,7 +208,7 @@ SHORT: Final = 20e-6  # seconds of predicted work: not worth releasing the GIL f
 
 
 def command_buffer(plan: Plan, backend: Backend) -> CommandBuffer:
-    """The commands of ``plan`` for ``backend``."""
+    """Return the commands of ``plan`` for ``backend``."""
     calls = plan.calls
     kernels = {call.kernel.name: call.kernel for call in calls}
     number = {name: i for i, name in enumerate(kernels)}
@@ -239,7 +240,7 @@ def command_buffer(plan: Plan, backend: Backend) -> CommandBuffer:
 
 
 def _extent(access: BufferAccess) -> tuple[int, int]:
-    """The first byte of a buffer's place in its slot, and its end."""
+    """Return the first byte of a buffer's place in its slot, and its end."""
     allocation = access.allocation
     if allocation.strided:  # its extent is unknown
         return -_ANYWHERE, _ANYWHERE
@@ -247,7 +248,7 @@ def _extent(access: BufferAccess) -> tuple[int, int]:
 
 
 def _constants(allocations: Sequence[Allocation]) -> Bytes:
-    """The constants at the offsets of the memory plan."""
+    """Return the constants at the offsets of the memory plan."""
     memory = np.zeros(max((p.offset + p.nbytes for p in allocations), default=0), np.uint8)
     for allocation in allocations:
         if allocation.value is not None and allocation.size:
@@ -257,7 +258,7 @@ def _constants(allocations: Sequence[Allocation]) -> Bytes:
 
 
 def _scratch_bytes(calls: Sequence[Call]) -> int:
-    """The bytes of scratch of tiles, after the panels of packing, which fit into every thread's scratch."""
+    """Return the bytes of scratch of tiles, after the panels of packing, which fit into every thread's scratch."""
     return max(
         (
             a.allocation.offset + a.allocation.nbytes

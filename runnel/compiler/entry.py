@@ -84,7 +84,7 @@ class Recipe:
         return programs
 
     def after_passes(self) -> list[tuple[str, Graph]]:
-        """Each pass's name with its result."""
+        """Return each pass's name with its result."""
         with contexts.entered(self.context):
             graphs = self.options.passes.run(self.graph, keep=True)[1]
         fitted = self.planned.fitted
@@ -112,7 +112,7 @@ class Recipe:
         return self.planned if self.options.keeps_plan else self._plan()
 
     def _plan_again(self, number: int) -> Plan:
-        """The plan of the program, or that of its hoisted constants."""
+        """Return the plan of the program, or that of its hoisted constants."""
         with contexts.entered(self.context):
             return self._planned_now().plans[number]
 
@@ -125,7 +125,8 @@ class Recipe:
         return Programs(programs[0], programs[1] if len(programs) > 1 else None, planned.strides)
 
     def _loaded(self, buffers: tuple[CommandBuffer, ...]) -> Programs | None:
-        """The programs of these buffers; None if there are none, or if their machine code is no longer cached."""
+        """Return the programs of these buffers; None if there are none, or if their machine code is no longer cached.
+        """
         own = self.options.own_arena
         try:
             programs = [

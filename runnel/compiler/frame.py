@@ -1,5 +1,5 @@
 """The private state of one run of a program, so that runs may be concurrent: in threads, in a signal handler that
-interrupts a call, in a finaliser that runs during one.
+interrupts a call, in a finalizer that runs during one.
 
 A call takes a frame from the program's pool, or creates one, and has exclusive use of it until it is given back. A call
 that raises need not give its frame back: the next one creates another.
@@ -101,7 +101,7 @@ class Pool:
         self._alive: list[weakref.ref[Frame]] = []
 
     def make(self) -> Any:
-        """A new frame."""
+        """Return a new frame."""
         make = self.maker()
         if make is None:
             raise ReferenceError("The program that these frames are for is gone.")
@@ -110,7 +110,7 @@ class Pool:
         return frame
 
     def take(self) -> Any:
-        """A frame for exclusive use."""
+        """Return a frame for exclusive use."""
         try:
             return self.frames.pop()
         except IndexError:

@@ -125,7 +125,8 @@ class Clustering:
             self.cluster_of[node] = producer
 
     def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Value]) -> bool:
-        """Whether each operand of ``nodes``, in the root's epilogue, has one stride for rows and one for columns."""
+        """Return whether each operand of ``nodes``, in the root's epilogue, has one stride for rows and one for
+        columns."""
         axes = lowering_of(cluster.root).epilogue_axes(cluster.root)
         for node in nodes:
             lowering = lowering_of(node)
@@ -139,7 +140,7 @@ class Clustering:
 
 
 def _merged_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Value]] | None:
-    """The domain, reduced axes and reduced members of the merged cluster; None where no kernel has that form."""
+    """Return the domain, reduced axes and reduced members of the merged cluster; None where no kernel has that form."""
     if consumer.form is not Form.NEST or producer.form is Form.STANDALONE:
         return None
     if 0 in producer.domain or 0 in consumer.domain:
@@ -164,8 +165,8 @@ def _merged_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[i
 
 
 def reads_same_point(cluster: Cluster, node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
-    """Whether ``node`` reads other members of ``cluster`` only at its own point; a full-rank node that does not read
-    its operands at its point must not read members at all."""
+    """Return whether ``node`` reads other members of ``cluster`` only at its own point; a full-rank node that does not
+    read its operands at its point must not read members at all."""
     lowering = lowering_of(node)
     if not lowering.reads_at_point:
         return node not in cluster.reduced_members and not any(views[x].base in inside for x in node.inputs)

@@ -54,8 +54,8 @@ def chosen_by(
     memory_planner: MemoryPlanner | None = None,
     memory_budget: int | None = None,
 ) -> dict[str, Any]:
-    """The choices among these arguments of ``caller``, by name, checked: PassError where programs cannot be made with
-    such passes."""
+    """Return the choices among these arguments of ``caller``, by name, checked: PassError where programs cannot be made
+    with such passes."""
     chosen: dict[str, Any] = {}
     if passes is not None:
         if not isinstance(passes, Pipeline):

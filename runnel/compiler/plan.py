@@ -84,7 +84,7 @@ class Planner:
         self._place_inputs(self.strides)
 
     def build(self) -> Section:
-        """The calls and loops, on places without offsets yet."""
+        """Return the calls and loops, on places without offsets yet."""
         self._place_results()
         self._place_intermediates()
         order = self._order()
@@ -198,8 +198,8 @@ class Planner:
         return Operands(self.views, self.sources).copy(node, allocation)
 
     def _can_update_in_place(self, variable: Value, result: Value) -> bool:
-        """Whether the producer of ``result`` may store it over ``variable``: every other reader of the old value can
-        run before, and the kernel itself reads it only at the point that it writes."""
+        """Return whether the producer of ``result`` may store it over ``variable``: every other reader of the old value
+        can run before, and the kernel itself reads it only at the point that it writes."""
         cluster = self.clustering.cluster_of[result]
         if not lowering_of(cluster.root).may_overwrite(cluster, result, self.views):
             return False
@@ -224,7 +224,7 @@ class Planner:
         return True
 
     def _readers(self, base: Value) -> list[Value]:
-        """The nodes that compute with ``base``, directly or through views."""
+        """Return the nodes that compute with ``base``, directly or through views."""
         if self._reader_lists is None:
             self._reader_lists = {}
             for node in self.clustering.cluster_of:
@@ -322,7 +322,7 @@ class Planner:
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def _section(self, cluster: Cluster) -> Section:
-        """The calls and loops of one cluster."""
+        """Return the calls and loops of one cluster."""
         request = Request(
             cluster,
             Operands(self.views, self.sources),
@@ -335,7 +335,7 @@ class Planner:
         return lowering_of(cluster.root).build(request)
 
     def _plan_body(self, graph: Graph, strides: dict[Value, Shape]) -> BodyPlan:
-        """The calls of a node's body."""
+        """Return the calls of a node's body."""
         planner = Planner(graph, self.threads, strides, fuse=self._fuse)
         planner.first_code = self.first_code + len(self.bounded) + len(self.bounded_inside)
         planner.bounded = [replace(b, code=b.code + planner.first_code) for b in planner.bounded]
@@ -344,7 +344,7 @@ class Planner:
         return BodyPlan(section, planner.inputs, planner.variables, planner.outputs, planner.output_of)
 
     def _checks(self, cluster: Cluster | None) -> list[Call]:
-        """The checks of indices that ``cluster`` computes; without one, of those available from the start."""
+        """Return the checks of indices that ``cluster`` computes; without one, of those available from the start."""
         operands = Operands(self.views, self.sources)
         return [
             bounds.check(b, operands.view(b.indices))

@@ -63,7 +63,7 @@ class Program:
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
     def lent_arena(self) -> memory.Storage | None:
-        """The arena for a run of a program without one of its own."""
+        """Return the arena for a run of a program without one of its own."""
         return None if self.has_own_arena else self.backend.allocate(self.arena_bytes)
 
     @property
@@ -72,7 +72,7 @@ class Program:
         return self._plan if isinstance(self._plan, Plan) else self._plan()
 
     def frame(self) -> Frame:
-        """A frame bound to the Variables at ``variable_addresses``."""
+        """Return a frame bound to the Variables at ``variable_addresses``."""
         return Frame(self)
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
@@ -89,7 +89,7 @@ class Program:
             raise self.error(status)
 
     def error(self, status: int) -> BaseException:
-        """The error of a run's status other than 0."""
+        """Return the error of a run's status other than 0."""
         if status == layout.HOST:
             return host.failure()
         for bounded in self.plan.bounded if status != CANCELLED else ():
@@ -99,5 +99,6 @@ class Program:
         return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
     def command(self, index: int, block: Block) -> Command:
-        """The command that computes ``block`` of call ``index``, in the first iterations of the loops around it."""
+        """Return the command that computes ``block`` of call ``index``, in the first iterations of the loops around it.
+        """
         return self.buffer.command(index, block)

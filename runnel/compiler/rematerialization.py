@@ -141,13 +141,13 @@ class Fitted:
 
 
 def counted(plan: Plan) -> int:
-    """The bytes that a budget bounds: the arena and the results, which each call allocates, but not arguments,
+    """Return the bytes that a budget bounds: the arena and the results, which each call allocates, but not arguments,
     Variables and constants."""
     return plan.arena.peak + sum(allocation.nbytes for allocation in plan.outputs)
 
 
 def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPlanner | None = None) -> Fitted:
-    """``graph`` planned within ``budget`` bytes. MemoryBudgetError if rematerialisation does not achieve that.
+    """``graph`` planned within ``budget`` bytes. MemoryBudgetError if rematerialization does not achieve that.
 
     Values are picked one by one, and in whole segments of the program (T. Chen et al., "Training deep nets with
     sublinear memory cost", 2016); of the plans that fit, the fastest by prediction is chosen.
@@ -193,7 +193,7 @@ class _State(NamedTuple):
         return sum(call.seconds for call in self.plan.calls)
 
     def repeating(self, picks: Sequence[RematCandidate]) -> _State:
-        """The state with ``picks`` computed again."""
+        """Return the state with ``picks`` computed again."""
         again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
         graph = repeated(self.graph, self.planner.views, picks).graph
         planner = Planner(graph, self.planner.threads, memory_planner=self.planner.memory_planner, deals=False)

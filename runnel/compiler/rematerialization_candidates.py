@@ -32,7 +32,7 @@ class RematCandidate(NamedTuple):
     nbytes: int
     seconds: float
     extended: tuple[tuple[Value, int, int], ...]  # values that live longer for it, and during which calls
-    kind: int  # the greatest ``recompute_rank`` of the nodes that are repeated
+    kind: int  # the largest ``recompute_rank`` of the nodes that are repeated
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -109,7 +109,8 @@ class Candidates:
         return [candidate for group in groups.values() for candidate in self._segment(group, fullest)]
 
     def _cuts(self, idle: list[RematCandidate], count: int, fullest: int) -> list[int]:
-        """The last call of each segment but the last: segments have about equal bytes, and few bytes cross the cuts."""
+        """Return the last call of each segment but the last: segments have about equal bytes, and few bytes cross the
+        cuts."""
         handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # bytes that cross each call, up to the peak
         for life in self.plan.arena.lives:
             reads = [t for t in self.touched[life.allocation] if t <= fullest]
@@ -149,7 +150,7 @@ class Candidates:
         return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
 
     def _pick(self, life: Life, fullest: int) -> RematCandidate | None:
-        """The pick of a value that is idle at the call ``fullest``; None if it cannot be computed again."""
+        """Return the pick of a value that is idle at the call ``fullest``; None if it cannot be computed again."""
         value = self.value_of.get(life.allocation)
         if value is None or value in self.fruitless or value not in self.time:
             return None
@@ -202,7 +203,7 @@ class Candidates:
         )  # fmt: skip
 
     def _last_touch(self, base: Value) -> int | None:
-        """The last call at which ``base`` is available; None if it never is."""
+        """Return the last call at which ``base`` is available; None if it never is."""
         allocation = self.planner.sources.get(base)
         if allocation is None or allocation.space is not MemorySpace.ARENA:
             return None if allocation is None and base.op is not None else len(self.plan.calls)
@@ -210,7 +211,7 @@ class Candidates:
 
 
 def _work(node: Value) -> tuple[float, int]:
-    """The seconds of a node's operations, and its kind of work."""
+    """Return the seconds of a node's operations, and its kind of work."""
     lowering = lowering_of(node)
     price = tables.cost.get(node.op) if node.op is not None else None
     flops = float(price(*(x.aval for x in node.inputs), **node.attrs)) if price is not None else float(node.aval.size)

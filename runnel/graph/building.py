@@ -57,11 +57,11 @@ class Builder:
         self._updates: dict[Value, Value] = {}
 
     def argument(self, shape: Iterable[int], dtype: Any = "float32", name: str = "") -> Built:
-        """An input that is passed at each call."""
+        """Return an input that is passed at each call."""
         return self._input(shape, dtype, InputKind.ARGUMENT, name)
 
     def variable(self, shape: Iterable[int], dtype: Any = "float32", name: str = "") -> Built:
-        """The value of a Variable before the call."""
+        """Return the value of a Variable before the call."""
         return self._input(shape, dtype, InputKind.VARIABLE, name)
 
     def _input(self, shape: Iterable[int], dtype: Any, kind: InputKind, name: str) -> Built:
@@ -70,7 +70,7 @@ class Builder:
         return Built(placeholder)
 
     def constant(self, value: Any, dtype: Any = None) -> Built:
-        """A constant."""
+        """Return a constant."""
         array = np.array(value) if dtype is None else np.array(value, as_dtype(dtype).numpy)
         array.flags.writeable = False
         return Built(Constant(aval(array.shape, from_numpy(array.dtype)), array))
@@ -82,5 +82,5 @@ class Builder:
         self._updates[variable.value] = new.value
 
     def build(self, *outputs: Built) -> Graph:
-        """The graph that computes ``outputs`` and the updates; its inputs in the order of their creation."""
+        """Return the graph that computes ``outputs`` and the updates; its inputs in the order of their creation."""
         return Graph(self._inputs, [x.value for x in outputs], self._updates, self.name)

@@ -69,7 +69,7 @@ def _value_key(value: Value, number: dict[Value, int], first: dict[Node, int]) -
 
 
 def constant_key(node: Value) -> bytes:
-    """A constant by dtype, shape and bits."""
+    """Return a constant by dtype, shape and bits."""
     return encode((node.aval, np.ascontiguousarray(node.value).tobytes()))
 
 
@@ -84,8 +84,8 @@ def _aval_key(aval: ShapedArray) -> bytes:
 
 
 def encode(value: Any) -> bytes:
-    """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, ShapedArray, NumPy arrays
-    and Identified objects."""
+    """Return a prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, ShapedArray, NumPy
+    arrays and Identified objects."""
     quick = _QUICK.get(type(value))
     return quick(value) if quick is not None else _encode(value)
 

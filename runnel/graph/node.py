@@ -119,17 +119,17 @@ class Constant(Value):
 
 
 def results_of(node: Node) -> tuple[Result, ...]:
-    """The results of a new node. To be called once for each node, where it is created."""
+    """Return the results of a new node. To be called once for each node, where it is created."""
     return tuple([Result(node, i) for i in range(len(node.avals))])
 
 
 def applied(op: Op, inputs: tuple[Value, ...], attrs: Attrs, aval: ShapedArray, where: str = "") -> Result:
-    """The only result of a new node."""
+    """Return the only result of a new node."""
     return Result(Node(op, inputs, attrs, (aval,), where), 0)
 
 
 def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[ShapedArray, ...]:
-    """The avals of the results of ``op`` by its rule of table ``abstract_eval``, which returns one or a tuple of
+    """Return the avals of the results of ``op`` by its rule of table ``abstract_eval``, which returns one or a tuple of
     them."""
     avals = abstract_eval[op](*[x.aval for x in inputs], **attrs)
     return avals if op.multiple_results else (avals,)
@@ -138,7 +138,8 @@ def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Sha
 def reapplied(
     value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: ShapedArray | None = None
 ) -> Result:
-    """The only result of the op of ``value`` on ``inputs``; attributes and aval default to those of ``value``."""
+    """Return the only result of the op of ``value`` on ``inputs``; attributes and aval default to those of ``value``.
+    """
     if value.op is None:
         raise VerifierError(f"{value!r} is made by no op.")
     return applied(value.op, inputs, value.attrs if attrs is None else attrs, aval or value.aval, value.where)

@@ -60,7 +60,7 @@ class _Box(NamedTuple):
 
 
 def _arranged(nodes: Sequence[Drawn]) -> list[list[int]]:
-    """The numbers of the nodes in layers, each below those that it needs, in an order with few crossings."""
+    """Return the numbers of the nodes in layers, each below those that it needs, in an order with few crossings."""
     depth: list[int] = []
     readers: list[list[int]] = [[] for _ in nodes]
     for number, node in enumerate(nodes):
@@ -109,7 +109,7 @@ _CONSTANT: Final = "#eeeeee"
 
 
 def to_svg(graph: Graph) -> str:
-    """The graph as a drawing in SVG; the line of its printed form appears where the pointer is."""
+    """Return the graph as a drawing in SVG; the line of its printed form appears where the pointer is."""
     number = printer.numbers(graph)
     drawn = [_drawn(value, number, graph) for value in number]
     return svg(drawn)

@@ -11,7 +11,7 @@ from runnel.graph.node import Result, Value
 
 
 def text(graph: Graph) -> str:
-    """The graph, one node per line, then its outputs and updates; ends in a newline."""
+    """Return the graph, one node per line, then its outputs and updates; ends in a newline."""
     number = numbers(graph)
     lines = [f"graph {graph.name}:"]
     lines += [f"    {line(value, number, graph)}" for value in number if _comes_first(value, graph)]
@@ -22,12 +22,12 @@ def text(graph: Graph) -> str:
 
 
 def numbers(graph: Graph) -> dict[Value, int]:
-    """The number of each value, in topological order."""
+    """Return the number of each value, in topological order."""
     return {value: i for i, value in enumerate(graph.values)}
 
 
 def _comes_first(value: Value, graph: Graph) -> bool:
-    """Whether ``value`` is the first listed result of its node."""
+    """Return whether ``value`` is the first listed result of its node."""
     return not isinstance(value, Result) or graph.nodes[value.node][0] is value
 
 
@@ -44,12 +44,12 @@ def line(value: Value, number: dict[Value, int], graph: Graph | None = None) -> 
 
 
 def reference(value: Value, number: dict[Value, int]) -> str:
-    """The name of a value: ``%3``; ``%?`` for one that is not in the graph."""
+    """Return the name of a value: ``%3``; ``%?`` for one that is not in the graph."""
     return f"%{number.get(value, '?')}"
 
 
 def right_side(value: Value, number: dict[Value, int]) -> str:
-    """The definition of a value: an op applied to values and attributes, an input or a constant."""
+    """Return the definition of a value: an op applied to values and attributes, an input or a constant."""
     if value.kind is not None:
         return f"{value.kind.value} {value.name}".rstrip()
     if value.op is None:
@@ -70,7 +70,7 @@ def _attr(value: Any) -> str:
 
 
 def as_json(graph: Graph) -> dict[str, Any]:
-    """The graph as dicts, lists, strings and numbers; values are named by their number."""
+    """Return the graph as dicts, lists, strings and numbers; values are named by their number."""
     number = numbers(graph)
     return {
         "name": graph.name,

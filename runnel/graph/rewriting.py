@@ -22,7 +22,7 @@ class Rewriter:
         self._replacements: dict[Node, tuple[Result, ...] | None] = {}  # None for a node that stays
 
     def inputs(self, value: Value | Node) -> tuple[Value, ...]:
-        """The replacements of the inputs of ``value``."""
+        """Return the replacements of the inputs of ``value``."""
         known = self.known
         return tuple([known[x] for x in value.inputs])
 
@@ -57,7 +57,7 @@ class Rewriter:
 
 
 def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
-    """The graph with ``visit(value)`` for each value that is not an input; unreachable nodes are dropped.
+    """Return the graph with ``visit(value)`` for each value that is not an input; unreachable nodes are dropped.
 
     ``visit`` gets a value whose inputs have been rewritten already. Iterative; the same graph if nothing changed.
     """
@@ -130,19 +130,19 @@ class Extracted(NamedTuple):
 
 
 def extract(inputs: Sequence[Value], outputs: Sequence[Value], name: str) -> Extracted:
-    """The graph that computes ``outputs`` from ``inputs``, which may be any values. Constants are shared."""
+    """Return the graph that computes ``outputs`` from ``inputs``, which may be any values. Constants are shared."""
     fresh: dict[Value, Value] = {x: placeholder(x.aval, x.name) for x in inputs}
     known = copied(outputs, fresh)
     return Extracted(Graph([fresh[x] for x in inputs], [known[o] for o in outputs], {}, name), known)
 
 
 def placeholder(value: ShapedArray, name: str) -> Input:
-    """An input."""
+    """Return an input."""
     return Input(value, InputKind.ARGUMENT, name)
 
 
 def zeros(value: ShapedArray) -> Constant:
-    """A constant of zeros."""
+    """Return a constant of zeros."""
     array = np.zeros(value.shape, value.dtype.numpy)
     array.flags.writeable = False
     return Constant(value, array)

@@ -53,7 +53,7 @@ def faults(graph: Graph) -> Iterator[str]:
 
 
 def _described(value: Value, number: dict[Value, int]) -> str:
-    """A value with the avals of its node's inputs, and its source line."""
+    """Return a value with the avals of its node's inputs, and its source line."""
     read = ", ".join(f"{printer.reference(x, number)}: {x.aval!r}" for x in value.inputs)
     return f"`{printer.line(value, number)}`{f' reading {read}' if read else ''}"
 

@@ -40,7 +40,7 @@ class PrintedGraph(Graph):
         return printer.text(self)
 
     def to_svg(self) -> str:
-        """A picture in SVG: what comes first stands on top."""
+        """Return a picture in SVG: what comes first stands on top."""
         return picture.to_svg(self)
 
     def _repr_html_(self) -> str:
@@ -112,11 +112,11 @@ class Inspection:
         return MemoryReport(self.plan, self.program, None if self._fitted is None else self._fitted())
 
     def llvm(self, name: str) -> str:
-        """The LLVM text of the kernel called ``name``, or the only one with that prefix."""
+        """Return the LLVM text of the kernel called ``name``, or the only one with that prefix."""
         return self.kernels.find(name).llvm
 
     def assembly(self, name: str) -> str:
-        """The assembly of the kernel called ``name``, or the only one with that prefix."""
+        """Return the assembly of the kernel called ``name``, or the only one with that prefix."""
         return self.kernels.find(name).assembly
 
     def measure(self, seconds: float = 0.01) -> measure.Measurement:
@@ -127,7 +127,7 @@ class Inspection:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """All but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
+        """Return all but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
         return {
             "name": self.name,
             "threads": self.plan.threads,

@@ -19,12 +19,12 @@ NAMES: Final = tuple(row.name for row in target.TARGETS)
 
 
 def in_force() -> Target:
-    """The target of programs of this processor, by the switches."""
+    """Return the target of programs of this processor, by the switches."""
     return target.in_force()
 
 
 def runnable() -> tuple[str, ...]:
-    """The names of the targets that this processor can run, best first."""
+    """Return the names of the targets that this processor can run, best first."""
     return tuple(row.name for row in target.TARGETS if row.runs_here)
 
 
@@ -73,7 +73,7 @@ class KernelsReport(Sequence[KernelReport]):
         self._reports = [KernelReport(kernel, times[name]) for name, kernel in kernels.items()]
 
     def find(self, name: str) -> KernelReport:
-        """The kernel called ``name``, or the only one with that prefix."""
+        """Return the kernel called ``name``, or the only one with that prefix."""
         matches = [r for r in self._reports if r.name == name] or [r for r in self._reports if r.name.startswith(name)]
         if len(matches) != 1:
             how = "No" if not matches else "More than one"

@@ -40,8 +40,8 @@ _MOVED: Final = 1 << 22  # least bytes in one timed run
 
 
 def rates(threads: int) -> Machine:
-    """The rates of ``threads`` threads together; measured at first use on this machine. The rate of arithmetic is
-    measured in each process, since clocks change and other programs run: the best one counts."""
+    """Return the rates of ``threads`` threads together; measured at first use on this machine. The rate of arithmetic
+    is measured in each process, since clocks change and other programs run: the best one counts."""
     return _rates(threads, context.current().target)
 
 
@@ -62,7 +62,7 @@ def _rates(threads: int, target: Target) -> Machine:
 
 
 def _known(body: bytes | None, threads: int) -> Machine | None:
-    """The cached rates, if they are valid."""
+    """Return the cached rates, if they are valid."""
     try:
         flops, entries = json.loads(body or b"")
         levels = tuple((int(size), float(read), float(write)) for size, read, write in entries)
@@ -73,8 +73,8 @@ def _known(body: bytes | None, threads: int) -> Machine | None:
 
 
 def measured(threads: int) -> Machine:
-    """The rates, measured now: the best of each, since other programs run too. Smaller working sets are at least as
-    fast."""
+    """Return the rates, measured now: the best of each, since other programs run too. Smaller working sets are at least
+    as fast."""
     peak, block = Peak(threads), memory.allocate(max(_SIZES))
     ctypes.memset(block.address, 0, block.nbytes)
     parts = [size // threads // (64 * _STREAMS) * 16 for size in _SIZES]  # float32 of a stream
@@ -98,7 +98,7 @@ def _key(threads: int, target: Target) -> str:
 
 
 def _best(kernel: Kernel, block: memory.Storage, threads: int, starts: list[int], step: int, count: int) -> float:
-    """Seconds of one pass of all threads, each over its own ``step`` elements, with ``count`` iterations."""
+    """Return seconds of one pass of all threads, each over its own ``step`` elements, with ``count`` iterations."""
     address = build.kernels([kernel])[0]
     arguments = [[word for s in starts for word in (0, 4 * (t * step + s))] for t in range(threads)]
     words = np.array([[*a, *([0, block.nbytes - 64] if len(a) > 4 else [])] for a in arguments], np.int64)
@@ -132,7 +132,7 @@ def _copy_kernel() -> Kernel:
 
 @functools.cache
 def _read_kernel() -> Kernel:
-    """The sum of several streams, so that no sum waits for the one before it."""
+    """Return the sum of several streams, so that no sum waits for the one before it."""
     at, once = Var("at"), Var("once")
     here = Index(((at, 1),))
     loads: list[Expr] = [Load(f"b{n}", here, float32) for n in range(_STREAMS)]

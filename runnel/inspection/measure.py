@@ -61,7 +61,7 @@ class Bench:
         return self.program.loaded.launch(ctypes.addressof(self._bases), commands)
 
     def restorer(self, call: Call) -> Callable[[], None] | None:
-        """A function that restores the values that ``call`` both reads and writes: repeated, they would grow or
+        """Return a function that restores the values that ``call`` both reads and writes: repeated, they would grow or
         vanish."""
         written = {a.allocation for a in call.accesses if a.writes and a.allocation.space is not MemorySpace.SCRATCH}
         changing = written & {
@@ -112,7 +112,7 @@ def filled(allocation: Allocation) -> memory.Storage:
 
 
 def best(run: Callable[[], int], seconds: float, before: Callable[[], None] | None = None) -> float:
-    """The time of the fastest run within ``seconds``, of at least three; ``before`` each, an untimed call."""
+    """Return the time of the fastest run within ``seconds``, of at least three; ``before`` each, an untimed call."""
     shortest, spent, runs = float("inf"), 0.0, 0
     while runs < 3 or (spent < seconds and runs < 100_000):
         if before is not None:
@@ -185,7 +185,7 @@ class Measurement:
         return sum(c.predicted * c.times for c in self.calls)
 
     def slowest(self, most: int | None = None) -> Measurement:
-        """The same with the ``most`` slowest calls, slowest first."""
+        """Return the same with the ``most`` slowest calls, slowest first."""
         calls = sorted(self.calls, key=lambda c: -c.total)[:most]
         return replace(self, calls=tuple(calls))
 
@@ -201,7 +201,7 @@ class Measurement:
         }
 
     def table(self, most: int | None = None) -> str:
-        """The calls in order, or the ``most`` slowest."""
+        """Return the calls in order, or the ``most`` slowest."""
         rows = [
             (
                 str(c.index), c.kernel, str(c.times), str(c.threads), tables.microseconds(c.seconds),
@@ -273,7 +273,7 @@ def _call(bench: Bench, index: int, call: Call, seconds: float) -> CallTime:
 
 
 def events(plan: Plan, measured: Measurement, process: int = 0) -> list[dict[str, Any]]:
-    """The bars of one program, as process number ``process``."""
+    """Return the bars of one program, as process number ``process``."""
     name = {"name": "process_name", "ph": "M", "pid": process, "args": {"name": plan.graph.name}}
     bars: list[dict[str, Any]] = [name]
     now = [0.0] * plan.threads

@@ -159,7 +159,7 @@ def _holder(life: Life, calls: list[Call]) -> Holder:
 
 
 def _value_of(allocation: Allocation, call: Call) -> Value | None:
-    """The node of a place: one of its producer's, with its size, its dtype and preferably its name."""
+    """Return the node of a place: one of its producer's, with its size, its dtype and preferably its name."""
     fitting = [n for n in call.nodes if n.aval.size == allocation.size and n.aval.dtype is allocation.dtype]
     named = [n for n in fitting if n.op is not None and n.op.name == allocation.label]
     for nodes in (named, fitting):

@@ -18,18 +18,18 @@ CHAINS = 12  # independent sums: enough to hide the latency of the addition, few
 
 
 def symbol(dtype: DType) -> str:
-    """The name of the kernel for ``dtype``."""
+    """Return the name of the kernel for ``dtype``."""
     return f"rn_peak_{dtype.name}"
 
 
 def flops(target: InstructionSet, dtype: DType, steps: int) -> int:
-    """The floating-point operations of a call for ``steps`` rows."""
+    """Return the floating-point operations of a call for ``steps`` rows."""
     return 2 * CHAINS * (target.vector_bytes // dtype.itemsize) * steps
 
 
 def emit_module(target: InstructionSet, dtype: DType) -> str:
-    """The LLVM text: a kernel (docs/internals/design.md, "The kernel ABI") whose rows are steps of all chains at once.
-    It reads and writes one vector of the thread's scratch, so that nothing is optimised away."""
+    """Return the LLVM text: a kernel (docs/internals/design.md, "The kernel ABI") whose rows are steps of all chains at
+    once. It reads and writes one vector of the thread's scratch, so that nothing is optimized away."""
     lanes = target.vector_bytes // dtype.itemsize
     kind = vector(dtype, lanes)
     name = f"llvm.fma.v{lanes}f{dtype.itemsize * 8}"

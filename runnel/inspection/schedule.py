@@ -93,18 +93,18 @@ class Schedule(Sequence[Step]):
 
 
 def shortened(ops: Sequence[str], most: int = 4) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     more = f" +{len(ops) - most}" if len(ops) > most else ""
     return " ".join(ops[:most]) + more
 
 
 def ops_of(call: Call) -> tuple[str, ...]:
-    """The names of the ops that a call computes."""
+    """Return the names of the ops that a call computes."""
     return tuple(node.op.name if node.op is not None else "copy" for node in call.nodes)
 
 
 def line_of(call: Call) -> str:
-    """The user's source line of a call: that of the first of its nodes that has one."""
+    """Return the user's source line of a call: that of the first of its nodes that has one."""
     return next((node.where for node in call.nodes if node.where), "")
 
 

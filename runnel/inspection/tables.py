@@ -21,7 +21,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Container[s
 
 
 def size(nbytes: float) -> str:
-    """A number of bytes with its binary unit: ``1.5 MiB``."""
+    """Return a number of bytes with its binary unit: ``1.5 MiB``."""
     for unit in ("B", "KiB", "MiB"):
         if abs(nbytes) < 1024:
             return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
@@ -30,7 +30,7 @@ def size(nbytes: float) -> str:
 
 
 def count(number: float) -> str:
-    """A number with a metric letter: ``12.3 M``."""
+    """Return a number with a metric letter: ``12.3 M``."""
     for letter in ("", " k", " M"):
         if abs(number) < 1000:
             return f"{number:.0f}" if not letter else f"{number:.1f}{letter}"
@@ -39,16 +39,16 @@ def count(number: float) -> str:
 
 
 def microseconds(seconds: float) -> str:
-    """Seconds as µs with the digits that matter."""
+    """Return seconds as µs with the digits that matter."""
     value = seconds * 1e6
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
 def line(where: str) -> str:
-    """A source line without the folder of its file."""
+    """Return a source line without the folder of its file."""
     return os.path.basename(where)
 
 
 def indented(text: str) -> str:
-    """Every line indented by two spaces."""
+    """Return every line indented by two spaces."""
     return "".join(f"  {line}\n" if line else "\n" for line in text.splitlines())

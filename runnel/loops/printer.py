@@ -38,7 +38,7 @@ _INDENT: Final = "    "
 
 
 def text(kernel: Kernel) -> str:
-    """The kernel as indented pseudo-code, one statement per line, ending in a newline."""
+    """Return the kernel as indented pseudo-code, one statement per line, ending in a newline."""
     buffers = ", ".join(f"{b.mode} {b.name}: {b.dtype.name}" for b in kernel.buffers)
     params = ", ".join(p.name for p in kernel.params)
     lines = [f"kernel {kernel.name}({buffers}{'; ' if params else ''}{params}):"]
@@ -61,12 +61,12 @@ def statement(stmt: Stmt) -> str:
 
 
 def expression(expr: Expr) -> str:
-    """An expression on one line."""
+    """Return an expression on one line."""
     return _EXPRESSIONS.get(type(expr), repr)(expr)
 
 
 def index(where: Index) -> str:
-    """The position in a buffer, as a sum."""
+    """Return the position in a buffer, as a sum."""
     terms = [_scaled(var.name, stride) for var, stride in where.terms]
     terms += [_scaled(expression(expr), stride) for expr, stride in where.gathered]
     if where.offset != 0 or not terms:
@@ -112,7 +112,7 @@ def _contract(stmt: Contract) -> str:
 
 
 def _product(stmt: Product) -> str:
-    """A sum over k, with the three extents in angle brackets."""
+    """Return a sum over k, with the three extents in angle brackets."""
     a = f"{stmt.a}[{index(stmt.a_at)} + i*{_stride(stmt.a_row)} + k*{_stride(stmt.a_k)}]"
     b = f"{stmt.b}[{index(stmt.b_at)} + k*{_stride(stmt.b_k)} + j*{_stride(stmt.b_col)}]"
     sign = "+=" if stmt.accumulate else "="
@@ -150,7 +150,7 @@ _EXPRESSIONS: Final[dict[type, Callable[[Any], str]]] = {
 
 
 def as_json(kernel: Kernel) -> dict[str, Any]:
-    """The kernel as dicts, lists, strings and numbers: each node a dict whose ``node`` names its class."""
+    """Return the kernel as dicts, lists, strings and numbers: each node a dict whose ``node`` names its class."""
     written: dict[str, Any] = _plain(kernel)
     return written
 

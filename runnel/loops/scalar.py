@@ -172,19 +172,19 @@ class Reducer:
     rounds: bool = False
 
     def has_blocks(self, dtype: DType) -> bool:
-        """Whether long sequences of ``dtype`` are accumulated in blocks that are combined pairwise (``ir``)."""
+        """Return whether long sequences of ``dtype`` are accumulated in blocks that are combined pairwise (``ir``)."""
         return self.rounds and dtype.is_float
 
 
 def lowest(dtype: DType) -> bool | int | float:
-    """The value below all others: -inf, the smallest integer, False."""
+    """Return the value below all others: -inf, the smallest integer, False."""
     if dtype.is_float:
         return -math.inf
     return int(np.iinfo(dtype.numpy).min) if dtype.is_integer else False
 
 
 def highest(dtype: DType) -> bool | int | float:
-    """The value above all others: inf, the largest integer, True."""
+    """Return the value above all others: inf, the largest integer, True."""
     if dtype.is_float:
         return math.inf
     return int(np.iinfo(dtype.numpy).max) if dtype.is_integer else True

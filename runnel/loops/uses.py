@@ -39,7 +39,7 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
-    """The expressions a statement evaluates (a loop: those of its bounds)."""
+    """Return the expressions a statement evaluates (a loop: those of its bounds)."""
     if isinstance(stmt, Let | Update | Check):
         return (stmt.value,)
     if isinstance(stmt, Store):
@@ -53,7 +53,7 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def parts(expr: Expr) -> list[Expr]:
-    """An expression and its subexpressions, shared ones once."""
+    """Return an expression and its subexpressions, shared ones once."""
     if type(expr) is not Apply and type(expr) is not Load:
         return [expr]
     every: list[Expr] = []
@@ -76,7 +76,7 @@ def parts(expr: Expr) -> list[Expr]:
 
 
 def accesses(body: Iterable[Stmt], known: dict[int, Accesses] | None = None) -> Accesses:
-    """Every (buffer, index) loaded or stored, in order of appearance.
+    """Return every (buffer, index) loaded or stored, in order of appearance.
 
     ``known`` collects those of each nested loop by its id, so that they are computed once."""
     accessed: Accesses = {}
@@ -103,12 +103,12 @@ def stored_buffers(body: Iterable[Stmt]) -> set[str]:
 
 
 def updated(body: Iterable[Stmt]) -> set[str]:
-    """The accumulators that are updated."""
+    """Return the accumulators that are updated."""
     return {stmt.name for stmt in statements(body) if isinstance(stmt, Update)}
 
 
 def updated_in_lanes(body: Iterable[Stmt]) -> set[str]:
-    """The accumulators that are updated inside a vec loop."""
+    """Return the accumulators that are updated inside a vec loop."""
     return {n for stmt in statements(body) if isinstance(stmt, For) and stmt.kind == "vec" for n in updated(stmt.body)}
 
 
@@ -129,7 +129,7 @@ def update_runs(body: Iterable[Stmt]) -> Iterator[list[str]]:
 
 
 def reads(body: Iterable[Stmt], name: str) -> bool:
-    """Whether any expression refers to ``name``."""
+    """Return whether any expression refers to ``name``."""
     return any(
         isinstance(part, Ref) and part.name == name
         for stmt in statements(body)
@@ -139,8 +139,8 @@ def reads(body: Iterable[Stmt], name: str) -> bool:
 
 
 def params(body: Iterable[Stmt], accessed: Accesses, apart: Container[str] = ()) -> set[str]:
-    """The names of the params that bounds, strides, offsets and contractions use, and of those that expressions use
-    but for ``apart``; ``accessed`` are the accesses."""
+    """Return the names of the params that bounds, strides, offsets and contractions use, and of those that expressions
+    use but for ``apart``; ``accessed`` are the accesses."""
     used: set[object] = set()
     for stmt in statements(body):
         if isinstance(stmt, For):
@@ -168,13 +168,13 @@ def params(body: Iterable[Stmt], accessed: Accesses, apart: Container[str] = ())
 
 
 def numbers(body: Iterable[Stmt]) -> set[str]:
-    """The names of the params whose bits are floats (:func:`of_bits`) in expressions."""
+    """Return the names of the params whose bits are floats (:func:`of_bits`) in expressions."""
     held = {of_bits(part) for stmt in statements(body) for expr in operands(stmt) for part in parts(expr)}
     return {param.name for param in held if param is not None}
 
 
 def of_bits(expr: Expr) -> Param | None:
-    """The param whose low bits ``expr`` is as a float: a constant that is no part of the code."""
+    """Return the param whose low bits ``expr`` is as a float: a constant that is no part of the code."""
     if type(expr) is not Apply or expr.op is not scalar.bitcast or not expr.dtype.is_float:
         return None
     (bits,) = expr.args
@@ -184,7 +184,7 @@ def of_bits(expr: Expr) -> Param | None:
 
 
 def buffers(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
-    """The names of the buffers that are used; ``accessed`` are the accesses."""
+    """Return the names of the buffers that are used; ``accessed`` are the accesses."""
     names = {name for name, _ in accessed}
     for stmt in body:
         if isinstance(stmt, Contract):
@@ -195,8 +195,8 @@ def buffers(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
 
 
 def invariant(loop: For) -> list[tuple[str, Expr]]:
-    """The largest loads and computations in the loop's own statements that give the same value in every iteration, each
-    with the name that a Let gives it (or "").
+    """Return the largest loads and computations in the loop's own statements that give the same value in every
+    iteration, each with the name that a Let gives it (or "").
 
     A load counts as invariant if the loop stores to no buffer of that name: two buffers of a kernel are one piece of
     memory only where they are used at identical positions.

@@ -203,7 +203,7 @@ def _let(c: _Checker, stmt: Let) -> None:
 
 
 def _differs(part: Expr, lanes: set[Var], c: _Checker) -> bool:
-    """Whether a part of an expression may have other values in other lanes."""
+    """Return whether a part of an expression may have other values in other lanes."""
     if isinstance(part, Position):
         return part.var in lanes
     if isinstance(part, Ref):

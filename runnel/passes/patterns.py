@@ -33,7 +33,7 @@ from runnel.passes.written import written
 
 
 def op(name: str | Op) -> Op:
-    """The op of this name; an op as it is.
+    """Return the op of this name; an op as it is.
 
     PassError if none is registered under it: those of a module that is not imported yet are not.
     """
@@ -57,7 +57,7 @@ class Pattern:
         self.name = name
 
     def match(self, value: Value) -> dict[str, Value] | None:
-        """The values of the names; None if ``value`` does not look so."""
+        """Return the values of the names; None if ``value`` does not look so."""
         bound = self.extended(value, {})
         return None if bound is None else dict(bound)
 
@@ -70,7 +70,7 @@ class Pattern:
         return self.inside(value, {**bound, self.name: value})
 
     def inside(self, value: Value, bound: Bindings) -> Bindings | None:
-        """The same, its own name aside."""
+        """Return the same, its own name aside."""
         raise NotImplementedError
 
     @property
@@ -142,12 +142,13 @@ def anything(name: str = "") -> Pattern:
 
 
 def constant(name: str = "") -> Pattern:
-    """A constant of the graph: its ``value.value`` is a NumPy array."""
+    """Return a constant of the graph: its ``value.value`` is a NumPy array."""
     return _Where(name, _is_constant)
 
 
 def number(value: float, name: str = "") -> Pattern:
-    """A constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or broadcast."""
+    """Return a constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or broadcast.
+    """
     if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > sys.float_info.max):
         raise PassError(f"[passes] number() takes a number within the range of floats; received {short_repr(value)}.")
     return _Where(name, functools.partial(_is_number, value=value))
@@ -158,7 +159,7 @@ def _is_number(candidate: Value, value: float) -> bool:
 
 
 def _has(dtype: DType, value: float) -> bool:
-    """Whether ``dtype`` has the number: rounded if it has fractions, else exactly."""
+    """Return whether ``dtype`` has the number: rounded if it has fractions, else exactly."""
     if dtype.is_inexact:
         with np.errstate(over="ignore"):
             return bool(np.isinf(np.asarray(value, dtype.numpy)) == math.isinf(value))
@@ -171,7 +172,7 @@ def _has(dtype: DType, value: float) -> bool:
 def applied(
     name: str | Op, *operands: Pattern, any_order: bool = False, result: int = 0, called: str = "", **attrs: Any
 ) -> Pattern:
-    """A result of the op ``name`` on such operands, as many as it has; without operands, on any.
+    """Return a result of the op ``name`` on such operands, as many as it has; without operands, on any.
 
     Args:
         name: the op, or its name.
@@ -227,7 +228,7 @@ class Rule:
 
 
 def rewriting(name: str, doc: str, *rules: Rule, needs: tuple[str, ...] = (), gives: tuple[str, ...] = ()) -> Pass:
-    """The pass called ``name`` that replaces each value of a graph by the first of ``rules`` that is about it.
+    """Return the pass called ``name`` that replaces each value of a graph by the first of ``rules`` that is about it.
 
     Values are visited after what they are computed from; what a rule has written is not looked at again in this run.
     """

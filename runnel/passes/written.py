@@ -39,7 +39,7 @@ class Writing:
         self.tracer = Tracer()
 
     def tensor(self, value: Value) -> Tensor:
-        """The tensor that stands for ``value``."""
+        """Return the tensor that stands for ``value``."""
         if value not in self._tensors:
             self._tensors[value] = tensors.symbolic(value)
         return self._tensors[value]
@@ -90,7 +90,7 @@ class Writing:
 
 
 def frozen(values: Any, where: str) -> Constant:
-    """A constant of a graph with the present values of an array or tensor."""
+    """Return a constant of a graph with the present values of an array or tensor."""
     array = np.array(values)
     array.flags.writeable = False
     return Constant(aval(array.shape, from_numpy(array.dtype)), array, where)
@@ -104,7 +104,7 @@ _PRESENT: Final = _Present()
 
 
 def present() -> Writing | None:
-    """The call that is writing values on this thread."""
+    """Return the call that is writing values on this thread."""
     return _PRESENT.writing
 
 
@@ -139,7 +139,7 @@ class Written(Decomposing, ArrayMethods[Any]):
         return super().apply_op(op, tuple(own), attrs)
 
     def again(self, *operands: Written, **attrs: Any) -> Any:
-        """The op that makes the value, applied to other operands; ``attrs`` are those that differ."""
+        """Return the op that makes the value, applied to other operands; ``attrs`` are those that differ."""
         if self.value.op is None:
             raise PassError(f"[passes] {self.value!r} is made by no op, which could be applied again.")
         return operands[0].apply_op(self.value.op, operands, {**self.value.attrs, **attrs})
@@ -150,12 +150,12 @@ class Written(Decomposing, ArrayMethods[Any]):
         )
 
     def read(self) -> Any:
-        """The value as a tensor, for functions that need one; nodes are written behind it all the same."""
+        """Return the value as a tensor, for functions that need one; nodes are written behind it all the same."""
         writing = present()
         return self if writing is None else writing.tensor(self.value)
 
     def detach(self) -> Any:
-        """The same value, through which no gradient flows."""
+        """Return the same value, through which no gradient flows."""
         return stop_gradient(self)
 
     def __bool__(self, *_: Any, **__: Any) -> bool:
@@ -172,8 +172,8 @@ class Written(Decomposing, ArrayMethods[Any]):
 
 
 def written(function: Callable[..., Any], *values: Value, where: str | None = None, **named: Value) -> Value:
-    """The value that ``function`` computes from ``values``, as array code: ``written(lambda x: 2 * rn.exp(x), value)``.
-    Tensors, arrays and Variables that it uses, or returns, become constants with the value of the moment.
+    """Return the value that ``function`` computes from ``values``, as array code: ``written(lambda x: 2 * rn.exp(x),
+    value)``. Tensors, arrays and Variables that it uses, or returns, become constants with the value of the moment.
 
     ``where`` is the line of the user's program that the new nodes stand for: by default that of the first value.
     """

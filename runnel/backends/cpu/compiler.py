@@ -79,7 +79,7 @@ class Functions(Generic[K]):
         self._items: dict[K, tuple[weakref.ref[Library], int]] = {}
 
     def get(self, key: K) -> Function | None:
-        """The function of ``key``, if it is still alive."""
+        """Return the function of ``key``, if it is still alive."""
         item = self._items.get(key)
         library = None if item is None else item[0]()
         if item is None or library is None:
@@ -121,7 +121,7 @@ class Module:
 
 
 def of_text(symbol: str, text: str, imports: Iterable[str] = ()) -> Module:
-    """A module whose identity is its text."""
+    """Return a module whose identity is its text."""
     return Module(symbol, text, lambda: text, frozenset(name for name in imports if f"@{name}" in text))
 
 
@@ -143,12 +143,12 @@ class Compiler:
     def addresses(
         self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], Function]] | None = None
     ) -> list[Function]:
-        """The address of each (symbol, LLVM text); see :meth:`link`."""
+        """Return the address of each (symbol, LLVM text); see :meth:`link`."""
         functions = imports if imports is not None else {}
         return self.link([of_text(symbol, text, functions) for symbol, text in modules], functions)
 
     def link(self, modules: Sequence[Module], imports: Mapping[str, Callable[[], Function]]) -> list[Function]:
-        """The function of each module's symbol. A known one costs a hash; all new ones are linked together.
+        """Return the function of each module's symbol. A known one costs a hash; all new ones are linked together.
 
         ``imports`` resolves the symbols that modules use; only those used are resolved.
         """
@@ -173,7 +173,7 @@ class Compiler:
     def _new_functions(
         self, new: Mapping[tuple[str, str], Module], imports: Mapping[str, Callable[[], Function]]
     ) -> dict[tuple[str, str], Function]:
-        """The functions of new modules; those that other threads have linked meanwhile are reused."""
+        """Return the functions of new modules; those that other threads have linked meanwhile are reused."""
         functions = self._known(new)
         rest = {key: module for key, module in new.items() if key not in functions}
         if rest:
@@ -185,17 +185,17 @@ class Compiler:
         return functions
 
     def _known(self, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Function]:
-        """The functions that are still alive; the result keeps them alive."""
+        """Return the functions that are still alive; the result keeps them alive."""
         return {key: function for key in keys if (function := self._functions.get(key)) is not None}
 
     def key(self, identity: str) -> str:
-        """The cache key of a module's object code, by its identity."""
+        """Return the cache key of a module's object code, by its identity."""
         digest = hashlib.sha256(self._salt)
         digest.update(identity.encode())
         return digest.hexdigest()
 
     def object_code(self, text: str, name: str = "the module") -> bytes:
-        """The object file of ``text``, compiled now."""
+        """Return the object file of ``text``, compiled now."""
         with self._parsed(text, name) as module:
             return bytes(self._target_machine().emit_object(module))
 
@@ -209,12 +209,12 @@ class Compiler:
             return bytes(self._target_machine().emit_object(module))
 
     def assembly(self, text: str, name: str = "the module") -> str:
-        """The assembly of ``text``, for people."""
+        """Return the assembly of ``text``, for people."""
         with self._parsed(text, name) as module:
             return str(self._target_machine().emit_assembly(module))
 
     def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, Function]) -> list[Function]:
-        """The addresses of new modules. Cached objects that cannot be linked are dropped and compiled again."""
+        """Return the addresses of new modules. Cached objects that cannot be linked are dropped and compiled again."""
         cache = objects.current()
         filed = {key: code for _, key in modules if cache and (code := cache.get(key)) is not None}
         object_codes = filed | {key: self._compiled(key, m) for (_, key), m in modules.items() if key not in filed}

@@ -62,7 +62,7 @@ class EntryPoints(NamedTuple):
 
 
 def text(triple: str, symbol: str, system: str = sys.platform) -> str:
-    """The driver as a module whose one global symbol ``symbol`` is the table of :class:`EntryPoints`."""
+    """Return the driver as a module whose one global symbol ``symbol`` is the table of :class:`EntryPoints`."""
     table = ", ".join(f"ptr @{name}" for name in EntryPoints._fields)
     return f"""{waiting.text(triple, system)}
 {locking.text()}
@@ -331,7 +331,7 @@ busy:
 
 
 def host_compiler() -> Compiler:
-    """A compiler for the plain host."""
+    """Return a compiler for the plain host."""
     import llvmlite.binding as llvm
 
     def machine() -> llvm.TargetMachine:
@@ -358,7 +358,7 @@ class _LockKeeper(NamedTuple):
 
 @functools.cache
 def lock_keeper() -> LockKeeper:
-    """The driver, as keeper of the state locks of Variables on the CPU."""
+    """Return the driver, as keeper of the state locks of Variables on the CPU."""
     import ctypes
 
     entry = entry_points()
@@ -373,7 +373,7 @@ def lock_keeper() -> LockKeeper:
 
 @functools.cache
 def entry_points() -> EntryPoints:
-    """The driver, linked into this process."""
+    """Return the driver, linked into this process."""
     import ctypes
 
     import llvmlite.binding as llvm

@@ -62,7 +62,8 @@ class ObjectFile:
 
 
 def parse(code: bytes) -> ObjectFile:
-    """The parsed object file. VerifierError if it is malformed, or has features that generated code does not use."""
+    """Return the parsed object file. VerifierError if it is malformed, or has features that generated code does not
+    use."""
     try:
         return _parse(code)
     except (struct.error, IndexError, ValueError) as error:
@@ -162,8 +163,8 @@ def _range(format: str) -> tuple[int, int]:
 
 
 def _field(width: int, shift: int, reach: int, value: Callable[[int, int], int]) -> Write:
-    """A field of an instruction of Arm: ``width`` bits from ``shift`` on hold ``value(target, place)``, which must be
-    within ±2^(reach - 1); a ``reach`` of 0 is unlimited."""
+    """Return a field of an instruction of Arm: ``width`` bits from ``shift`` on hold ``value(target, place)``, which
+    must be within ±2^(reach - 1); a ``reach`` of 0 is unlimited."""
 
     def write(image: bytearray, offset: int, target: int, place: int) -> None:
         number = value(target, place)
@@ -184,7 +185,7 @@ def _pages(image: bytearray, offset: int, target: int, place: int) -> None:
 
 
 def _low(scale: int) -> Write:
-    """The low twelve bits of an address, as the offset of an instruction in units of 2^scale bytes."""
+    """Return the low twelve bits of an address, as the offset of an instruction in units of 2^scale bytes."""
     return _field(12 - scale, 10, 0, lambda target, _: (target & 0xFFF) >> scale)
 
 

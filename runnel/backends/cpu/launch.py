@@ -216,19 +216,19 @@ def _check(records: NDArray[np.int64]) -> None:
 
 
 def barrier_address() -> int:
-    """The kernel of a record at which all threads of a program wait for one another."""
+    """Return the kernel of a record at which all threads of a program wait for one another."""
     return driver.entry_points().rn_barrier
 
 
 def commit_address() -> int:
-    """A barrier after which the run cannot be stopped: no persistent state may be written before it, so a run changes
-    all of the state or none."""
+    """Return a barrier after which the run cannot be stopped: no persistent state may be written before it, so a run
+    changes all of the state or none."""
     return driver.entry_points().rn_commit
 
 
 def jump_address() -> int:
-    """The kernel of a jump record: its args are slot and byte offset of a bool; the next record is i0 records further
-    if that is false, i1 if it is true."""
+    """Return the kernel of a jump record: its args are slot and byte offset of a bool; the next record is i0 records
+    further if that is false, i1 if it is true."""
     return driver.entry_points().rn_jump
 
 

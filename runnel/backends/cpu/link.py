@@ -110,9 +110,8 @@ class Function(int):
 
 
 def link(objects: Sequence[tuple[str, bytes]], imports: Mapping[str, Function]) -> list[Function]:
-    """The functions of (symbol, object code). Each object defines that one global symbol; others come from ``imports``
-    or the process. VerifierError if an object is damaged, or a symbol is undefined.
-    """
+    """Return the functions of (symbol, object code). Each object defines that one global symbol; others come from
+    ``imports`` or the process. VerifierError if an object is damaged, or a symbol is undefined."""
     try:
         return _linked([symbol for symbol, _ in objects], [elf.parse(code) for _, code in objects], imports)
     except (VerifierError, OverflowError, struct.error) as error:
@@ -153,7 +152,7 @@ class _Layout:
         self.nbytes = self._place(files, whole_pages(end), is_written=True)
 
     def offset(self, number: int, name: str, file: elf.ObjectFile) -> int:
-        """The offset of a symbol that the object defines."""
+        """Return the offset of a symbol that the object defines."""
         for symbol in file.symbols:
             if symbol.name == name and symbol.section is not None:
                 return self.starts[number, symbol.section] + symbol.value
@@ -208,7 +207,7 @@ class _Loading:
 
     @staticmethod
     def _slot(machine: elf.Machine, stub: int) -> int:
-        """The offset of the address that follows a stub's code."""
+        """Return the offset of the address that follows a stub's code."""
         return stub + -(-len(machine.jump) // _SLOT) * _SLOT
 
     def _address(self, number: int) -> int:
@@ -239,7 +238,7 @@ def _process() -> Any:
 
 
 def _of_process(name: str) -> int:
-    """The address of a function of the process: memcpy and the like, and the system calls of the driver."""
+    """Return the address of a function of the process: memcpy and the like, and the system calls of the driver."""
     try:
         return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value or 0
     except AttributeError:

@@ -1,7 +1,7 @@
 """LLVM text of state locks: a launch takes them before it accesses Variables, and readers of Variables wait for them.
 
 A state lock is a reader-writer lock that only machine code holds, never across a line of Python. So no signal handler,
-finaliser or other thread can block its holder, and waiting for it always ends. A launch takes all its locks in the
+finalizer or other thread can block its holder, and waiting for it always ends. A launch takes all its locks in the
 order of their addresses. A writer that waits for readers holds the gate, so that later launches queue.
 
 After that it compares their versions with those it was bound at. Another version means that a Variable may have moved,
@@ -37,7 +37,7 @@ _SPINS: Final = 200
 
 
 def text() -> str:
-    """The functions ``@enter``, ``@leave``, ``@rn_is_written``, ``@rn_settle``, ``@rn_close``, ``@rn_open`` and
+    """Return the functions ``@enter``, ``@leave``, ``@rn_is_written``, ``@rn_settle``, ``@rn_close``, ``@rn_open`` and
     ``@rn_reopen``, for use inside a module that has those of ``waiting``."""
     return f"""; not 0 while a fork is under way: an int32 and its sleepers
 @closed = internal global [2 x i32] zeroinitializer

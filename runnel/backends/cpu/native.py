@@ -34,7 +34,7 @@ _RECORD: Final = "{ ptr, ptr, i64, i64, i64, i64, i64, i64 }"
 
 
 def object_file(programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Kernel]) -> ObjectFile:
-    """The object file of programs of one thread, for the target in force."""
+    """Return the object file of programs of one thread, for the target in force."""
     target = in_force()
     texts = {"commands": "\n".join(_text(programs, target.triple))}
     texts |= {name: nest.emit_kernel(kernel, target) for name, kernel in kernels.items()}
@@ -73,7 +73,7 @@ def _records(name: str, buffer: CommandBuffer, rows: Words) -> Iterator[str]:
 
 
 def _function(name: str, scratch: int) -> str:
-    """The function that runs a program: a launch of one thread, in a launch block on the stack."""
+    """Return the function that runs a program: a launch of one thread, in a launch block on the stack."""
     values = {
         BASES: "ptr %bases",
         SCRATCH: "ptr %scratch",

@@ -27,8 +27,8 @@ _ALL: Final = 2**31 - 1  # sleepers to wake
 
 
 def text() -> str:
-    """The functions ``@rn_run``, ``@stretch``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_commit``, for use inside a
-    module that has those of ``waiting``."""
+    """Return the functions ``@rn_run``, ``@stretch``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_commit``, for use inside
+    a module that has those of ``waiting``."""
     return f"""; pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)
 define internal void @delay(ptr %thread, i64 %most) noinline {{
   %at = getelementptr i64, ptr %thread, i64 {RANDOM}

@@ -141,7 +141,7 @@ _NEW: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_obj
 
 
 def table(slots: Sequence[int], is_at_once: bool) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A start table (``host.layout``), which the launch block refers to."""
+    """Return a start table (``host.layout``), which the launch block refers to."""
     words = np.zeros(SLOTS + len(slots), np.int64)
     words[INSIDE], words[SLOT_COUNT] = id(host.INSIDE), len(slots)
     words[AT_ONCE] = driver.entry_points().rn_solo_at_once if is_at_once else 0
@@ -150,7 +150,7 @@ def table(slots: Sequence[int], is_at_once: bool) -> np.ndarray[Any, np.dtype[np
 
 
 def start(block: int) -> Callable[..., int]:
-    """The built-in function ``start(*addresses) -> status`` of the launch block at ``block``, which it does not keep
-    alive."""
+    """Return the built-in function ``start(*addresses) -> status`` of the launch block at ``block``, which it does not
+    keep alive."""
     function: Callable[..., int] = _NEW(ctypes.addressof(_method()), block, None)
     return function

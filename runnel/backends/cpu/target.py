@@ -29,7 +29,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def has_arm_bf16() -> bool:
-    """Whether this processor has the extension FEAT_BF16 of Armv8.6, as Linux or macOS says."""
+    """Return whether this processor has the extension FEAT_BF16 of Armv8.6, as Linux or macOS says."""
     if sys.platform == "darwin":
         return _of_macos("hw.optional.arm.FEAT_BF16")
     try:
@@ -39,13 +39,14 @@ def has_arm_bf16() -> bool:
 
 
 def lists_bf16(cpuinfo: str) -> bool:
-    """Whether Linux's description of an Arm machine lists the extension for every processor."""
+    """Return whether Linux's description of an Arm machine lists the extension for every processor."""
     lists = [line.split(":", 1)[1].split() for line in cpuinfo.splitlines() if line.startswith("Features")]
     return bool(lists) and all("bf16" in names for names in lists)
 
 
 def features() -> frozenset[str]:
-    """The names of instruction sets that Linux lists for every processor of an x86 machine, as LLVM spells them."""
+    """Return the names of instruction sets that Linux lists for every processor of an x86 machine, as LLVM spells them.
+    """
     try:
         lines = _CPUINFO.read_text().splitlines()
     except OSError:
@@ -80,7 +81,7 @@ class InstructionSet(Target):
     effort: int = 2
 
     def machine(self) -> llvm.TargetMachine:
-        """A new LLVM target machine for this row."""
+        """Return a new LLVM target machine for this row."""
         return _machine(self)
 
     @property
@@ -146,8 +147,8 @@ def _runnable() -> tuple[str, ...]:
 
 
 def described() -> InstructionSet:
-    """The row chosen by the switches, without LLVM: for uses that generate no machine code. ``"host"`` is the best row
-    of this machine by the operating system's description."""
+    """Return the row chosen by the switches, without LLVM: for uses that generate no machine code. ``"host"`` is the
+    best row of this machine by the operating system's description."""
     if SWITCH.value != "host":
         name = SWITCH.value
     else:
@@ -156,7 +157,7 @@ def described() -> InstructionSet:
 
 
 def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:
-    """The names of the rows that a machine with these LLVM features can run, best first."""
+    """Return the names of the rows that a machine with these LLVM features can run, best first."""
     if triple.startswith(("aarch64", "arm64")):
         dots = "bf16" in features or has_arm_bf16()  # LLVM does not detect it on every system
         return (NEON_BF16.name, NEON.name) if dots else (NEON.name,)
@@ -176,7 +177,7 @@ def _here(row: InstructionSet) -> InstructionSet:
 
 
 def by_name(name: str) -> InstructionSet:
-    """The row called ``name``; ``"host"`` is the best row this machine can run."""
+    """Return the row called ``name``; ``"host"`` is the best row this machine can run."""
     if name == "host":
         return host()
     for row in TARGETS:
@@ -186,13 +187,13 @@ def by_name(name: str) -> InstructionSet:
 
 
 def chosen() -> InstructionSet:
-    """The row chosen by the switches."""
+    """Return the row chosen by the switches."""
     row = by_name(SWITCH.value)
     return row if row.effort == EFFORT.value else replace(row, effort=EFFORT.value)
 
 
 def in_force() -> InstructionSet:
-    """The row of the context in force, whose device must be one with machine code."""
+    """Return the row of the context in force, whose device must be one with machine code."""
     target = context.current().target
     if not isinstance(target, InstructionSet):
         raise DeviceError(f"[cpu] there is no machine code for the target '{target.name}'.")

@@ -79,7 +79,7 @@ class Team:
             self._changing.release()
 
     def scratch(self, slot: int, nbytes: int) -> memory.Storage:
-        """The scratch memory of worker ``slot``, shared by all programs: the team runs one at a time."""
+        """Return the scratch memory of worker ``slot``, shared by all programs: the team runs one at a time."""
         storage = self._scratch.get(slot)
         if storage is None or storage.nbytes < nbytes:
             storage = self._scratch[slot] = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
@@ -142,7 +142,7 @@ _TEAMS: Final[dict[str, Team]] = {}  # at most one
 
 
 def current() -> Team:
-    """The process's team."""
+    """Return the process's team."""
     team = _TEAMS.get("process")
     if team is None:
         team = _TEAMS.setdefault("process", Team())  # atomic: if two threads get here first, one team is dropped

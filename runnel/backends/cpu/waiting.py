@@ -22,7 +22,7 @@ def architecture(triple: str) -> str:
 
 
 def _pause(machine: str) -> tuple[str, str]:
-    """The instruction of a spinning loop, and its declaration."""
+    """Return the instruction of a spinning loop, and its declaration."""
     if machine == "aarch64":
         return "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
     return "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
@@ -55,8 +55,8 @@ def _sleeping(machine: str, system: str) -> tuple[str, str, str, str]:
 
 
 def text(triple: str, system: str = sys.platform) -> str:
-    """The functions ``@pause``, ``@wait``, ``@announce``, ``@wake``, ``@try_lock``, ``@lock``, ``@unlock``, for use
-    inside one module."""
+    """Return the functions ``@pause``, ``@wait``, ``@announce``, ``@wake``, ``@try_lock``, ``@lock``, ``@unlock``, for
+    use inside one module."""
     machine = architecture(triple)
     pause, pause_declaration = _pause(machine)
     give_way, sleep, wake, declarations = _sleeping(machine, system)

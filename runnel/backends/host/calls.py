@@ -76,7 +76,7 @@ class HostFunction:
             np.copyto(target, value, casting="no")
 
     def called(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
-        """The same within a run; an error is saved for :func:`failure`. Returns the status: 0 or ``HOST``."""
+        """Return the same within a run; an error is saved for :func:`failure`. Returns the status: 0 or ``HOST``."""
         INSIDE.append(threading.get_ident())
         try:
             self.run(inputs, outputs)
@@ -112,7 +112,7 @@ def _array(address: int, operand: Operand, *, writeable: bool) -> Array:
 
 
 def at(address: int) -> HostFunction:
-    """The function at ``address``."""
+    """Return the function at ``address``."""
     return _BY_ADDRESS[address]
 
 
@@ -127,7 +127,7 @@ def running(launch: int) -> Iterator[None]:
 
 
 def locks_held() -> dict[int, bool]:
-    """The state locks that runs of this thread hold while they wait for the host, and whether exclusively."""
+    """Return the state locks that runs of this thread hold while they wait for the host, and whether exclusively."""
     exclusive_of: dict[int, bool] = {}
     for block in _THREAD.launches:
         words = (ctypes.c_int64 * (layout.LOCK_COUNT + 1)).from_address(block)
@@ -148,7 +148,7 @@ def require_free(entries: Iterable[Sequence[int]]) -> None:
 
 
 def refused() -> StateError:
-    """The error of a call that would wait for itself."""
+    """Return the error of a call that would wait for itself."""
     return StateError(
         "[callback] a function that a program calls uses a Variable which this program is changing; pass the value as "
         "an argument, or use it after the call."
@@ -156,6 +156,6 @@ def refused() -> StateError:
 
 
 def failure() -> BaseException:
-    """The error that ended the last run of this thread."""
+    """Return the error that ended the last run of this thread."""
     error, _THREAD.error = _THREAD.error, None
     return error if error is not None else RuntimeError("A function of the host failed, and its error is lost.")

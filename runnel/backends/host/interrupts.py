@@ -121,7 +121,7 @@ def uninterrupted(work: Callable[[], None]) -> None:
 
 
 def _watcher() -> Watcher | None:
-    """The process's watcher; None if none can be started."""
+    """Return the process's watcher; None if none can be started."""
     watcher = _WATCHERS.get("process")
     if watcher is None and not _ENDING:
         with contextlib.suppress(RuntimeError):  # the system gives no more threads

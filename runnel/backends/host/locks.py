@@ -20,14 +20,14 @@ _LOCKS: Final[weakref.WeakValueDictionary[int, Any]] = weakref.WeakValueDictiona
 
 
 def lock() -> threading.Lock:
-    """A ``threading.Lock`` that is reopened in the child of a fork."""
+    """Return a ``threading.Lock`` that is reopened in the child of a fork."""
     new_lock = threading.Lock()
     _LOCKS[id(new_lock)] = new_lock
     return new_lock
 
 
 def reentrant() -> threading.RLock:
-    """A ``threading.RLock`` that is reopened in the child of a fork."""
+    """Return a ``threading.RLock`` that is reopened in the child of a fork."""
     new_lock = threading.RLock()
     _LOCKS[id(new_lock)] = new_lock
     return new_lock

@@ -65,7 +65,7 @@ def _aligned(address: int, alignment: int) -> int:
 
 @functools.lru_cache(4096)
 def size_class(nbytes: int) -> int:
-    """The block size for ``nbytes``: eight classes in each power of two, so at most an eighth is unused."""
+    """Return the block size for ``nbytes``: eight classes in each power of two, so at most an eighth is unused."""
     if nbytes <= 1024:
         return max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
     shift = (nbytes - 1).bit_length() - 4
@@ -189,8 +189,8 @@ class Storage:
         strides_bytes: tuple[int, ...] | None = None,
         writeable: bool = False,
     ) -> NDArray[Any]:
-        """A NumPy view of these bytes that keeps them alive. ``offset_bytes`` counts from ``address``. One that is not
-        ``writeable`` cannot be made so by its flags."""
+        """Return a NumPy view of these bytes that keeps them alive. ``offset_bytes`` counts from ``address``. One that
+        is not ``writeable`` cannot be made so by its flags."""
         data = np.asarray(self)
         if not writeable:
             data.flags.writeable = False
@@ -268,17 +268,17 @@ _POOL: Final = _Pool(POOL_LIMIT)
 
 
 def allocate(nbytes: int) -> Storage:
-    """A block of ``nbytes`` bytes aligned to 128, contents unspecified; from the pool if possible."""
+    """Return a block of ``nbytes`` bytes aligned to 128, contents unspecified; from the pool if possible."""
     return _Pooled(_POOL.take(nbytes), nbytes)
 
 
 def allocate_slab(nbytes: int) -> Storage:
-    """The same, for small unrelated values: a copy of one takes only its own bytes."""
+    """Return the same, for small unrelated values: a copy of one takes only its own bytes."""
     return _Slab(_POOL.take(nbytes), nbytes)
 
 
 def filled(data: Any) -> Storage:
-    """A block with the bytes of ``data``: any contiguous object with the buffer protocol."""
+    """Return a block with the bytes of ``data``: any contiguous object with the buffer protocol."""
     source = memoryview(data)
     storage = allocate(source.nbytes)
     if source.nbytes:  # an empty view cannot be cast
@@ -287,7 +287,7 @@ def filled(data: Any) -> Storage:
 
 
 def statistics() -> Statistics:
-    """The allocator's statistics."""
+    """Return the allocator's statistics."""
     return _POOL.statistics()
 
 

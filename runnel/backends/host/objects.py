@@ -51,7 +51,7 @@ statistics: Final = Statistics()
 
 
 def user_cache_dir() -> Path:
-    """The folder of this system for a user's caches (XDG Base Directory Specification on Linux)."""
+    """Return the folder of this system for a user's caches (XDG Base Directory Specification on Linux)."""
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(xdg) and sys.platform != "darwin":
         return Path(xdg) / "runnel"
@@ -74,7 +74,8 @@ class ObjectCache:
         self._writes = 0
 
     def get(self, key: str) -> bytes | None:
-        """The entry of ``key``; None if there is none, or none that this user has signed (such a file is removed)."""
+        """Return the entry of ``key``; None if there is none, or none that this user has signed (such a file is
+        removed)."""
         with self._opened(create=False) as folder:
             return None if folder is None else self._read(folder, key)
 
@@ -144,7 +145,7 @@ class ObjectCache:
         return body
 
     def _sign(self, folder: int, key: str, body: bytes) -> bytes:
-        """The signature of an entry, which only this user can compute. The key is a digest of all versions that
+        """Return the signature of an entry, which only this user can compute. The key is a digest of all versions that
         produced the body."""
         if not self._secret:
             self._secret = _user_secret(folder)
@@ -183,8 +184,8 @@ class ObjectCache:
 
 
 def _user_secret(folder: int) -> bytes:
-    """The secret in the folder of the user's caches, whatever folder the cache is in, so that a copy of that folder
-    does not contain it. For a user without a home it is in the folder itself."""
+    """Return the secret in the folder of the user's caches, whatever folder the cache is in, so that a copy of that
+    folder does not contain it. For a user without a home it is in the folder itself."""
     try:
         home = open_own_folder(user_cache_dir(), create=True)
     except OSError:
@@ -218,7 +219,7 @@ _OPEN: dict[tuple[str, int], ObjectCache | None] = {}
 
 
 def current() -> ObjectCache | None:
-    """The cache chosen by the switches; None if it is off, or if this user has no home."""
+    """Return the cache chosen by the switches; None if it is off, or if this user has no home."""
     if not switches.cache.value:
         return None
     key = (switches.cache_dir.value, switches.cache_size.value)
@@ -238,7 +239,7 @@ _PACKAGE: Final = str(Path(__file__).parents[2])
 
 @functools.cache
 def digest(*folders: str) -> str:
-    """A digest of all Python files in these folders of the package; ``/`` separates names.
+    """Return a digest of all Python files in these folders of the package; ``/`` separates names.
 
     Reading them takes longer than loading a program. So the digest is on disk as well, filed under the files' names,
     sizes and times: a file that these do not show as changed is the same to Python, too, which uses its bytecode.

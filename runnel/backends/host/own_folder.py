@@ -26,7 +26,8 @@ _LINKS: Final = 40  # most links in a path, as on Linux
 
 
 def open_own_folder(path: str | os.PathLike[str], *, create: bool = False) -> int:
-    """A handle to the folder at ``path``. With ``create`` missing folders are created with access for the user only.
+    """Return a handle to the folder at ``path``. With ``create`` missing folders are created with access for the user
+    only.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -47,7 +48,7 @@ def open_own_folder(path: str | os.PathLike[str], *, create: bool = False) -> in
 
 
 def _resolved(path: str, create: bool) -> str:
-    """The path without links; every folder on it has been checked."""
+    """Return the path without links; every folder on it has been checked."""
     here, links = "/", 0
     _check(here, os.lstat(here))
     names = path.split("/")[::-1]
@@ -99,7 +100,7 @@ def _check(folder: str, state: os.stat_result) -> None:
 
 
 def _is_of_one_user(state: os.stat_result) -> bool:
-    """Whether a folder's group is the private group of its user, with the same name and number."""
+    """Return whether a folder's group is the private group of its user, with the same name and number."""
     if state.st_gid != state.st_uid:
         return False
     try:
@@ -130,8 +131,8 @@ SECRET_BYTES: Final = 32
 
 
 def secret_in(folder: int) -> bytes:
-    """The secret in an open folder of the user's own, created if there is none. A secret that is damaged, or that other
-    users may have read, is replaced."""
+    """Return the secret in an open folder of the user's own, created if there is none. A secret that is damaged, or
+    that other users may have read, is replaced."""
     try:
         return _read_secret(folder)
     except FileNotFoundError:

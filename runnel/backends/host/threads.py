@@ -21,7 +21,7 @@ _QuotaReader = Callable[[Path], "float | None"]
 
 
 def count() -> int:
-    """The number of threads of a program, at least 1."""
+    """Return the number of threads of a program, at least 1."""
     if switches.num_threads.value > 0:
         return min(switches.num_threads.value, LIMIT)
     allowed = [LIMIT, affinity_count()]
@@ -42,7 +42,7 @@ def affinity_count() -> int:
 
 
 def cgroup_cpus(root: Path = Path("/")) -> float | None:
-    """The tightest CPU quota, in CPUs, of this process's cgroup and those around it; None without one.
+    """Return the tightest CPU quota, in CPUs, of this process's cgroup and those around it; None without one.
 
     Reads cgroup v2 (``cpu.max``) and v1 (``cpu.cfs_quota_us``), as the Linux kernel's documentation
     "admin-guide/cgroup-v2" and "scheduler/sched-bwc" describe them. ``root`` is the folder of ``/proc`` and ``/sys``.
@@ -61,7 +61,7 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
 
 
 def _along(mount: Path, path: str, quota_of: _QuotaReader) -> list[float]:
-    """The quotas of the group at ``path`` and of its ancestors up to the mount."""
+    """Return the quotas of the group at ``path`` and of its ancestors up to the mount."""
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     folders = [mount.joinpath(*parts[:depth]) for depth in range(len(parts) + 1)]
     return [quota for quota in map(quota_of, folders) if quota is not None]
@@ -100,17 +100,17 @@ _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 @functools.cache
 def second_level() -> int:
-    """Bytes of this machine's cache, as a power of two from LEAST to MOST."""
+    """Return bytes of this machine's cache, as a power of two from LEAST to MOST."""
     return usable(of_folder(_SYSTEM) or of_system() or DEFAULT)
 
 
 def usable(size: int) -> int:
-    """The largest power of two that is not above ``size``, clamped to LEAST and MOST."""
+    """Return the largest power of two that is not above ``size``, clamped to LEAST and MOST."""
     return min(max(1 << size.bit_length() - 1, LEAST), MOST)
 
 
 def of_folder(folder: Path) -> int:
-    """The size by Linux's folder of caches; 0 if unknown."""
+    """Return the size by Linux's folder of caches; 0 if unknown."""
     for index in sorted(folder.glob("index*")):
         try:
             level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
@@ -123,7 +123,7 @@ def of_folder(folder: Path) -> int:
 
 
 def of_system() -> int:
-    """The size by the C library; 0 if unknown."""
+    """Return the size by the C library; 0 if unknown."""
     try:
         return max(os.sysconf("SC_LEVEL2_CACHE_SIZE"), 0)
     except (AttributeError, OSError, ValueError):

@@ -107,7 +107,7 @@ class Launch:
         self.words[layout.REQUEST] = INTERRUPTED
 
     def _locked(self) -> int:
-        """The run, with its state locks; returns its status."""
+        """Run with the state locks; return the status."""
         status = KEEPER.take(self._entries)
         if status:
             return status

@@ -29,7 +29,7 @@ def vdpbf16ps(a: Array, b: Array, total: Array) -> Array:
 
 
 def bfdot(a: Array, b: Array, total: Array) -> Array:
-    """The same."""
+    """Return the same."""
     a, b, wide = (_flushed(x).astype(np.float64) for x in (a, b, total))
     for k in range(0, a.shape[1], 2):
         first, second = a[:, k, None] * b[None, k], a[:, k + 1, None] * b[None, k + 1]

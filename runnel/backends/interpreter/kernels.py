@@ -170,7 +170,7 @@ class _Accumulated:
             self.begin(len(block))
 
     def result(self) -> Array:
-        """All blocks; then the lanes in their fixed tree: l and l+8, then l+4, l+2, l+1."""
+        """Return all blocks; then the lanes in their fixed tree: l and l+8, then l+4, l+2, l+1."""
         lanes = self.lanes
         for block in reversed(self.waiting):
             lanes = self.combine(block, lanes)
@@ -220,7 +220,7 @@ class _Run:
         return int(self.params[bound.name]) if isinstance(bound, Param) else int(bound)
 
     def position(self, buffer: str, index: Index) -> Array:
-        """The elements that ``index`` names, checked."""
+        """Return the elements that ``index`` names, checked."""
         at = self.start(index) - self.origins[buffer]
         self.check(buffer, at)
         return at
@@ -235,7 +235,8 @@ class _Run:
         return at
 
     def _origin(self, buffer: Buffer, origins: Mapping[str, int]) -> int:
-        """The element of the buffer at which its array begins; a tile's array is a block of the whole product."""
+        """Return the element of the buffer at which its array begins; a tile's array is a block of the whole product.
+        """
         if buffer.mode != "tile":
             return origins.get(buffer.name, 0)
         return self.edges[RangeBound.I0] * (TILE_STRIDE // buffer.dtype.itemsize) + self.edges[RangeBound.J0]
@@ -249,13 +250,13 @@ class _Run:
             )
 
     def elements(self, buffer: str, at: Array) -> Array:
-        """The elements ``at`` of a buffer, checked."""
+        """Return the elements ``at`` of a buffer, checked."""
         inside = at - self.origins[buffer]
         self.check(buffer, inside)
         return self.arrays[buffer][inside]
 
     def value(self, expr: Expr) -> Array:
-        """The expression on all lanes; a part that it has several times is computed once."""
+        """Return the expression on all lanes; a part that it has several times is computed once."""
         if self.parts is None:
             self.parts = {}
             try:
@@ -297,7 +298,7 @@ def _statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def _updated(body: tuple[Stmt, ...]) -> set[str]:
-    """The accumulators of an outer scope that a block updates."""
+    """Return the accumulators of an outer scope that a block updates."""
     inside = {s.name for s in _statements(body) if isinstance(s, Acc)}
     return {s.name for s in _statements(body) if isinstance(s, Update)} - inside
 
@@ -307,7 +308,7 @@ def _loaded(expr: Expr) -> Iterator[str]:
 
 
 def _depends_on_order(r: _Run, loop: For) -> bool:
-    """Whether evaluating more than LANES positions at once could change results."""
+    """Return whether evaluating more than LANES positions at once could change results."""
     inside = list(_statements(loop.body))
     outer = _updated(loop.body)
     updates = [s for s in inside if isinstance(s, Update) and s.name in outer]
@@ -422,7 +423,8 @@ def _chains(r: _Run, stmt: Contract | Product, at_a: Array, at_b: Array, at_c: A
 
 
 def _meeting(blocks: list[Array]) -> Array:
-    """The sum of the first blocks, as many as the largest power of two below their number, plus that of the rest."""
+    """Return the sum of the first blocks, as many as the largest power of two below their number, plus that of the
+    rest."""
     if len(blocks) == 1:
         return blocks[0]
     half = 1 << (len(blocks) - 1).bit_length() - 1
@@ -467,14 +469,15 @@ def _apply(r: _Run, expr: Apply) -> Array:
 
 
 def _needs_formula(expr: Apply) -> bool:
-    """Whether NumPy's result differs or is unspecified."""
+    """Return whether NumPy's result differs or is unspecified."""
     if expr.op in (scalar.floor_divide, scalar.remainder):
         return expr.dtype.is_float
     return expr.op is scalar.pow_ or expr.op is scalar.fma or expr.op in table.ULP_BOUNDS
 
 
 def convert(x: Array, dtype: DType) -> Array:
-    """The op ``cast``: float to integer truncates and saturates, NaN gives 0; as a bool, anything but 0 is True."""
+    """Return the op ``cast``: float to integer truncates and saturates, NaN gives 0; as a bool, anything but 0 is True.
+    """
     if dtype is dtypes.bool_:
         return np.asarray(x != 0)
     if dtypes.from_numpy(x.dtype).is_float and dtype.is_integer:

@@ -180,7 +180,7 @@ class Keeper:
 
 
 def _are_current(entries: Entries) -> bool:
-    """Whether every lock has the version and the writes that its entry expects."""
+    """Return whether every lock has the version and the writes that its entry expects."""
     for address, _, version, writes in entries:
         words = _words(address)
         if words[layout.VERSION // 8] != version or writes not in (ANY, words[layout.WRITES // 8]):

@@ -22,7 +22,7 @@ from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Ra
 
 
 def find(graph: Graph) -> list[Bounded]:
-    """Every set of indices of the graph that must be checked, once for each extent."""
+    """Return every set of indices of the graph that must be checked, once for each extent."""
     checks: dict[tuple[Value, int, int | None], Bounded] = {}
     for node in graph.values:
         bound = lowering_of(node).index_bound(node)
@@ -32,7 +32,7 @@ def find(graph: Graph) -> list[Bounded]:
 
 
 def _is_known(indices: Value, extent: int, allowed: int | None) -> bool:
-    """Whether the indices are constants in range."""
+    """Return whether the indices are constants in range."""
     return indices.is_constant and not outside(indices.value, extent, allowed).any()
 
 
@@ -43,7 +43,8 @@ def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray
 
 
 def check(bounded: Bounded, indices: BufferView) -> Call:
-    """The call that checks every index: rows are partitioned among threads, each row is one reduction to a bool."""
+    """Return the call that checks every index: rows are partitioned among threads, each row is one reduction to a bool.
+    """
     allocation, offset, strides = indices
     shape = bounded.indices.aval.shape
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]

@@ -43,7 +43,7 @@ from runnel.loops.rules import DotGeneral
 
 
 def extents(product: Value, rule: DotGeneral) -> Extents:
-    """The axes of a contraction node."""
+    """Return the axes of a contraction node."""
     a, b = (x.aval.shape for x in product.inputs)
     if rule.several:
         rows, columns = len(a) - product.attrs["axes"], product.attrs["axes"]
@@ -69,7 +69,7 @@ class Matrix:
 
 
 def product(request: Request, rule: DotGeneral) -> Call:
-    """The call of a cluster whose root is a product."""
+    """Return the call of a cluster whose root is a product."""
     return _Product(request, rule).call()
 
 
@@ -131,8 +131,8 @@ class _Product:
         return self.request.cluster.members[-1].where
 
     def _result(self) -> Allocation | None:
-        """The place where the product accumulates: its own, that of an epilogue value that overwrites it, a tile (None)
-        where k is short enough to finish a block at once, or a new one."""
+        """Return the place where the product accumulates: its own, that of an epilogue value that overwrites it, a tile
+        (None) where k is short enough to finish a block at once, or a new one."""
         dtype = self.node.aval.dtype
         targets = [p for n in self.request.cluster.members for p in self.request.targets.get(n, ()) if p.dtype is dtype]
         for allocation in targets:
@@ -143,7 +143,7 @@ class _Product:
         return Allocation(MemorySpace.ARENA, dtype, self.node.aval.size, "product")
 
     def _epilogue(self, result: Allocation | None, name: str, index: ir.Index) -> list[ir.Stmt]:
-        """The loops over a finished block, if there is an epilogue."""
+        """Return the loops over a finished block, if there is an epilogue."""
         members, node = self.epilogue.members, self.node
         copies = [p for p in self.request.targets.get(node, ()) if p is not result]
         if not (copies or node in self.request.subviews or any(x is not node for x in members.stored)):
@@ -154,7 +154,7 @@ class _Product:
         return [For(self.row, RangeBound.I0, RangeBound.I1, "seq", (*self.epilogue.before, vector))]
 
     def _first(self, x: Value) -> Matrix:
-        """A: by strides where its axes merge, else by offset tables."""
+        """Return A: by strides where its axes merge, else by offset tables."""
         axes, offsets = self.axes, self.request.offsets
         allocation, offset, strides = self.operands.view(x)
         strides = strides[len(axes.batch) :]
@@ -187,7 +187,7 @@ class _Product:
 
 
 def _tile(dtype: DType) -> Allocation:
-    """The thread's scratch after the part that packing uses."""
+    """Return the thread's scratch after the part that packing uses."""
     behind = context.current().backend.product_scratch
     return Allocation(
         MemorySpace.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind
@@ -195,7 +195,7 @@ def _tile(dtype: DType) -> Allocation:
 
 
 def _read(allocation: Allocation, offset: int, row: int, column: int, *inner: tuple[int, int]) -> BufferAccess:
-    """An operand that each row and column reads along axes of (extent, step)."""
+    """Return an operand that each row and column reads along axes of (extent, step)."""
     before, span = hull(inner)
     return BufferAccess(allocation, False, offset, row, column, span, before=before)
 

@@ -19,7 +19,7 @@ from runnel.graph.rewriting import substituted
 
 
 def while_loop(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Section:
-    """The calls and the loop of a node whose rule is While."""
+    """Return the calls and the loop of a node whose rule is While."""
     count = node.attrs["constants"]
     body, cond = node.attrs["body"].graph, node.attrs["cond"].graph
     variables = [variable_for(x, i) for i, x in enumerate(body.inputs[count:])]
@@ -59,7 +59,7 @@ def while_loop(node: Value, operands: Operands, results: Results, plan_body: Pla
 
 
 def choice(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Section:
-    """The calls and the branches of a node whose rule is Cond."""
+    """Return the calls and the branches of a node whose rule is Cond."""
     section = Section()
     parts: list[Section] = []
     for name in ("then", "otherwise"):
@@ -98,7 +98,7 @@ class BodiesLowering(Lowering, abc.ABC):
     stores_unread: ClassVar[bool] = False
 
     def may_fail(self, node: Value) -> bool:
-        """Whether a body calls the host or checks indices."""
+        """Return whether a body calls the host or checks indices."""
         return any(
             bounds.find(graph) or any(lowering_of(x).may_fail(x) for x in graph.values) for graph in _bodies(node)
         )
@@ -113,7 +113,7 @@ class BodiesLowering(Lowering, abc.ABC):
 
     @abc.abstractmethod
     def section(self, node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Section:
-        """The calls and the loops or branches among them."""
+        """Return the calls and the loops or branches among them."""
 
 
 class ScanLowering(BodiesLowering):
@@ -138,5 +138,5 @@ class CondLowering(BodiesLowering):
 
 
 def _bodies(node: Value) -> list[Graph]:
-    """The graphs that a node runs."""
+    """Return the graphs that a node runs."""
     return [] if node.op is None else [node.attrs[name].graph for name in node.op.regions]

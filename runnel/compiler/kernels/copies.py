@@ -18,7 +18,8 @@ from runnel.graph.node import Value
 
 
 def concatenation(node: Value, operands: Operands, result: Allocation, in_place: Container[int]) -> list[Call]:
-    """Each operand copied to its part of the result, except those numbered in ``in_place``, which are there already."""
+    """Return each operand copied to its part of the result, except those numbered in ``in_place``, which are there
+    already."""
     axis = node.attrs["axis"]
     strides = row_major(node.aval.shape)
     calls, start = [], 0

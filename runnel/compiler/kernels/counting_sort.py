@@ -96,7 +96,8 @@ class Bucket:
     order: Param  # the start of the positions in the table
 
     def begin(self, row: Var) -> list[Stmt]:
-        """The first position of the row's bucket and the number of its positions: outside of loops over columns."""
+        """Return the first position of the row's bucket and the number of its positions: outside of loops over columns.
+        """
         first, following = (Load(self.table, Index(((row, 1),), offset), int64) for offset in (0, 1))
         length = Apply(scalar.sub, (following, Ref(f"{self.name}_first", int64)), int64)
         clamped_length = Apply(scalar.minimum, (length, self.count), int64)
@@ -108,7 +109,7 @@ class Bucket:
         return Ref(f"{self.name}_length", int64)
 
     def sum(self, name: str, columns: Index, step: Stride) -> list[Stmt]:
-        """The sum, called ``name``, of updates at ``columns`` with row stride ``step``."""
+        """Return the sum, called ``name``, of updates at ``columns`` with row stride ``step``."""
         k = Var(f"{name}_k")
         at = clamped(_plus(Ref(f"{self.name}_first", int64), Position(k, int64)), self.last)
         position = Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
@@ -118,7 +119,7 @@ class Bucket:
 
 
 def sums(node: Value, table: tuple[Allocation, int], updates: tuple[Allocation, int], result: Allocation) -> Call:
-    """The sums as a standalone kernel, over dense updates."""
+    """Return the sums as a standalone kernel, over dense updates."""
     rows, count = node.aval.shape[0], node.inputs[2].aval.shape[0]
     columns = math.prod(node.aval.shape[1:])
     dtype = node.aval.dtype

@@ -22,7 +22,7 @@ from runnel.loops.ir import Apply, Expr, Index, Let, Load, Ref, Stmt, Var
 
 
 def axes_of_result(node: Value) -> ResultAxes:
-    """The rows and columns of the root of a cluster with an epilogue."""
+    """Return the rows and columns of the root of a cluster with an epilogue."""
     axes = lowering_of(node).epilogue_axes(node)
     if axes is None:
         raise VerifierError(f"[{node.op}] takes no epilogue.")
@@ -82,7 +82,7 @@ class RowsAndColumns(Addressing):
         return self._loops.position(reach)
 
     def _begin(self, table: Allocation) -> Ref:
-        """The offset of the current row, by a table."""
+        """Return the offset of the current row, by a table."""
         if table not in self._names:
             name = f"row{len(self._names)}"
             buffer = self.parts.declare(BufferAccess(table, False, 0, 1, 0, 1), "in")
@@ -113,7 +113,8 @@ class Epilogue:
         return self.members.flops
 
     def operand(self, x: Value) -> Load:
-        """The element at the point of an operand with the result's shape; without suitable strides, of a dense copy."""
+        """Return the element at the point of an operand with the result's shape; without suitable strides, of a dense
+        copy."""
         allocation, offset, strides = self.operands.view(x)
         axes, shape = self.addressing.tables.axes, self.node.aval.shape
         if not axes.has_steps(aligned_strides(x.aval.shape, strides, shape)):
@@ -124,7 +125,7 @@ class Epilogue:
         return self.members.load(reach, x.aval.dtype)
 
     def at_point(self, value: Expr) -> list[Stmt]:
-        """The statements that bind the result to ``value``, compute the epilogue and store its results."""
+        """Return the statements that bind the result to ``value``, compute the epilogue and store its results."""
         self.members.names = {self.node: self.name}
         stored = [x for x in self.members.stored if x is not self.node]
         return [Let(self.name, value), *self.members.needed(stored), *self.members.all_stores()]

@@ -32,7 +32,7 @@ class HostCallLowering(Lowering):
 
 
 def _call(node: Value, operands: Operands, results: list[Allocation]) -> Call:
-    """The call of the rule of table ``reference`` on dense memory, by the thread that runs the program."""
+    """Return the call of the rule of table ``reference`` on dense memory, by the thread that runs the program."""
     if not isinstance(node, Result):
         raise VerifierError(f"{node!r} is made by no op.")
     function = host_function(node)
@@ -51,7 +51,7 @@ def _call(node: Value, operands: Operands, results: list[Allocation]) -> Call:
 
 
 def host_function(node: Result) -> HostFunction:
-    """The function that the program calls for ``node``."""
+    """Return the function that the program calls for ``node``."""
     rule, attrs, several = tables.reference[node.node.op], node.attrs, node.node.op.multiple_results
 
     def function(*arrays: Any) -> Any:

@@ -178,7 +178,7 @@ class SegmentSumLowering(NestLowering):
 
 
 def _reaches(node: Value, members: Members) -> tuple[Reach, Reach]:
-    """The reaches of the row number and of the updates' columns."""
+    """Return the reaches of the row number and of the updates' columns."""
     updates = members.views[node.inputs[2]]
     columns = aligned_strides(node.aval.shape, (0, *updates.strides[1:]), node.aval.shape)
     rows = members.reach(POSITION, 0, (1, *[0] * (len(columns) - 1)))

@@ -48,7 +48,7 @@ class Axis:
 
 
 def padding(node: Value, x: BufferView, value: BufferView, result: Allocation) -> list[Call]:
-    """The calls that store ``x``, padded with the one element at ``value``."""
+    """Return the calls that store ``x``, padded with the one element at ``value``."""
     axes = axes_of(node, x[2])
     split = next((i for i, a in enumerate(axes) if not a.is_plain), 0)
     if axes[split].step > 1 or not axes[split].n:
@@ -61,8 +61,9 @@ def padding(node: Value, x: BufferView, value: BufferView, result: Allocation) -
 
 
 def axes_of(node: Value, strides: Shape) -> list[Axis]:
-    """The axes, outermost first; one without padding is merged with the one before it where the input's strides allow.
-    The first axis is never merged away, even with size 1: it is often a batch, and one kernel serves all sizes."""
+    """Return the axes, outermost first; one without padding is merged with the one before it where the input's strides
+    allow. The first axis is never merged away, even with size 1: it is often a batch, and one kernel serves all
+    sizes."""
     targets = row_major(node.aval.shape)
     axes = [
         Axis(n, low, high, step, source, target)
@@ -130,7 +131,8 @@ class _Copy(PadKernel):
         self.x = x
 
     def inside(self, axes: list[Axis], split: int) -> Call:
-        """All but the edges of axis ``split``, which is partitioned among threads; a last axis by whole vectors."""
+        """Return all but the edges of axis ``split``, which is partitioned among threads; a last axis by whole vectors.
+        """
         self.buffers.insert(0, ir.Buffer("x", self.node.aval.dtype, "in"))
         shared = axes[split]
         shares = shared.step == 1 and shared.n > 0
@@ -170,7 +172,7 @@ class _Copy(PadKernel):
         return self.pad_call(body, shared.n if by_rows else 1, shared.n if by_columns else 1)
 
     def edges(self, axes: list[Axis], split: int) -> Call:
-        """The positions before and after the elements along axis ``split``."""
+        """Return the positions before and after the elements along axis ``split``."""
         edge = axes[split]
         outer = [*axes[:split]]
         target: list[Term] = []
@@ -194,8 +196,8 @@ class _Copy(PadKernel):
     # Their loops ------------------------------------------------------------------------------------------------------
 
     def _block(self, axes: list[Axis], source: list[Term], target: list[Term], base: int) -> list[ir.Stmt]:
-        """The statements inside the loops of ``source`` and ``target``; the block's first element in the result is
-        ``base``."""
+        """Return the statements inside the loops of ``source`` and ``target``; the block's first element in the result
+        is ``base``."""
         if not axes:
             return [self._copied(source, target, base)]
         axis, *rest = axes
@@ -238,19 +240,20 @@ class _Copy(PadKernel):
 
 
 def _steps(by_rows: bool, by_columns: bool, step: int | None) -> tuple[int | None, int | None]:
-    """The steps along rows and columns of an access that has ``step`` along the partitioned axis."""
+    """Return the steps along rows and columns of an access that has ``step`` along the partitioned axis."""
     if step is None:
         return None, None
     return step * by_rows, step * by_columns
 
 
 def _turns(axis: Axis, last: Axis) -> bool:
-    """Whether the last two axes are interchanged: the last is short and strided where the other one is dense."""
+    """Return whether the last two axes are interchanged: the last is short and strided where the other one is dense."""
     return axis.source == 1 and axis.step == 1 and last.is_plain and last.n < FEW and last.source not in (0, 1)
 
 
 def border(node: Value, value: BufferView, result: Allocation) -> list[Call]:
-    """The call that stores the element at ``value`` in the border of ``result``; steps of the padding are all 1."""
+    """Return the call that stores the element at ``value`` in the border of ``result``; steps of the padding are all 1.
+    """
     axes = axes_of(node, row_major(node.inputs[0].aval.shape))
     for axis in axes:
         axis.step = 1  # irrelevant for a single element
@@ -275,7 +278,7 @@ class _Border(PadKernel):
         return self.pad_call([loop], rows, work=float(count))
 
     def _between(self, axes: list[Axis], target: list[Term], base: int) -> list[Stmt]:
-        """The gaps between elements of these axes, whose first position is ``base``."""
+        """Return the gaps between elements of these axes, whose first position is ``base``."""
         axis, *inside = axes
         if all(a.is_plain for a in inside):
             return []

@@ -35,7 +35,7 @@ def variable_for(x: Value, index: int) -> Value:
 
 
 def value_copy(like: Value, allocation: Allocation, source: Binding) -> Call:
-    """A dense value of the aval of ``like`` copied to ``place``."""
+    """Return a dense value of the aval of ``like`` copied to ``place``."""
     shape = like.aval.shape
     return dense_copy(shape, (source.allocation, source.offset, row_major(shape)), allocation, like)
 
@@ -43,7 +43,7 @@ def value_copy(like: Value, allocation: Allocation, source: Binding) -> Call:
 def bound_body(
     plan: BodyPlan, graph: Graph, inputs: dict[Value, Binding], outputs: list[Binding], count: int | None = None
 ) -> Section:
-    """A copy of a body's calls bound to memory of the program; in a loop of ``count`` iterations."""
+    """Return a copy of a body's calls bound to memory of the program; in a loop of ``count`` iterations."""
     bindings: Bindings = {}
     ordinary = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
     for x, allocation in zip(ordinary, plan.inputs, strict=True):
@@ -94,7 +94,7 @@ def _region(region: AnyRegion, bindings: Bindings, in_loop: bool) -> AnyRegion:
 
 
 def scan(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Section:
-    """The calls and the loop of a node whose rule is Scan."""
+    """Return the calls and the loop of a node whose rule is Scan."""
     return _Scan(node, operands, results).build(plan_body)
 
 
@@ -121,7 +121,7 @@ class _Scan:
         self.fixed = [i for i in self._needed() if i not in self.stacked]
 
     def _needed(self) -> list[int]:
-        """The carries that are results, or that results depend on."""
+        """Return the carries that are results, or that results depend on."""
         needed = {i for i in range(len(self.new)) if i in self.results}
         before = -1
         while len(needed) > before:
@@ -150,14 +150,14 @@ class _Scan:
         return section
 
     def _slice(self, k: int, t: int) -> Binding:
-        """The slice of result ``k`` that iteration ``t`` writes."""
+        """Return the slice of result ``k`` that iteration ``t`` writes."""
         size = self.ys[k].aval.size
         if self.node.attrs["reverse"]:
             return Binding(self.results[k][0], (self.length - 1 - t) * size, -size)
         return Binding(self.results[k][0], t * size, size)
 
     def _loop(self, plan_body: PlanBody) -> Section:
-        """The first iteration, where it differs from the rest, and the loop."""
+        """Return the first iteration, where it differs from the rest, and the loop."""
         section = Section()
         strides: dict[Value, Shape] = {}
         bound: dict[Value, Binding] = {}
@@ -211,8 +211,8 @@ class _Scan:
     def _body(
         self, bound: dict[Value, Binding], strides: dict[Value, Shape], section: Section
     ) -> tuple[Graph, dict[int, Value]]:
-        """The body without unused values, with carries as Variables, and with the right operands of products that would
-        be read transposed at each iteration copied once."""
+        """Return the body without unused values, with carries as Variables, and with the right operands of products
+        that would be read transposed at each iteration copied once."""
         needed = Graph(self.graph.inputs, [*self.ys.values(), *(self.new[i] for i in self.fixed)], {}, self.graph.name)
         variables = {i: variable_for(self.carries[i], i) for i in self.fixed}
         replaced: dict[Value, Value] = {self.carries[i]: v for i, v in variables.items()}
@@ -236,7 +236,7 @@ class _Scan:
 
 
 def _transposed_factors(graph: Graph, strides: dict[Value, Shape], constants: Container[Value]) -> dict[Value, Strided]:
-    """The right operands of products that are views of constants whose columns are not adjacent."""
+    """Return the right operands of products that are views of constants whose columns are not adjacent."""
     views = resolve_views(graph, strides)
     products = [n for n in graph.values if lowering_of(n).is_product]
     factors = {n.inputs[1]: views[n.inputs[1]] for n in products}

@@ -86,7 +86,7 @@ class _Sort:
         return For(_AT, 0, self.length, "vec", (Let("element", element), Store(target, _cell(_AT), self._key())))
 
     def _key(self) -> Expr:
-        """The key of ``element``: equal for equal elements; NaN, of either sign, is above all numbers."""
+        """Return the key of ``element``: equal for equal elements; NaN, of either sign, is above all numbers."""
         x, to = Ref("element", self.dtype), self.key_dtype
         if self.dtype.is_float:
             bits = 8 * self.dtype.itemsize
@@ -202,7 +202,7 @@ class _Sort:
         return Index(((_ROW, self.length),), 0, ((Ref(name, int64), 1),))
 
     def _clamped(self, position: Expr) -> Expr:
-        """A position clamped to the row."""
+        """Return a position clamped to the row."""
         return clipped(Apply(scalar.cast, (position,), int64), 0, self.last)
 
 

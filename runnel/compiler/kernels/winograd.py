@@ -98,7 +98,7 @@ class _PixelAddressing(Addressing):
         return Index(terms, 0, tuple(gathered))
 
     def _begin(self, table: Allocation) -> Ref:
-        """The start of the pixel's row, by a table."""
+        """Return the start of the pixel's row, by a table."""
         name = self.row_tables.setdefault(table, f"at{len(self.row_tables)}_")
         return Ref(f"{name}{self.number}", int64)
 
@@ -135,7 +135,7 @@ class PixelEpilogue:
         return self.addressing.row_tables
 
     def pixel(self, number: int, value: Expr) -> list[Stmt]:
-        """The statements that compute and store the epilogue of pixel ``number``, whose product is ``value``."""
+        """Return the statements that compute and store the epilogue of pixel ``number``, whose product is ``value``."""
         self.addressing.number = number
         members, name = self.members, f"product{number}"
         members.names = {self.node: name}
@@ -144,7 +144,7 @@ class PixelEpilogue:
 
 
 def winograd(request: Request) -> Call:
-    """The call of a convolution with its epilogue."""
+    """Return the call of a convolution with its epilogue."""
     node, operands = request.node, request.operands
     x, u = node.inputs
     channels, wide = u.aval.shape[1:]
@@ -204,7 +204,7 @@ def winograd(request: Request) -> Call:
 
 
 def winograd_gradient(node: Value, operands: Operands, result: Allocation) -> Call:
-    """The call of the gradient for a convolution's filters."""
+    """Return the call of the gradient for a convolution's filters."""
     x, dy = node.inputs
     channels, wide = node.aval.shape[1:]
     filters = dy.aval.shape[-1]
@@ -270,7 +270,7 @@ def winograd_gradient(node: Value, operands: Operands, result: Allocation) -> Ca
 
 
 def _rows(dy: Value, operands: Operands) -> tuple[Allocation, int, np.ndarray[Any, np.dtype[np.int32]]]:
-    """The pixels of ``dy``: place, offset and an offset table in order of pixels."""
+    """Return the pixels of ``dy``: place, offset and an offset table in order of pixels."""
     allocation, offset, strides = operands.view(dy)
     if strides[-1] != 1 and dy.aval.shape[-1] != 1:
         allocation, offset = operands.dense(dy)
@@ -282,7 +282,7 @@ def _rows(dy: Value, operands: Operands) -> tuple[Allocation, int, np.ndarray[An
 
 
 class WinogradLowering(ProductLowering):
-    """A convolution as a product of pixels with filters. Pixels outside of the image are computed too and overwritten
+    """A convolution as a product of pixels with filters. Pixels outside the image are computed too and overwritten
     by others: a row of the result may be stored twice."""
 
     def epilogue_axes(self, node: Value) -> ResultAxes | None:

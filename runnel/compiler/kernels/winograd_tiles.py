@@ -154,7 +154,7 @@ def _recipe(matrix: tuple[tuple[Fraction, ...], ...]) -> _Recipe:
 
 
 def _equal_and_opposite(x: Row, y: Row) -> tuple[list[Fraction], list[Fraction]]:
-    """The entries of ``x`` where ``y`` has the same, and the others; 0 elsewhere."""
+    """Return the entries of ``x`` where ``y`` has the same, and the others; 0 elsewhere."""
     equal = [c if c == d else Fraction(0) for c, d in zip(x, y, strict=True)]
     return equal, [c if c != d else Fraction(0) for c, d in zip(x, y, strict=True)]
 
@@ -180,12 +180,12 @@ PLANES = SPAN * SPAN
 PIXELS = OUTPUTS * OUTPUTS
 SHARE = 3 / 4  # of the second-level cache for a block's two matrices; the rest is for streamed data
 STEP, MOST = 6, 48  # tiles of a block: a multiple of the product's tile rows, at most its block of rows
-OUTSIDE = -1  # the pixel of a result outside of the image
+OUTSIDE = -1  # the pixel of a result outside the image
 
 
 def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
-    """The number of tiles in a block, which minimises the cache traffic per tile: its part of reading the 36 matrices
-    of filters, and the block's own two matrices, written and read again, where they are too large."""
+    """Return the number of tiles in a block, which minimizes the cache traffic per tile: its part of reading the 36
+    matrices of filters, and the block's own two matrices, written and read again, where they are too large."""
     room = SHARE * context.current().cache
     own, shared = (PLANES * n * dtype.itemsize for n in (channels + filters, channels * filters))
 
@@ -233,7 +233,7 @@ class TileKernel(Parts):
         return [code.multiply(matrix, row) for row in zip(*half, strict=True)]
 
     def lane_steps(self, begin: Expr, end: Expr, extent: int, prefix: str) -> LaneSteps:
-        """The channels from ``begin`` to ``end``, LANES at a time; the last step may overlap the one before."""
+        """Return the channels from ``begin`` to ``end``, LANES at a time; the last step may overlap the one before."""
         step_var = Var(f"{prefix}_step")
         if extent < LANES:
             return LaneSteps(step_var, (), 1, extent, (), begin)
@@ -283,7 +283,7 @@ class TileKernel(Parts):
     def pixel_rows(
         self, tile_terms: tuple[tuple[Var, int], ...], tile: Var, table: str = "pixels", prefix: str = "row"
     ) -> list[Stmt]:
-        """The entries of ``table`` for a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
+        """Return the entries of ``table`` for a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
         terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
         rows: list[Stmt] = []
         for p in range(PIXELS):

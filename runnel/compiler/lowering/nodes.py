@@ -42,7 +42,7 @@ COSTLY = 4.0  # a value of more additions is kept in memory rather than computed
 
 
 def inline_constant(node: Value) -> bool:
-    """Whether a value is a constant of one element, which is part of the code."""
+    """Return whether a value is a constant of one element, which is part of the code."""
     return node.is_constant and node.aval.size == 1
 
 
@@ -52,7 +52,7 @@ def cost_of(node: Value) -> float:
 
 
 def code_size(node: Value) -> float:
-    """The same with shared subexpressions counted once: the size of the code."""
+    """Return the same with shared subexpressions counted once: the size of the code."""
     return _counted(node)[1]
 
 
@@ -78,7 +78,7 @@ def _count(node: Value, lowering: Lowering) -> tuple[float, float]:
 
 
 def _total(value: Expr, known: dict[int, float]) -> float:
-    """The operations of an expression, shared ones counted at each use."""
+    """Return the operations of an expression, shared ones counted at each use."""
     if not isinstance(value, Apply):
         return 0.0
     if id(value) not in known:
@@ -87,7 +87,7 @@ def _total(value: Expr, known: dict[int, float]) -> float:
 
 
 def chain_is_costly(node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
-    """Whether computing ``node`` again costs more than loading it."""
+    """Return whether computing ``node`` again costs more than loading it."""
     total, stack, visited = 0.0, [node], set[Value]()
     while stack and total <= COSTLY:
         n = stack.pop()

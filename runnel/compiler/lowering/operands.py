@@ -30,12 +30,12 @@ def copied(shape: Shape, source: BufferView, target: BufferView, node: Value) ->
 
 
 def dense_copy(shape: Shape, source: BufferView, allocation: Allocation, node: Value) -> Call:
-    """The same where ``place`` is dense."""
+    """Return the same where ``place`` is dense."""
     return copied(shape, source, (allocation, 0, row_major(shape)), node)
 
 
 def filled(shape: Shape, allocation: Allocation, value: Expr, node: Value) -> Call:
-    """Every element of a dense array set to ``value``."""
+    """Return every element of a dense array set to ``value``."""
     return _elementwise(shape, [], (allocation, 0, row_major(shape)), lambda _: value, node)
 
 
@@ -62,7 +62,7 @@ def _elementwise(
 def _nest(
     merged: list[tuple[int, list[int]]], views: list[BufferView], value: Callable[[list[Expr]], Expr], node: Value
 ) -> Call:
-    """The last of ``views`` = value(the others), over axes of (extent, steps)."""
+    """Return the last of ``views`` = value(the others), over axes of (extent, steps)."""
     loads, parts = views[:-1], Parts()
     loops = [Var(f"x{a}") for a in range(len(merged))]
     last = len(merged) - 1
@@ -113,7 +113,7 @@ class OffsetTables:
         self._places: dict[tuple[tuple[int, int], ...], Allocation] = {}
 
     def allocation(self, shape: Shape, strides: Shape) -> Allocation | None:
-        """The table of these axes; None if an offset is too large for one."""
+        """Return the table of these axes; None if an offset is too large for one."""
         key = tuple((n, s) for n, s in zip(shape, strides, strict=True) if n != 1)
         reach = [(n - 1) * s for n, s in key]
         low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
@@ -128,14 +128,14 @@ class OffsetTables:
 
 
 def values_of(offsets: Allocation) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The contents of a table."""
+    """Return the contents of a table."""
     if offsets.value is None:
         raise VerifierError(f"The table '{offsets.label}' of offsets is no constant.")
     return offsets.value
 
 
 def copy_of_place(x: Value, source: Allocation, target: Allocation) -> Call:
-    """A call that copies ``x`` from one dense place to another."""
+    """Return a call that copies ``x`` from one dense place to another."""
     return dense_copy(x.aval.shape, (source, 0, row_major(x.aval.shape)), target, x)
 
 
@@ -148,7 +148,7 @@ class Operands:
         self.before: list[Call] = []
 
     def view(self, x: Value) -> BufferView:
-        """The memory of ``x``, with its offset and strides there."""
+        """Return the memory of ``x``, with its offset and strides there."""
         view = self.views[x]
         return self.sources[view.base], view.offset, view.strides
 
@@ -163,5 +163,5 @@ class Operands:
         return copied, 0
 
     def copy(self, x: Value, allocation: Allocation) -> Call:
-        """A call that stores ``x`` densely in ``place``."""
+        """Return a call that stores ``x`` densely in ``place``."""
         return dense_copy(x.aval.shape, self.view(x), allocation, x)

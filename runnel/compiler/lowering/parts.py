@@ -28,12 +28,12 @@ from runnel.loops.ir import Apply, Buffer, Const, Expr, Kernel, Param, Ref, Stmt
 def named(
     prefix: str, buffers: tuple[Buffer, ...], params: tuple[Param, ...], body: tuple[Stmt, ...], doc: str = ""
 ) -> Kernel:
-    """A kernel called ``prefix_<digest of its contents>``."""
+    """Return a kernel called ``prefix_<digest of its contents>``."""
     return Kernel(f"{prefix}_{_digest((buffers, params, body))}", buffers, params, body, doc)
 
 
 def _digest(contents: Any) -> str:
-    """A digest of the contents, with each distinct part once: expressions share subexpressions."""
+    """Return a digest of the contents, with each distinct part once: expressions share subexpressions."""
     numbers: dict[str, str] = {}
     number_of: dict[int, str] = {}
 
@@ -55,7 +55,8 @@ def _digest(contents: Any) -> str:
 
 @functools.cache
 def _fields(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-    """A function that gives the items of a tuple or the fields of an object of the loop IR; None for other classes."""
+    """Return a function that gives the items of a tuple or the fields of an object of the loop IR; None for other
+    classes."""
     if kind is tuple:
         return tuple
     if kind.__module__ != ir.__name__ or not is_record(kind):
@@ -79,7 +80,7 @@ class Parts:
 
     @classmethod
     def of(cls, call: Call) -> Parts:
-        """The parts of the kernel of ``call``, to which more may be added."""
+        """Return the parts of the kernel of ``call``, to which more may be added."""
         parts = cls()
         parts.buffers += call.kernel.buffers
         parts.accesses += call.accesses
@@ -88,7 +89,7 @@ class Parts:
         return parts
 
     def declare(self, access: BufferAccess, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
-        """A buffer with this ``access``; ``dtype`` where it differs from that of its memory."""
+        """Return a buffer with this ``access``; ``dtype`` where it differs from that of its memory."""
         name = f"b{len(self.buffers)}" if name is None else name
         self.buffers.append(ir.Buffer(name, access.allocation.dtype if dtype is None else dtype, mode))
         self.accesses.append(access)
@@ -107,7 +108,7 @@ class Parts:
         return self.buffer(name, Allocation(MemorySpace.CONSTANT, dtype, flat.size, name, value=flat), 0)
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
-        """The thread's own memory, after that of earlier scratch buffers."""
+        """Return the thread's own memory, after that of earlier scratch buffers."""
         start = context.current().backend.product_scratch
         allocation = Allocation(MemorySpace.SCRATCH, dtype, size, name, slot=0, offset=start + self._scratch)
         self._scratch += -(-allocation.nbytes // _ALIGN) * _ALIGN
@@ -128,8 +129,8 @@ class Parts:
         split: str = "rows",
         doc: str | None = None,
     ) -> Call:
-        """The kernel as a call of ``shape`` rows and columns, of which ``split`` are partitioned among threads; ``doc``
-        is the source location, by default that of ``node``."""
+        """Return the kernel as a call of ``shape`` rows and columns, of which ``split`` are partitioned among threads;
+        ``doc`` is the source location, by default that of ``node``."""
         kernel = named(prefix, tuple(self.buffers), tuple(self.params), body, node.where if doc is None else doc)
         return Call(kernel, self.accesses, self.values, *shape, split, flops, [node])
 
@@ -140,17 +141,17 @@ def binary(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
 
 
 def compared(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
-    """A comparison of two values of one dtype, as a bool."""
+    """Return a comparison of two values of one dtype, as a bool."""
     return Apply(op, (x, y), bool_)
 
 
 def count(name: str) -> Ref:
-    """An int64 bound by a Let."""
+    """Return an int64 bound by a Let."""
     return Ref(name, int64)
 
 
 def step_of(parts: Parts, step: int) -> ir.Stride:
-    """A stride: 0 and 1 are part of the code, others are params."""
+    """Return a stride: 0 and 1 are part of the code, others are params."""
     return step if step in (0, 1) else parts.param(step)
 
 
@@ -164,18 +165,18 @@ _SIGNED = {2: int16, 4: int32, 8: int64}
 
 
 def is_common(node: Value) -> bool:
-    """Whether the value of a constant of one element is part of the code."""
+    """Return whether the value of a constant of one element is part of the code."""
     value = node.value.reshape(-1)[0].item()
     return node.aval.dtype is bool_ or value in _COMMON or not math.isfinite(value)
 
 
 def literal(node: Value) -> Const:
-    """The constant as part of the code."""
+    """Return the constant as part of the code."""
     return Const(node.value.reshape(-1)[0].item(), node.aval.dtype)
 
 
 def bits_of(node: Value) -> int:
-    """The constant as the value of a param."""
+    """Return the constant as the value of a param."""
     value, dtype = np.ascontiguousarray(node.value).reshape(-1)[:1], node.aval.dtype
     if dtype.is_float:
         return int(value.view(_SIGNED[dtype.itemsize].numpy)[0])
@@ -183,7 +184,7 @@ def bits_of(node: Value) -> int:
 
 
 def from_bits(param: Param, dtype: DType) -> Expr:
-    """The constant that a param holds."""
+    """Return the constant that a param holds."""
     if not dtype.is_float:
         return param if dtype is int64 else Apply(scalar.cast, (param,), dtype)
     signed = _SIGNED[dtype.itemsize]

@@ -47,7 +47,7 @@ class Request:
         return self.cluster.root
 
     def results(self) -> list[Allocation]:
-        """A place for each result of the node, new ones for unused results."""
+        """Return a place for each result of the node, new ones for unused results."""
         members = {x.index: x for x in self.cluster.members if isinstance(x, Result)}
         return [
             self.targets[members[i]][0]
@@ -81,7 +81,7 @@ class Lowering:
     stores_unread: ClassVar[bool] = True  # it needs memory for unused results
     reduction: str | None = None  # the operation of a reduction
     recompute_rank: ClassVar[int] = 2  # 0 elementwise, 1 reductions, 2 more work than these
-    rate: ClassVar[float] = ORDINARY_RATE  # operations per second, for rematerialisation
+    rate: ClassVar[float] = ORDINARY_RATE  # operations per second, for rematerialization
 
     def __init__(self, rule: Any = None) -> None:
         self.rule = rule
@@ -93,33 +93,33 @@ class Lowering:
         return Form.STANDALONE if self.epilogue_axes(node) is None else Form.ROOTED
 
     def epilogue_axes(self, node: Value) -> ResultAxes | None:
-        """The axes of the result over which elementwise members may follow in the kernel; None if none may."""
+        """Return the axes of the result over which elementwise members may follow in the kernel; None if none may."""
         return None
 
     def point_shape(self, node: Value) -> Shape:
-        """The shape of the points that ``node`` visits."""
+        """Return the shape of the points that ``node`` visits."""
         return node.aval.shape
 
     def reduced_axes(self, node: Value) -> tuple[int, ...]:
-        """The axes that ``node`` reduces, counted among those of its operand that are not 1."""
+        """Return the axes that ``node`` reduces, counted among those of its operand that are not 1."""
         return ()
 
     def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
-        """Whether the kernel of ``cluster``, whose root this lowers, may store ``result`` over a value that its members
-        read only at their own point."""
+        """Return whether the kernel of ``cluster``, whose root this lowers, may store ``result`` over a value that its
+        members read only at their own point."""
         return False
 
     def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
-        """Whether operand ``x`` may be the strided ``view``, without a copy."""
+        """Return whether operand ``x`` may be the strided ``view``, without a copy."""
         return False
 
     def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
-        """Whether the kernel of the cluster whose root is ``node`` can store a result of ``shape`` with ``strides``
-        into an array of ``size`` elements as efficiently as densely."""
+        """Return whether the kernel of the cluster whose root is ``node`` can store a result of ``shape`` with
+        ``strides`` into an array of ``size`` elements as efficiently as densely."""
         return False
 
     def subviews(self, node: Value) -> dict[int, tuple[int, Shape]]:
-        """The operands, by number, that are parts of the result: offset and strides of each in the result."""
+        """Return the operands, by number, that are parts of the result: offset and strides of each in the result."""
         return {}
 
     # What it computes -------------------------------------------------------------------------------------------------
@@ -131,39 +131,41 @@ class Lowering:
         return None
 
     def position_steps(self, node: Value) -> Shape | None:
-        """The steps of the position argument of ``expression`` along the axes of the result; None without one."""
+        """Return the steps of the position argument of ``expression`` along the axes of the result; None without one.
+        """
         return None
 
     def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
-        """An element of the result, from those of the operands at the same point."""
+        """Return an element of the result, from those of the operands at the same point."""
         return operands[0]
 
     def value_of_empty_row(self, node: Value) -> Any:
-        """The element of result rows that get none of the operand's rows; None if it is not constant."""
+        """Return the element of result rows that get none of the operand's rows; None if it is not constant."""
         return None
 
     def is_function_of_elements(self, node: Value) -> bool:
-        """Whether the result is constant where each operand is, as computed by table ``reference`` for one element."""
+        """Return whether the result is constant where each operand is, as computed by table ``reference`` for one
+        element."""
         return False
 
     def agrees_with_reference(self, node: Value) -> bool:
-        """Whether table ``reference`` computes the same bits as compiled code."""
+        """Return whether table ``reference`` computes the same bits as compiled code."""
         return self.moves_bits
 
     def is_matmul(self, node: Value) -> bool:
-        """Whether it is A[..., M, K]·B[..., K, N], so that (A·B)ᵀ = Bᵀ·Aᵀ."""
+        """Return whether it is A[..., M, K]·B[..., K, N], so that (A·B)ᵀ = Bᵀ·Aᵀ."""
         return False
 
     def packable(self, node: Value) -> Extents | None:
-        """The axes of a product whose second operand may be packed in panels; None for all others."""
+        """Return the axes of a product whose second operand may be packed in panels; None for all others."""
         return None
 
     def index_bound(self, node: Value) -> IndexBound | None:
-        """The operand whose elements must be in a range; None if there is none."""
+        """Return the operand whose elements must be in a range; None if there is none."""
         return None
 
     def may_fail(self, node: Value) -> bool:
-        """Whether the kernel itself may stop the program."""
+        """Return whether the kernel itself may stop the program."""
         return False
 
     # Building ---------------------------------------------------------------------------------------------------------
@@ -176,14 +178,14 @@ class Lowering:
         return [members.let(node)]
 
     def build(self, request: Request) -> Section:
-        """The calls and loops that compute the cluster."""
+        """Return the calls and loops that compute the cluster."""
         section = Section()
         calls = self.kernels(request, request.results())
         section.add([*request.operands.before, *calls, *request.copies()])
         return section
 
     def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
-        """The calls that compute the node of a STANDALONE cluster into ``results``."""
+        """Return the calls that compute the node of a STANDALONE cluster into ``results``."""
         node = request.node
         raise MissingRuleError(
             f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run "
@@ -202,7 +204,7 @@ def register(families: dict[type, Callable[[Any], Lowering]]) -> None:
 
 
 def lowering_for(op: Op | None) -> Lowering:
-    """The lowering of ``op``; one that supports nothing where table ``lower`` has no rule."""
+    """Return the lowering of ``op``; one that supports nothing where table ``lower`` has no rule."""
     if op is None:
         return _MISSING
     rule, known = tables.lower.get(op), _KNOWN.get(op)
@@ -226,7 +228,7 @@ def _of_form(op: Op, rule: Any) -> Lowering:
 
 
 def lowering_of(value: Value) -> Lowering:
-    """The lowering of the op of ``value``."""
+    """Return the lowering of the op of ``value``."""
     op = value.op
     known = _KNOWN.get(op)
     if known is not None and op is not None and known[0] is tables.lower.get(op):
@@ -235,5 +237,5 @@ def lowering_of(value: Value) -> Lowering:
 
 
 def is_reduction(node: Value) -> bool:
-    """Whether a node combines elements (a reduction over axes of size 1 does not)."""
+    """Return whether a node combines elements (a reduction over axes of size 1 does not)."""
     return bool(lowering_for(node.op).reduced_axes(node))

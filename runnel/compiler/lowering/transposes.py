@@ -35,7 +35,7 @@ from runnel.loops.ir import (
 )
 
 _WIDTHS: Final = (16, 8)  # columns of a block
-_SHORTEST: Final = 16  # least extent of an axis to vectorise along
+_SHORTEST: Final = 16  # least extent of an axis to vectorize along
 _SHORT: Final = 32  # an axis of at most this extent is combined with the next one
 _MANY_ROWS: Final = 32  # enough to partition among threads
 
@@ -74,7 +74,7 @@ class Tiling:
 
 
 def nest_of(call: Call) -> Nest | None:
-    """The kernel's loops, if it is a nest."""
+    """Return the kernel's loops, if it is a nest."""
     loops: list[For] = []
     body = call.kernel.body
     while len(body) == 1 and isinstance(body[0], For):
@@ -97,7 +97,7 @@ def nest_of(call: Call) -> Nest | None:
 
 
 def tiling_of(nest: Nest) -> Tiling | None:
-    """The tiling for the operands with the same axes as the first one that is transposed against the result."""
+    """Return the tiling for the operands with the same axes as the first one that is transposed against the result."""
     extents, column = nest.extents, nest.column
     if any(a.writes and a.allocation in _read(nest.call) for a in nest.call.accesses):
         return None  # an in-place update must not be done twice
@@ -124,7 +124,7 @@ def tiling_of(nest: Nest) -> Tiling | None:
 
 
 def _width(columns: int) -> int:
-    """The largest width with which few columns are computed twice."""
+    """Return the largest width with which few columns are computed twice."""
     fitting = [n for n in _WIDTHS if n <= columns]
     return min(fitting, key=lambda n: (-(-columns // n) * n - columns) * 8 // columns, default=0)
 
@@ -165,7 +165,7 @@ class _Rewriting:
         return [of[buffer] for buffer, _ in self.blocks.turned]
 
     def call(self) -> Call:
-        """The kernel and its call."""
+        """Return the kernel and its call."""
         nest, blocks, old = self.nest, self.blocks, self.nest.call
         before, body = self._blocks()
         inner = [v for v in nest.extents if v not in (nest.column, blocks.unit, blocks.along, blocks.rows)]
@@ -185,7 +185,7 @@ class _Rewriting:
     # Loops ------------------------------------------------------------------------------------------------------------
 
     def _blocks(self) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-        """All blocks of both axes, and the values bound before them."""
+        """Return all blocks of both axes, and the values bound before them."""
         if not self.blocks.width:
             return self._along((self._scattering(),))
         body = (*self._reading(), self._writing())
@@ -257,7 +257,7 @@ class _Rewriting:
     # Memory -----------------------------------------------------------------------------------------------------------
 
     def _accesses(self) -> list[BufferAccess]:
-        """The accesses of the nest, with the new rows."""
+        """Return the accesses of the nest, with the new rows."""
         nest, rows = self.nest, self.blocks.rows
         steps = {buffer: steps for (buffer, _), steps in nest.steps.items()}
         accesses = []
@@ -283,7 +283,7 @@ class _Moved:
         return stmt
 
     def value(self, expr: Expr) -> Expr:
-        """The expression in the block; shared subexpressions remain shared."""
+        """Return the expression in the block; shared subexpressions remain shared."""
         new = self.rewritten.get(id(expr))
         if new is None:
             new = self.rewritten[id(expr)] = self._value(expr)
@@ -310,7 +310,7 @@ class _Moved:
         return Index(((self.of.nest.column, distance), (blocks.along, self.of.unit_step), *unit))
 
     def index(self, buffer: str, index: Index) -> Index:
-        """The index of an access, with a unit step where vectors are along adjacent elements."""
+        """Return the index of an access, with a unit step where vectors are along adjacent elements."""
         starts, along = self.of.starts, self.of.blocks.along
         adjacent = not self.of.blocks.width and self.of.nest.steps[buffer, index].get(along) == 1
         terms = tuple((var, 1 if adjacent and var == along else step) for var, step in index.terms)
@@ -318,11 +318,11 @@ class _Moved:
 
 
 def _distance(dtype: DType) -> int:
-    """The row stride of a block in elements."""
+    """Return the row stride of a block in elements."""
     return int((_RUN + _APART) // dtype.itemsize)
 
 
 def _parts(whole: Expr, part: Expr) -> Expr:
-    """The number of parts of ``whole``, the last one possibly smaller than ``part``."""
+    """Return the number of parts of ``whole``, the last one possibly smaller than ``part``."""
     up = binary(scalar.sub, binary(scalar.add, whole, part), Const(1, int64))
     return binary(scalar.floor_divide, up, part)

@@ -32,14 +32,15 @@ class Allocator(Protocol):
     """A heap inside of one block of memory."""
 
     def take(self, nbytes: int) -> int:
-        """The offset of a free part of ``nbytes``, which is in use from now on."""
+        """Return the offset of a free part of ``nbytes``, which is in use from now on."""
 
     def give_back(self, offset: int, nbytes: int) -> None:
         """Free a part that was taken."""
 
 
 def search(lifetimes: Sequence[Lifetime]) -> Sequence[int]:
-    """The planner of programs: the best of several greedy placements, improved by a search (``arrangement.py``)."""
+    """Return the planner of programs: the best of several greedy placements, improved by a search (``arrangement.py``).
+    """
     return arrange(lifetimes, *most_alive(lifetimes)).offsets
 
 
@@ -96,7 +97,7 @@ def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = (), planner: Memor
 
 
 def lay_out_apart(calls: Sequence[Call], serial: ArenaPlan, stretches: Sequence[Stretch]) -> ArenaPlan | None:
-    """Set the offsets of the allocations of ``serial`` anew, such that the threads of each stretch share no memory.
+    """Set the offsets of the allocations of ``serial`` again, such that the threads of each stretch share no memory.
     None, with all as it was, if that needs more than ``ROOM`` bytes more."""
     parts = [(stretch, part) for stretch in stretches for part in _parts(stretch, calls, serial.lives)]
     inside = {life.allocation for _, part in parts for life in part}
@@ -138,7 +139,7 @@ def _parts(stretch: Stretch, calls: Sequence[Call], lives: Sequence[Life]) -> li
 
 
 def _stretched(life: Life, stretches: Sequence[Stretch]) -> Life:
-    """The same allocation, alive to the borders of the stretches that it is alive in."""
+    """Return the same allocation, alive to the borders of the stretches that it is alive in."""
     around = [s for s in stretches if s.begin <= life.last and life.first < s.end]
     first = min([life.first, *(s.begin for s in around)])
     last = max([life.last, *(s.end - 1 for s in around)])

@@ -38,7 +38,7 @@ class Arrangement(NamedTuple):
 
 
 def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
-    """The number of ordered pairs of overlapping lifetimes."""
+    """Return the number of ordered pairs of overlapping lifetimes."""
     begins = sorted(x.first for x in lifetimes)
     ends = sorted(x.last for x in lifetimes)
     # of those that begin at or before a lifetime's end, all but those that ended before its begin
@@ -46,7 +46,7 @@ def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
 
 
 def most_alive(lifetimes: Sequence[Lifetime]) -> tuple[int, int]:
-    """The most bytes that are alive at one moment, and the first such moment: no placement needs fewer bytes."""
+    """Return the most bytes that are alive at one moment, and the first such moment: no placement needs fewer bytes."""
     change = [0] * (max((x.last for x in lifetimes), default=0) + 2)
     for x in lifetimes:
         change[x.first] += x.nbytes
@@ -71,8 +71,8 @@ def _by_heap(lifetimes: Sequence[Lifetime]) -> Arrangement:
 
 
 def in_time(lifetimes: Sequence[Lifetime], heap: Any) -> list[int]:
-    """The offsets that ``heap`` gives: ``take(nbytes)`` where a lifetime begins, ``give_back(offset, nbytes)`` after
-    it has ended."""
+    """Return the offsets that ``heap`` gives: ``take(nbytes)`` where a lifetime begins, ``give_back(offset, nbytes)``
+    after it has ended."""
     offsets = [0] * len(lifetimes)
     ending = sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].last, i))
     ended = 0
@@ -95,7 +95,7 @@ class Heap:
         self.peak = 0
 
     def take(self, nbytes: int) -> int:
-        """The offset of a new block of ``nbytes``."""
+        """Return the offset of a new block of ``nbytes``."""
         fitting = [(size, at) for at, size in enumerate(self.sizes) if size >= nbytes]
         if not fitting:
             if self.begins and self.begins[-1] + self.sizes[-1] == self.end:  # the last hole grows
@@ -150,7 +150,7 @@ def arrange(lifetimes: Sequence[Lifetime], bound: int, fullest: int, effort: int
 
 
 def _keys(lifetimes: Sequence[Lifetime], fullest: int) -> Iterable[Callable[[int], tuple[int, ...]]]:
-    """The greedy orders. Each ends with the value's number, so that none depends on how ties are sorted."""
+    """Return the greedy orders. Each ends with the value's number, so that none depends on how ties are sorted."""
 
     def alive_then_large(i: int) -> tuple[int, ...]:
         nbytes, first, last = lifetimes[i]

@@ -31,7 +31,7 @@ class Subview:
     strides: Shape
 
     def of(self, allocation: Allocation) -> BufferView:
-        """The view of ``place``, over the axes that are not 1."""
+        """Return the view of ``place``, over the axes that are not 1."""
         return allocation, self.offset, essential_strides(self.base.aval.shape, self.strides)
 
 
@@ -43,11 +43,11 @@ class InPlace:
     subviews: dict[Value, dict[int, Subview]] = field(default_factory=dict)
 
     def spares(self, node: Value, x: Value) -> bool:
-        """Whether ``node`` need not read its input ``x``."""
+        """Return whether ``node`` need not read its input ``x``."""
         return node in self.subviews and all(i in self.subviews[node] for i, y in enumerate(node.inputs) if y is x)
 
     def views(self, targets: dict[Value, list[Allocation]]) -> dict[Value, list[BufferView]]:
-        """The views of each stored node in larger ones, with strides over its axes that are not 1."""
+        """Return the views of each stored node in larger ones, with strides over its axes that are not 1."""
         views: dict[Value, list[BufferView]] = {}
         for node, subviews in self.subviews.items():
             for subview in subviews.values():
@@ -58,7 +58,7 @@ class InPlace:
 def find_in_place(
     cluster_of: dict[Value, Cluster], views: dict[Value, Strided], control_dependencies: Collection[Value]
 ) -> InPlace:
-    """All values that can be stored in place."""
+    """Return all values that can be stored in place."""
     subviews: dict[Value, dict[int, Subview]] = {}
     for node in cluster_of:
         for number, (offset, strides) in lowering_of(node).subviews(node).items():
@@ -70,7 +70,7 @@ def find_in_place(
 
 
 def _subview(x: Value, view: Strided, offset: int, strides: Shape) -> Subview | None:
-    """The subview of the base of ``x``, if ``x`` is the whole base in order."""
+    """Return the subview of the base of ``x``, if ``x`` is the whole base in order."""
     if not view.is_dense(x.aval.shape) or view.base.aval.size != x.aval.size or not x.aval.size:
         return None
     base_strides = reshaped_strides(x.aval.shape, strides, view.base.aval.shape)
@@ -78,7 +78,7 @@ def _subview(x: Value, view: Strided, offset: int, strides: Shape) -> Subview | 
 
 
 def _fits(subview: Subview, cluster: Cluster | None, size: int) -> bool:
-    """Whether ``cluster`` can store the subview into an array of ``size``."""
+    """Return whether ``cluster`` can store the subview into an array of ``size``."""
     shape = essential(subview.base.aval.shape)
     if cluster is None or cluster.needs_rows or cluster.reduced or shape != cluster.domain or not shape:
         return False
@@ -106,8 +106,8 @@ def find_aliases(
     in_place: InPlace,
     dense: Collection[Value],
 ) -> PaddedAliases:
-    """The values that need no memory of their own; those of ``dense`` always have it. ``strides`` are those of inputs
-    that are not dense."""
+    """Return the values that need no memory of their own; those of ``dense`` always have it. ``strides`` are those of
+    inputs that are not dense."""
     subviews: dict[Value, tuple[Value, Subview]] = {}
     for node, parts in in_place.subviews.items():
         if lowering_of(node).holds_operand and parts[0].base not in dense:
@@ -141,7 +141,7 @@ def find_aliases(
 
 
 def _goes_by_strides(node: Value, x: Value, view: Strided, cluster: Cluster) -> bool:
-    """Whether ``node`` can read ``x`` efficiently as this strided view."""
+    """Return whether ``node`` can read ``x`` efficiently as this strided view."""
     if cluster.form is Form.ROOTED and node is not cluster.root:
         axes = lowering_of(cluster.root).epilogue_axes(cluster.root)
         strides = aligned_strides(x.aval.shape, view.strides, lowering_of(node).point_shape(node))

@@ -75,7 +75,7 @@ class _Needed:
         self.is_all = len(inputs) == len(graph.inputs) and len(outputs) == len(graph.outputs)
 
     def node(self, inputs: tuple[Value, ...]) -> Node:
-        """The scan without the rest."""
+        """Return the scan without the rest."""
         scan = self.scan
         graph: Graph = scan.attrs["body"].graph
         body = Graph([graph.inputs[i] for i in self.inputs], [graph.outputs[i] for i in self.outputs], {}, graph.name)

@@ -31,7 +31,7 @@ class Split(NamedTuple):
 
 
 def split(graph: Graph) -> Split | None:
-    """The two parts; None if no large values depend on Variables alone."""
+    """Return the two parts; None if no large values depend on Variables alone."""
     if not any(x.kind is InputKind.VARIABLE and x not in graph.updates for x in graph.inputs):
         return None
     graph = with_panels(graph)
@@ -49,7 +49,7 @@ def split(graph: Graph) -> Split | None:
 
 
 def with_panels(graph: Graph) -> Graph:
-    """The graph with packed copies of the weights that products would pack at every call."""
+    """Return the graph with packed copies of the weights that products would pack at every call."""
     invariant, views = _invariant(graph), resolve_views(graph)
     replaced: dict[Value, Value] = {}
     for node in graph.values:
@@ -64,7 +64,7 @@ def with_panels(graph: Graph) -> Graph:
 
 
 def _is_copied(product: Value, axes: Extents, invariant: set[Value], views: dict[Value, Strided]) -> bool:
-    """Whether the second operand is a large weight that is read by few rows or is not contiguous."""
+    """Return whether the second operand is a large weight that is read by few rows or is not contiguous."""
     weight = product.inputs[1]
     if (
         product in invariant
@@ -90,7 +90,7 @@ def _invariant(graph: Graph) -> set[Value]:
 
 
 def _frontier(graph: Graph, invariant: set[Value]) -> list[Value]:
-    """The invariant values, in order, that are computed (not views) and read by others than invariant ones."""
+    """Return the invariant values, in order, that are computed (not views) and read by others than invariant ones."""
     frontier: dict[Value, None] = {}
     readers = [x for node in graph.values if node not in invariant for x in node.inputs]
     for node in [*readers, *graph.outputs]:
@@ -103,7 +103,7 @@ def _frontier(graph: Graph, invariant: set[Value]) -> list[Value]:
 
 
 def _rests_on_variables(node: Value) -> bool:
-    """Whether ``node`` depends on a Variable, not only on constants, which are folded elsewhere."""
+    """Return whether ``node`` depends on a Variable, not only on constants, which are folded elsewhere."""
     stack, visited = [node], {node}
     while stack:
         x = stack.pop()

@@ -44,7 +44,7 @@ def merge_rows(graph: Graph) -> Graph:
 
 
 def _chosen(nodes: list[Value]) -> set[Value]:
-    """The nodes of all regions that read a product of matrices."""
+    """Return the nodes of all regions that read a product of matrices."""
     cluster_of: dict[Value, list[Value]] = {}  # a node's region, the same list for all in it
     touched: set[Value] = set()
     for node in nodes:
@@ -65,7 +65,7 @@ def _chosen(nodes: list[Value]) -> set[Value]:
 
 
 def _rows(node: Value) -> Shape | None:
-    """The axes of ``node`` to be merged; None where it must not be changed."""
+    """Return the axes of ``node`` to be merged; None where it must not be changed."""
     if node.op is None:
         return None
     lowering = lowering_of(node)
@@ -83,7 +83,7 @@ def _rows(node: Value) -> Shape | None:
 
 
 def _merged(node: Value) -> dict[str, Any] | None:
-    """The attributes of ``node`` in two axes; None where its values would change."""
+    """Return the attributes of ``node`` in two axes; None where its values would change."""
     rule = tables.axes.get(node.op)  # type: ignore[arg-type]
     attrs: dict[str, Any] | None = (
         None if rule is None else rule.with_rows_merged(node.attrs, len(lowering_of(node).point_shape(node)))
@@ -92,7 +92,7 @@ def _merged(node: Value) -> dict[str, Any] | None:
 
 
 def _merges(x: Value, rows: Shape) -> bool:
-    """Whether ``x`` can be viewed with ``rows`` merged, or with one row, without a copy."""
+    """Return whether ``x`` can be viewed with ``rows`` merged, or with one row, without a copy."""
     if all(n == 1 for n in x.aval.shape[:-1]):
         return True
     if x.aval.shape[:-1] != rows:
@@ -103,14 +103,14 @@ def _merges(x: Value, rows: Shape) -> bool:
 
 
 def _unrepeated(x: Value) -> Value:
-    """The source of ``x`` before repetition."""
+    """Return the source of ``x`` before repetition."""
     while x.op is broadcast_p:
         x = x.inputs[0]
     return x
 
 
 def _is_product(x: Value, rows: Shape) -> bool:
-    """Whether ``x`` is a product of matrices with its rows split into ``rows``."""
+    """Return whether ``x`` is a product of matrices with its rows split into ``rows``."""
     while x.op is reshape_p:
         x = x.inputs[0]
     return lowering_of(x).is_product and x.aval.ndim == 2 and x.aval.shape[0] == math.prod(rows)

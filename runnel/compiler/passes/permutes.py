@@ -36,7 +36,7 @@ SMALL: Final = 1 << 16  # most bytes of a constant that is transposed at compile
 
 
 def in_order(node: Value, order: Order) -> dict[str, Any] | None:
-    """The attributes of ``node`` with its operands and result in another order of axes; None if it has none."""
+    """Return the attributes of ``node`` with its operands and result in another order of axes; None if it has none."""
     rule = None if node.op is None or node.aval.ndim < LEAST_AXES else tables.axes.get(node.op)
     attrs: dict[str, Any] | None = None if rule is None else rule.in_order(node.attrs, order, node.aval)
     return attrs
@@ -55,7 +55,8 @@ def sink_permutes(graph: Graph) -> Graph:
 
 
 def _after(first: Order, second: Order) -> Order:
-    """The composition of two orders: axis i of the result is axis first[second[i]] of the operand of ``first``."""
+    """Return the composition of two orders: axis i of the result is axis first[second[i]] of the operand of ``first``.
+    """
     return tuple(first[a] for a in second)
 
 
@@ -71,7 +72,7 @@ class _Regions:
         self.relative: dict[Value, Order] = {}
 
     def orders(self) -> dict[Value, Order]:
-        """The order of each member of the regions that change."""
+        """Return the order of each member of the regions that change."""
         orders: dict[Value, Order] = {}
         for node in self.nodes:
             if node in self.members and node not in self.relative:
@@ -100,12 +101,12 @@ class _Regions:
         return region
 
     def _of_inputs(self, node: Value) -> Order:
-        """The relative order in which ``node`` reads its inputs."""
+        """Return the relative order in which ``node`` reads its inputs."""
         mine = self.relative[node]
         return _after(node.attrs["axes"], mine) if _is_permute(node) else mine
 
     def _chosen(self, region: list[Value]) -> Order | None:
-        """The best order of the region; None if that is the current one."""
+        """Return the best order of the region; None if that is the current one."""
         workers = [n for n in region if not _is_permute(n)]
         if len(workers) in (0, len(region)):
             return None
@@ -163,7 +164,7 @@ class _Rewriting:
         return self.new[x] if order is None else self._in_order(x, tuple(range(len(order))))
 
     def _in_order(self, x: Value, target: Order) -> Value:
-        """The replacement of ``x``, with its axes in the order ``target``."""
+        """Return the replacement of ``x``, with its axes in the order ``target``."""
         node, order = self.new[x], self.orders.get(x)
         axes = target if order is None else tuple(order.index(a) for a in target)
         if _is_permute(node):
@@ -224,7 +225,7 @@ def _swaps_last_two(node: Value) -> bool:
 
 
 def _swapped(node: Value) -> Value:
-    """The transpose of an operand: a view, or the base of one."""
+    """Return the transpose of an operand: a view, or the base of one."""
     if _swaps_last_two(node):
         return node.inputs[0]
     axes = _last_two_swapped(node.aval.ndim)

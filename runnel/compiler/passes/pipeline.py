@@ -28,7 +28,7 @@ class Pass:
             and dtypes. A pass that keeps every value to the bit keeps compiled programs equal to eager code.
         needs: properties of graphs that passes before this one must have given.
         gives: properties that graphs have after it.
-        nested: ``run(graph, rewritten)`` gets the whole pipeline, too, as a function for graphs inside of the graph.
+        nested: ``run(graph, rewritten)`` gets the whole pipeline, too, as a function for graphs inside the graph.
         is_own: it is Runnel's, and tested; the results of others are verified at each compilation.
     """
 
@@ -91,7 +91,7 @@ class Pipeline:
                 raise PassError(f"[passes] programs need '{missing}', which no pass gives; {self._remedy(missing)}.")
 
     def run(self, graph: Graph, keep: bool = False) -> tuple[Graph, list[tuple[str, Graph]]]:
-        """The graph after all passes; and, with ``keep``, each pass's name with its result.
+        """Return the graph after all passes; and, with ``keep``, each pass's name with its result.
 
         VerifierError if a pass returns what cannot stand for the graph it got.
         """
@@ -110,7 +110,7 @@ class Pipeline:
         return graph, graphs
 
     def rewritten(self, graph: Graph) -> Graph:
-        """The graph after all passes."""
+        """Return the graph after all passes."""
         return self.run(graph)[0]
 
     def _place(self, name: str) -> int:

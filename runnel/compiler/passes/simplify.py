@@ -70,7 +70,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def is_filled(node: Value, value: int | float) -> bool:
-    """Whether every element of ``node`` is the constant ``value``, to the sign of zero."""
+    """Return whether every element of ``node`` is the constant ``value``, to the sign of zero."""
     while node.op in (broadcast_p, reshape_p, permute_p):
         node = node.inputs[0]
     if not node.is_constant or not 0 < node.value.size <= _LARGEST_LOOKED_AT:
@@ -143,7 +143,7 @@ def _permute_of_take(node: Value) -> Value | None:
 
 
 def _there_and_back(node: Value) -> Value | None:
-    """A cast to a wider dtype and back."""
+    """Return a cast to a wider dtype and back."""
     inner = node.inputs[0]
     if inner.op is cast_p and inner.inputs[0].aval is node.aval and _holds(inner.aval, node.aval):
         return inner.inputs[0]
@@ -151,7 +151,7 @@ def _there_and_back(node: Value) -> Value | None:
 
 
 def _holds(wide: ShapedArray, narrow: ShapedArray) -> bool:
-    """Whether ``wide`` represents every value of ``narrow``: for these dtypes, same kind and more bytes."""
+    """Return whether ``wide`` represents every value of ``narrow``: for these dtypes, same kind and more bytes."""
     return wide.dtype.kind == narrow.dtype.kind and wide.dtype.itemsize > narrow.dtype.itemsize
 
 
@@ -247,7 +247,7 @@ def _constant(node: Value, value: Any) -> Value:
 
 
 def agrees(node: Value) -> bool:
-    """Whether table ``reference`` computes the same bits as compiled code for this node."""
+    """Return whether table ``reference`` computes the same bits as compiled code for this node."""
     return lowering_of(node).agrees_with_reference(node)
 
 

@@ -76,8 +76,8 @@ class BufferAccess:
         return self.allocation.nbytes if self.extent is None else self.extent * self.allocation.dtype.itemsize
 
     def reached(self, block: Block, share: float) -> int:
-        """Bytes from the first to the last that ``block``, a ``share`` of the call, accesses; with unknown steps that
-        share of the whole."""
+        """Return bytes from the first to the last that ``block``, a ``share`` of the call, accesses; with unknown steps
+        that share of the whole."""
         if self.row_step is None or self.column_step is None:
             return int(self.nbytes * share)
         i0, i1, j0, j1 = block
@@ -95,7 +95,7 @@ class Hull(NamedTuple):
 
 
 def hull(axes: Iterable[tuple[int, int]]) -> Hull:
-    """The hull of axes of (extent, step); steps may be negative."""
+    """Return the hull of axes of (extent, step); steps may be negative."""
     lengths = [(extent - 1) * step for extent, step in axes if extent]
     return Hull(-sum(n for n in lengths if n < 0), 1 + sum(n for n in lengths if n > 0))
 
@@ -135,12 +135,12 @@ class Call:
         return self._planned.seconds
 
     def predict(self, machine: Machine, block: Block | None = None) -> Prediction:
-        """The prediction for ``block`` (None: all) on one thread of a machine."""
+        """Return the prediction for ``block`` (None: all) on one thread of a machine."""
         work = self.work(block)
         return predict(work, *self.traffic(work, block), machine)
 
     def work(self, block: Block | None = None) -> Work:
-        """The work of ``block`` (None: all). Guesses are limited in proportion to ``flops``."""
+        """Return the work of ``block`` (None: all). Guesses are limited in proportion to ``flops``."""
         tables = {
             b.name: a.allocation.value
             for b, a in zip(self.kernel.buffers, self.accesses, strict=True)
@@ -155,7 +155,7 @@ class Call:
         return work
 
     def traffic(self, work: Work, block: Block | None = None) -> tuple[int, int]:
-        """Bytes that ``block`` reads and writes; a place of several buffers counts once."""
+        """Return bytes that ``block`` reads and writes; a place of several buffers counts once."""
         read: dict[tuple[Allocation, int], int] = {}
         written: dict[tuple[Allocation, int], int] = {}
         share = self._share(block)

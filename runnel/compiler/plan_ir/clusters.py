@@ -79,7 +79,7 @@ def aligned_strides(operand: Shape, strides: Shape, result: Shape) -> Shape:
 
 
 def unreduced_extents(cluster: Cluster) -> Shape:
-    """The extents of the axes that are not reduced."""
+    """Return the extents of the axes that are not reduced."""
     return tuple(cluster.domain[a] for a in cluster.unreduced_axes)
 
 
@@ -94,10 +94,11 @@ def unreduced_strides(cluster: Cluster) -> Shape:
 
 
 def reduces_last(domain: Shape, reduced: tuple[int, ...]) -> bool:
-    """Whether the last axis is reduced: the row form, whose passes along the last axis may store full-rank values."""
+    """Return whether the last axis is reduced: the row form, whose passes along the last axis may store full-rank
+    values."""
     return bool(reduced) and reduced[-1] == len(domain) - 1
 
 
 def has_rows(domain: Shape, reduced: tuple[int, ...]) -> bool:
-    """Whether the first axis is the outermost loop, in which a table can be looked up once for each row."""
+    """Return whether the first axis is the outermost loop, in which a table can be looked up once for each row."""
     return len(domain) > 1 and 0 not in reduced and (not reduced or reduces_last(domain, reduced))

@@ -38,7 +38,7 @@ class ArenaPlan:
     peak_call: int
 
     def alive_at(self, call: int) -> list[Life]:
-        """The allocations that are alive at a call, largest first."""
+        """Return the allocations that are alive at a call, largest first."""
         alive = [life for life in self.lives if life.first <= call <= life.last]
         return sorted(alive, key=lambda life: -life.nbytes)
 
@@ -55,7 +55,7 @@ class Bounded:
     code: int
 
     def error(self) -> AxisError | ValueError:
-        """The error of an index out of range, or of a fact that does not hold."""
+        """Return the error of an index out of range, or of a fact that does not hold."""
         name = self.node.op.name if self.node.op else "?"
         where = f"; the op stands at {self.node.where}" if self.node.where else ""
         message = self.node.attrs.get("message")

@@ -45,7 +45,7 @@ class Precedence(Generic[V]):
             before.successors.add(vertex)
 
     def has_path(self, first: V, last: V) -> bool:
-        """Whether edges lead from ``first`` to ``last``."""
+        """Return whether edges lead from ``first`` to ``last``."""
         return first.rank < last.rank and _between(first, last.predecessors, last) is None
 
     def precede(self, first: V, last: V) -> bool:

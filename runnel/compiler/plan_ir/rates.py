@@ -26,8 +26,8 @@ class Machine:
     call: float = 8e-9
 
     def rates(self, footprint: float) -> tuple[float, float]:
-        """Bytes read and written per second in a working set of ``footprint`` bytes, interpolated between levels in the
-        logarithm."""
+        """Return bytes read and written per second in a working set of ``footprint`` bytes, interpolated between levels
+        in the logarithm."""
         at = bisect.bisect_left(self.levels, footprint, key=lambda level: level[0])
         if at in (0, len(self.levels)):
             _, read, write = self.levels[min(at, len(self.levels) - 1)]

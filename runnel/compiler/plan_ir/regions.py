@@ -119,7 +119,7 @@ def counts(calls: int, regions: Sequence[AnyRegion]) -> list[tuple[int, ...]]:
 
 
 def is_unbounded(regions: Sequence[AnyRegion]) -> bool:
-    """Whether there is a loop whose number of iterations is not known."""
+    """Return whether there is a loop whose number of iterations is not known."""
     return any(isinstance(s, While) or is_unbounded(s.inner) for s in regions)
 
 

@@ -23,7 +23,7 @@ class Strided:
     strides: Shape
 
     def is_dense(self, shape: Shape) -> bool:
-        """Whether it is the whole of a dense array of ``shape``, in order."""
+        """Return whether it is the whole of a dense array of ``shape``, in order."""
         return self.offset == 0 and all(
             n <= 1 or s == d for n, s, d in zip(shape, self.strides, row_major(shape), strict=True)
         )
@@ -77,7 +77,7 @@ def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | Non
 
 
 def merged_stride(shape: Shape, strides: Shape) -> int | None:
-    """The single stride of all axes in row-major order; None if there is none."""
+    """Return the single stride of all axes in row-major order; None if there is none."""
     if 0 in shape:
         return 0
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -112,13 +112,14 @@ class ResultAxes:
         return math.prod(self.columns)
 
     def point_rows(self, strides: Shape) -> PointRows | None:
-        """An array of these ``strides`` over the axes that are not 1; None where its columns are not one axis."""
+        """Return an array of these ``strides`` over the axes that are not 1; None where its columns are not one axis.
+        """
         rows, columns = (tuple(n for n in part if n != 1) for part in (self.rows, self.columns))
         column = merged_stride(columns, strides[len(rows) :])
         return None if column is None else PointRows(rows, strides[: len(rows)], column)
 
     def has_steps(self, strides: Shape) -> bool:
-        """Whether such an array has one stride for rows and one for columns."""
+        """Return whether such an array has one stride for rows and one for columns."""
         rows = self.point_rows(strides)
         return rows is not None and merged_stride(rows.shape, rows.strides) is not None
 

@@ -75,7 +75,7 @@ class Work:
 
 
 def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[str, np.ndarray[Any, Any]]) -> Work:
-    """The work of ``block``; ``tables`` are the buffers with constant contents."""
+    """Return the work of ``block``; ``tables`` are the buffers with constant contents."""
     level = _LEVELS.get(kernel.name)
     if level is None:
         if len(_LEVELS) >= _MOST_LEVELS:
@@ -152,7 +152,7 @@ def _move(level: _Level, buffer: str, index: Index, dtype: DType, vector: Var | 
 
 
 def _width(value: Expr) -> float:
-    """The width of a value relative to a float32."""
+    """Return the width of a value relative to a float32."""
     if isinstance(value, Apply) and value.op is scalar.cast:
         return max(value.dtype.itemsize, value.args[0].dtype.itemsize) / 4
     return max(value.dtype.itemsize / 4, 0.5)
@@ -225,8 +225,8 @@ class _Counting:
         self.work.units += times * (_CALLED + tiles * _TILE + ragged * _RAGGED + packed * _COPIED * width)
 
     def _elsewhere(self, step: Stride | None, width: float) -> float:
-        """The cost of an element that is not adjacent to the one before it. Steps with a large power of two lead to few
-        sets of the caches."""
+        """Return the cost of an element that is not adjacent to the one before it. Steps with a large power of two lead
+        to few sets of the caches."""
         if isinstance(step, int) and step:
             return _NEAR
         away = 0 if step is None else int(abs(self._stride(step)) * width * 4)
@@ -238,7 +238,7 @@ class _Counting:
     # Numbers ----------------------------------------------------------------------------------------------------------
 
     def _bound(self, bound: Any) -> float:
-        """The value of a bound, at least 1 where it is unknown."""
+        """Return the value of a bound, at least 1 where it is unknown."""
         if isinstance(bound, int):
             return float(bound)
         number = self.known.get(bound if isinstance(bound, RangeBound) else bound.name)
@@ -250,7 +250,7 @@ class _Counting:
         return float(stride) if isinstance(stride, int) else self.known.get(stride.name) or 0.0
 
     def _number(self, value: Expr) -> float | None:
-        """The mean of an integer outside of vectors; None if it is known only at run time."""
+        """Return the mean of an integer outside of vectors; None if it is known only at run time."""
         if isinstance(value, Const):
             return float(value.value)
         if isinstance(value, RangeBound):
@@ -272,7 +272,7 @@ class _Counting:
         return float(rule(*numbers))
 
     def _loaded(self, load: Load) -> float | None:
-        """The mean of a table's elements along the loops around."""
+        """Return the mean of a table's elements along the loops around."""
         table = self.tables.get(load.buffer)
         if table is None or load.index.gathered or not load.index.terms:
             return None

@@ -49,7 +49,7 @@ class Stretch:
 def find(
     calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], threads: int, regions: Sequence[AnyRegion]
 ) -> list[Stretch]:
-    """The stretches that are worth their barriers, and a team of threads where no call is split."""
+    """Return the stretches that are worth their barriers, and a team of threads where no call is split."""
     if threads == 1 or not partition.is_worth_a_team(calls):
         return []
     stretches = [stretch for run in _serial_runs(calls, blocks, regions) for stretch in _stretches(calls, run, threads)]
@@ -61,7 +61,7 @@ def find(
 def dealt(
     blocks: Sequence[Sequence[Block | None]], stretches: Sequence[Stretch]
 ) -> tuple[int, list[list[Block | None]]]:
-    """The number of threads, and each call's blocks, with the calls of ``stretches`` on their threads."""
+    """Return the number of threads, and each call's blocks, with the calls of ``stretches`` on their threads."""
     threads = max([len(of_call) for of_call in blocks] + [1 + max(stretch.threads) for stretch in stretches], default=1)
     moved = [[*of_call, *[None] * (threads - len(of_call))] for of_call in blocks]
     for stretch in stretches:
@@ -73,7 +73,7 @@ def dealt(
 def _serial_runs(
     calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], regions: Sequence[AnyRegion]
 ) -> Iterator[range]:
-    """Ranges of calls outside of loops that the first thread computes alone. They do not reach over the commit point,
+    """Ranges of calls outside loops that the first thread computes alone. They do not reach over the commit point,
     at which threads wait for one another; and checks of bounds stay where they are, so the first fault is the one
     reported."""
     commit_point = partition.commit_point(calls) if partition.is_long(calls) else len(calls)
@@ -111,8 +111,8 @@ def _stretches(calls: Sequence[Call], run: range, threads: int) -> Iterator[Stre
 
 
 def _branches(costs: Sequence[float], needs: Sequence[Sequence[int]], window: range) -> list[list[int]]:
-    """The calls of ``window``, by number, in groups that do not depend on one another, up to the first call that joins
-    two groups which are both worth a thread."""
+    """Return the calls of ``window``, by number, in groups that do not depend on one another, up to the first call that
+    joins two groups which are both worth a thread."""
     first_of: dict[int, int] = {}  # the group of a call, by its first call
     group_of: dict[int, list[int]] = {}
     cost_of: dict[int, float] = {}
@@ -132,7 +132,7 @@ def _branches(costs: Sequence[float], needs: Sequence[Sequence[int]], window: ra
 
 
 def _by_cost(branches: Sequence[Sequence[int]], costs: Sequence[float], threads: int) -> tuple[dict[int, int], float]:
-    """The thread of each call, and the seconds that are saved."""
+    """Return the thread of each call, and the seconds that are saved."""
     work = [0.0] * threads
     thread_of: dict[int, int] = {}
     priced = [(sum(costs[i] for i in branch), branch) for branch in branches]

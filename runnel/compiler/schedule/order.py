@@ -44,7 +44,7 @@ class _LiveBytes:
                 self.readers[value].add(cluster)
 
     def growth(self, cluster: Cluster) -> int:
-        """The bytes of its results, less those of values that it is the last to read."""
+        """Return the bytes of its results, less those of values that it is the last to read."""
         nbytes, live_out = self.traffic.nbytes, self.traffic.live_out
         produced = sum(nbytes[v] for v in self.traffic.makes.get(cluster, ()))
         read = self.traffic.reads.get(cluster, ())
@@ -91,7 +91,7 @@ def _scheduled(clusters: Sequence[Cluster], live: _LiveBytes | None) -> list[Clu
 
 
 def _fullest(order: Sequence[Cluster], traffic: Traffic) -> int:
-    """The peak of live bytes."""
+    """Return the peak of live bytes."""
     last = {value: cluster for cluster in order for value in traffic.reads.get(cluster, ())}
     live = most = 0
     for cluster in order:

@@ -26,7 +26,7 @@ DEEP = 64  # products in a long sum
 def split_calls(
     calls: list[Call], threads: int, regions: Sequence[AnyRegion] = ()
 ) -> tuple[int, list[list[Block | None]]]:
-    """The number of threads worth using, and each call's blocks."""
+    """Return the number of threads worth using, and each call's blocks."""
     if not is_worth_a_team(calls):
         threads = 1
     rows = [0] * len(calls)
@@ -42,7 +42,7 @@ def split_calls(
 
 
 def is_worth_a_team(calls: Sequence[Call]) -> bool:
-    """Whether there is enough work for several threads, and no host function, which may need the team itself."""
+    """Return whether there is enough work for several threads, and no host function, which may need the team itself."""
     return sum(c.seconds * c.times for c in calls) >= WORTH_A_TEAM and all(c.host is None for c in calls)
 
 
@@ -72,9 +72,9 @@ def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call, owned: int = 0) -> bool:
-    """Whether to split columns: where packing of the second operand matters (sums are long), since each thread packs
-    for its own columns; and in products of few rows, whose tiles would be cut, unless rows are ``owned``: waiting costs
-    more."""
+    """Return whether to split columns: where packing of the second operand matters (sums are long), since each thread
+    packs for its own columns; and in products of few rows, whose tiles would be cut, unless rows are ``owned``:
+    waiting costs more."""
     if call.columns < 64 or not call.depth or call.rows >= MANY_ROWS:
         return False
     return (call.rows < FEW_ROWS and not owned) or (call.packs and call.depth >= DEEP)
@@ -105,7 +105,7 @@ class TouchedBytes:
 
 
 def touched_bytes(access: BufferAccess, block: Block, call: Call) -> TouchedBytes:
-    """The bytes that ``block`` of ``call`` accesses through ``access``."""
+    """Return the bytes that ``block`` of ``call`` accesses through ``access``."""
     i0, i1, j0, j1 = block
     allocation = access.allocation
     size = allocation.dtype.itemsize
@@ -136,12 +136,12 @@ _MOST: Final = 4096  # most pieces of a call; longer calls may take longer to st
 
 
 def is_long(calls: Sequence[Call]) -> bool:
-    """Whether the program is long enough to be stoppable."""
+    """Return whether the program is long enough to be stoppable."""
     return sum(call.seconds * call.times for call in calls) > LONG
 
 
 def commit_point(calls: Sequence[Call]) -> int:
-    """The call after the commit point: the first one that writes a Variable; ``len(calls)`` if none does."""
+    """Return the call after the commit point: the first one that writes a Variable; ``len(calls)`` if none does."""
     writers = (
         i
         for i, c in enumerate(calls)
@@ -169,8 +169,8 @@ def pieces(call: Call, block: Block) -> list[Block]:
 
 
 def _edges(begin: int, end: int, parts: int, grain: int) -> list[int]:
-    """The bounds of ``parts`` of [begin, end) of nearly equal size, or fewer; all but the last part are multiples of
-    ``grain``."""
+    """Return the bounds of ``parts`` of [begin, end) of nearly equal size, or fewer; all but the last part are
+    multiples of ``grain``."""
     grains = -(-(end - begin) // grain)
     parts = max(min(parts, grains), 1)
     return [min(end, begin + grains * p // parts * grain) for p in range(parts + 1)]

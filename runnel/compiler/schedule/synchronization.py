@@ -95,7 +95,7 @@ def barriers(
     regions: Sequence[AnyRegion],
     stretches: Sequence[Stretch] = (),
 ) -> Barriers:
-    """The barriers before calls; those before regions are stored in the regions."""
+    """Return the barriers before calls; those before regions are stored in the regions."""
     walk = _Walk(calls, blocks, stretches)
     if blocks and len(blocks[0]) > 1:
         walk.one_pass(sequence(0, len(calls), regions), [], (), again=False)
@@ -174,7 +174,7 @@ class _Walk:
         return [Touch(thread, region_bytes, False) for thread in range(len(self.blocks[0]))]
 
     def _all_of(self, region: AnyRegion, counts: tuple[int, ...]) -> list[Touch]:
-        """The accesses of all iterations of ``region``."""
+        """Return the accesses of all iterations of ``region``."""
         own = (*counts, region.count) if isinstance(region, Repeat) else counts
         touches = self._flag(region.flag) if not isinstance(region, Repeat) else []
         for item in sequence(region.begin, region.end, region.inner):
@@ -182,7 +182,7 @@ class _Walk:
         return [t._replace(region=_hull(t.region, len(counts), own)) for t in touches]
 
     def _inside(self, region: AnyRegion, counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
-        """Set the barriers inside of ``region``. Returns the accesses after its last one, and whether it always has
+        """Set the barriers inside ``region``. Returns the accesses after its last one, and whether it always has
         one."""
         own = (*counts, region.count) if isinstance(region, Repeat) else counts
         items = list(sequence(region.begin, region.end, region.inner))
@@ -225,7 +225,7 @@ def _file(touched: Touched, touches: Iterable[Touch], counts: tuple[int, ...]) -
 
 
 def _reach(moving: TouchedBytes, counts: tuple[int, ...]) -> Bytes:
-    """The bytes of all iterations of the loops around it."""
+    """Return the bytes of all iterations of the loops around it."""
     whole = _hull(moving, 0, counts) if counts else moving
     return Bytes(whole.key, whole.begin, max(whole.end, whole.begin + 1))
 
@@ -239,8 +239,8 @@ def _meet(mine: Sequence[Touch], touched: Touched, counts: tuple[int, ...]) -> b
 
 
 def _conflict(new: TouchedBytes, old: TouchedBytes, counts: tuple[int, ...], *, aged: bool) -> bool:
-    """Whether two regions may overlap, at equal iterations of the loops around both; ``aged``: ``old`` at any earlier
-    iteration of the innermost loop."""
+    """Return whether two regions may overlap, at equal iterations of the loops around both; ``aged``: ``old`` at any
+    earlier iteration of the innermost loop."""
     if not (new.writes or old.writes) or new.key is not old.key:
         return False
     depth = len(counts)
@@ -259,7 +259,7 @@ def _conflict(new: TouchedBytes, old: TouchedBytes, counts: tuple[int, ...], *, 
 
 
 def _spread(moving: TouchedBytes, level: int, count: int) -> TouchedBytes:
-    """All iterations of one loop as one region."""
+    """Return all iterations of one loop as one region."""
     step = moving.steps[level]
     if not step:
         return moving
@@ -269,7 +269,7 @@ def _spread(moving: TouchedBytes, level: int, count: int) -> TouchedBytes:
 
 
 def _hull(moving: TouchedBytes, depth: int, counts: tuple[int, ...]) -> TouchedBytes:
-    """All iterations of the loops below the first ``depth`` as one region."""
+    """Return all iterations of the loops below the first ``depth`` as one region."""
     for level in range(depth, len(counts)):
         moving = _spread(moving, level, counts[level])
     return replace(moving, steps=moving.steps[:depth])

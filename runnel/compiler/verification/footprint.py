@@ -73,7 +73,7 @@ class Footprint:
 
 
 def footprints(call: Call, block: Block) -> list[Footprint]:
-    """The footprints of ``block`` of ``call``, in the order of the kernel's statements. May raise TooLarge."""
+    """Return the footprints of ``block`` of ``call``, in the order of the kernel's statements. May raise TooLarge."""
     return list(_Walk(call, block).block(call.kernel.body))
 
 
@@ -137,7 +137,8 @@ class _Walk:
                 yield from self.touch(stmt.buffer, stmt.index, writes=True)
 
     def trips(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
-        """The loop's range; one iteration at a time where a constant table gives the extents of loops inside it."""
+        """Return the loop's range; one iteration at a time where a constant table gives the extents of loops inside it.
+        """
         if begin >= end:
             return []
         read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
@@ -198,7 +199,7 @@ class _Walk:
         yield footprint
 
     def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """All values of an expression that reads a constant table; None for other expressions."""
+        """Return all values of an expression that reads a constant table; None for other expressions."""
         if id(expr) not in self.known_tables:
             self.known_tables[id(expr)] = self._table(expr)
         return self.known_tables[id(expr)]
@@ -293,8 +294,8 @@ class _Walk:
         yield self.footprint(stmt.c, True, 0, c, path)
 
     def indirect(self, buffer: str, operand: IndirectOperand, rows: tuple[int, int]) -> Footprint:
-        """The elements that the lists lead to for these rows, and no others: what lies between may not be written yet,
-        such as the border of a padded array."""
+        """Return the elements that the lists lead to for these rows, and no others: what lies between may not be
+        written yet, such as the border of a padded array."""
         elements: Runs = np.array([[0, 1]], np.int64)
         for name, part in ((operand.rows, slice(*rows)), (operand.ks, slice(None))):
             access = self.accesses[name]
@@ -330,7 +331,7 @@ class _Walk:
                 yield from self.touch(buffer, at, writes=writes, extents=extents)
 
     def interval(self, expr: Expr) -> Interval:
-        """The integers that ``expr`` may be."""
+        """Return the integers that ``expr`` may be."""
         if id(expr) not in self.known_intervals:
             self.known_intervals[id(expr)] = self._interval(expr)
         return self.known_intervals[id(expr)]
@@ -366,7 +367,7 @@ class _Walk:
 
 
 def _goes_by_values(body: tuple[Stmt, ...]) -> bool:
-    """Whether a loop or product of ``body`` has an extent bound by a Let."""
+    """Return whether a loop or product of ``body`` has an extent bound by a Let."""
     for stmt in body:
         if isinstance(stmt, Product) and any(isinstance(n, Ref) for n in (stmt.m, stmt.n, stmt.k)):
             return True
@@ -376,7 +377,7 @@ def _goes_by_values(body: tuple[Stmt, ...]) -> bool:
 
 
 def _limited(expr: Apply, x: Interval, y: Interval) -> Interval:
-    """The range of a maximum or minimum; unknown operands have the range of their dtype."""
+    """Return the range of a maximum or minimum; unknown operands have the range of their dtype."""
     limits = np.iinfo(expr.dtype.numpy)
     whole = (int(limits.min), int(limits.max))
     a, b = x or whole, y or whole

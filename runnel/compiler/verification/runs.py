@@ -16,7 +16,7 @@ class TooLarge(Exception):
 
 
 def runs_of(start: int, steps: list[tuple[int, int, int]], size: int) -> Runs:
-    """The bytes of the elements start + Σ stride·x for all begin ≤ x < end."""
+    """Return the bytes of the elements start + Σ stride·x for all begin ≤ x < end."""
     runs: Runs = np.array([[start * size, start * size + size]], np.int64)
     for begin, end, stride in sorted(steps, key=lambda s: abs(s[2])):
         count = end - begin
@@ -49,7 +49,7 @@ def merged(runs: Runs) -> Runs:
 
 
 def common(a: Runs, b: Runs) -> tuple[int, int] | None:
-    """A range of bytes that is in both; None if there is none."""
+    """Return a range of bytes that is in both; None if there is none."""
     if not len(a) or not len(b) or a[-1, 1] <= b[0, 0] or b[-1, 1] <= a[0, 0]:
         return None
     candidate = np.minimum(np.searchsorted(b[:, 1], a[:, 0], side="right"), len(b) - 1)
@@ -60,7 +60,7 @@ def common(a: Runs, b: Runs) -> tuple[int, int] | None:
 
 
 def missing(part: Runs, whole: Runs) -> tuple[int, int] | None:
-    """A run of ``part`` that does not lie in ``whole``; None if all do."""
+    """Return a run of ``part`` that does not lie in ``whole``; None if all do."""
     if not len(part):
         return None
     if not len(whole):

@@ -13,7 +13,7 @@ HALVES = (float16, bfloat16)
 
 
 def cast(x: Value, to: DType) -> Value:
-    """The value of x in dtype ``to``."""
+    """Return the value of x in dtype ``to``."""
     if x.dtype is to:
         return x
     if to is bool_:
@@ -26,7 +26,7 @@ def cast(x: Value, to: DType) -> Value:
 
 
 def bitcast(x: Value, to: DType) -> Value:
-    """The bits of x as ``to``, of the same size. A bool is the byte 0 or 1, and any byte but 0 is true."""
+    """Return the bits of x as ``to``, of the same size. A bool is the byte 0 or 1, and any byte but 0 is true."""
     if x.dtype is to:
         return x
     if x.dtype is bool_:
@@ -52,7 +52,7 @@ def narrow(x: Value, to: DType) -> Value:
 
 
 def bits_of(dtype: DType) -> DType:
-    """The unsigned integer of the same size."""
+    """Return the unsigned integer of the same size."""
     return by_name(f"uint{dtype.itemsize * 8}")
 
 

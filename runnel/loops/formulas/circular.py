@@ -57,13 +57,13 @@ def _atan_of_positive(a: Value) -> Value:
 
 @in_float64
 def atan(x: Value) -> Value:
-    """The angle whose tangent is x, in [-π/2, π/2]."""
+    """Return the angle whose tangent is x, in [-π/2, π/2]."""
     return _atan_of_positive(abs(x)).with_sign_of(x)
 
 
 @in_float64
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), in [-π, π], with the signs of zeros as IEEE 754 has them."""
+    """Return the angle of the point (x, y), in [-π, π], with the signs of zeros as IEEE 754 has them."""
     a, b = abs(y), abs(x)
     swaps = a > b
     high, low = choose(swaps, a, b), choose(swaps, b, a)
@@ -87,7 +87,7 @@ def _halved(a: Value) -> Value:
 
 @in_float64
 def asin(x: Value) -> Value:
-    """The angle in [-π/2, π/2] whose sine is x; NaN outside of [-1, 1]."""
+    """Return the angle in [-π/2, π/2] whose sine is x; NaN outside of [-1, 1]."""
     a = abs(x)
     far = math.pi / 2 - (2.0 * _halved(a) - _TAIL)
     return choose(a > 0.5, far.with_sign_of(x), _asin_of_small(x))
@@ -95,7 +95,7 @@ def asin(x: Value) -> Value:
 
 @in_float64
 def acos(x: Value) -> Value:
-    """The angle in [0, π] whose cosine is x; NaN outside of [-1, 1]."""
+    """Return the angle in [0, π] whose cosine is x; NaN outside of [-1, 1]."""
     a = abs(x)
     far = 2.0 * _halved(a)
     far = choose(x < 0.0, math.pi - (far - 2 * _TAIL), far)

@@ -96,7 +96,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _truncated(a: Array, b: Array) -> Array:
-    """The quotient of signed integers, rounded toward 0."""
+    """Return the quotient of signed integers, rounded toward 0."""
     down = a // b
     quotient: Array = down + ((a - down * b != 0) & ((a < 0) != (b < 0)))
     return quotient

@@ -170,7 +170,7 @@ _ERF_SATURATED: Final = {float32: 4.0, float64: 6.0}  # beyond, erf rounds to ±
 
 
 def erf(x: Value) -> Value:
-    """The error function, 2/√π·∫₀ˣ e^(-t²) dt. Measured error: at most 0.96 ULP in float32, 1.14 in float64."""
+    """Return the error function, 2/√π·∫₀ˣ e^(-t²) dt. Measured error: at most 0.96 ULP in float32, 1.14 in float64."""
     a = abs(x).at_most(_ERF_SATURATED[x.dtype])
     z = x * x
     small = x.fma(z.split_polynomial(_S[x.dtype]), x)

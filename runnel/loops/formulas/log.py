@@ -91,7 +91,7 @@ def _with_special_values(x: Value, result: Value) -> Value:
 
 
 def log(x: Value) -> Value:
-    """The natural logarithm, subnormal arguments included.
+    """Return the natural logarithm, subnormal arguments included.
 
     Measured error: at most 0.78 ULP in float32, 0.77 in float64.
     """
@@ -100,7 +100,7 @@ def log(x: Value) -> Value:
 
 
 def log2(x: Value) -> Value:
-    """The base-2 logarithm: exponent + log(1 + f)/ln 2 with 1/ln 2 in two parts; exact for powers of 2.
+    """Return the base-2 logarithm: exponent + log(1 + f)/ln 2 with 1/ln 2 in two parts; exact for powers of 2.
 
     Measured error: at most 1.54 ULP in float32, 1.45 in float64.
     """

@@ -36,7 +36,7 @@ def chebyshev(t: Value, coefficients: Sequence[float]) -> Value:
 
 
 def is_negative(x: Value) -> Value:
-    """Whether the sign bit is set."""
+    """Return whether the sign bit is set."""
     return x.reinterpret(int64 if x.dtype is float64 else int32) < 0
 
 
@@ -50,7 +50,7 @@ def _wide(x: Value) -> Value:
 
 
 def signbit(x: Value) -> Value:
-    """Whether the sign bit is set; of integers, whether they are negative."""
+    """Return whether the sign bit is set; of integers, whether they are negative."""
     if x.dtype.is_float:
         return _whole(_wide(x)) < 0
     return x < 0
@@ -66,7 +66,7 @@ def copysign(x: Value, y: Value) -> Value:
 
 
 def nextafter(x: Value, y: Value) -> Value:
-    """The float next to x on the way to y."""
+    """Return the float next to x on the way to y."""
     a, b = (widen(v) if v.dtype in HALVES else v for v in (x, y))
     up = a < b
     bits = _whole(x)

@@ -49,7 +49,7 @@ def result(op: ScalarOp, args: Sequence[Value], dtype: DType) -> Value:
 
 
 def supports(op: ScalarOp, dtype: DType) -> bool:
-    """Whether ``op`` takes arguments of ``dtype`` (of a select: values to choose from)."""
+    """Return whether ``op`` takes arguments of ``dtype`` (of a select: values to choose from)."""
     return dtype.kind in TABLE[op].kinds and (op is not scalar.mul_high or dtype is uint32)
 
 

@@ -35,7 +35,7 @@ class Value(ABC):
 
     @abstractmethod
     def constant_of(self, number: Number, dtype: DType) -> Self:
-        """A constant with this value's lanes."""
+        """Return a constant with this value's lanes."""
 
     @property
     @abstractmethod
@@ -44,7 +44,7 @@ class Value(ABC):
 
     @abstractmethod
     def is_constant(self, number: Number) -> bool:
-        """Whether this is known to be the constant ``number``, to the sign of zero."""
+        """Return whether this is known to be the constant ``number``, to the sign of zero."""
 
     @abstractmethod
     def operation(self, instruction: str, other: Self, dtype: DType) -> Self:
@@ -52,7 +52,7 @@ class Value(ABC):
 
     @abstractmethod
     def negated(self) -> Self:
-        """A float with the other sign."""
+        """Return a float with the other sign."""
 
     @abstractmethod
     def convert(self, instruction: str, dtype: DType) -> Self:
@@ -60,11 +60,12 @@ class Value(ABC):
 
     @abstractmethod
     def reinterpret(self, dtype: DType) -> Self:
-        """The same bits as another dtype of the same size."""
+        """Return the same bits as another dtype of the same size."""
 
     @abstractmethod
     def function(self, name: str, others: Sequence[Self]) -> Self:
-        """The function ``name`` (fma, sqrt, floor, ceil, trunc, rint, fabs, copysign) of this value and others."""
+        """Return the function ``name`` (fma, sqrt, floor, ceil, trunc, rint, fabs, copysign) of this value and others.
+        """
 
     @abstractmethod
     def selected(self, yes: Self, no: Self) -> Self:
@@ -85,12 +86,12 @@ class Value(ABC):
 
     @abstractmethod
     def element_of(self, name: str, table: Sequence[int]) -> Self:
-        """The element at this position of a table of uint32."""
+        """Return the element at this position of a table of uint32."""
 
     # Defined by the above ---------------------------------------------------------------------------------------------
 
     def constant(self, number: Number) -> Self:
-        """A constant with this value's dtype and lanes."""
+        """Return a constant with this value's dtype and lanes."""
         return self.constant_of(number, self.dtype)
 
     def lift(self, other: Self | Number) -> Self:
@@ -189,11 +190,11 @@ class Value(ABC):
         return self.compare("uno", self)
 
     def bits(self) -> Self:
-        """The bits as an unsigned integer."""
+        """Return the bits as an unsigned integer."""
         return self.reinterpret(by_name(f"uint{self.dtype.itemsize * 8}"))
 
     def intrinsic(self, name: str, *others: Self | Number) -> Self:
-        """The function ``name`` of this value and others of its type."""
+        """Return the function ``name`` of this value and others of its type."""
         return self.function(name, [self.lift(x) for x in others])
 
     def fma(self, factor: Self | Number, addend: Self | Number) -> Self:
@@ -225,7 +226,8 @@ class Value(ABC):
         return result
 
     def split_polynomial(self, coefficients: Sequence[float]) -> Self:
-        """The same as two chains, of even and odd powers, that a processor runs side by side: for many coefficients."""
+        """Return the same as two chains, of even and odd powers, that a processor runs side by side: for many
+        coefficients."""
         square = self * self
         return square.polynomial(coefficients[1::2]).fma(self, square.polynomial(coefficients[::2]))
 

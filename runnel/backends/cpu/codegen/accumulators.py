@@ -58,7 +58,7 @@ class Accumulator:
         self.operand = new
 
     def result(self, em: Emitter) -> Value:
-        """The value; partial results are combined lanes l with l + 8, then l + 4, l + 2, l + 1."""
+        """Return the value; partial results are combined lanes l with l + 8, then l + 4, l + 2, l + 1."""
         if self.total is not None:
             return self.total
         operand, width = self.operand if self.tally is None else self.tally.combined(em, self), LANES
@@ -81,7 +81,7 @@ class Accumulator:
         return apply(em, self.reducer.combine, [a, b], [self.dtype, self.dtype], self.dtype, lanes)
 
     def place(self, em: Emitter, level: str) -> str:
-        """The address of the pending result of a level."""
+        """Return the address of the pending result of a level."""
         return em.value(f"getelementptr {self.type}, ptr {self.waiting}, i64 {level}")
 
     def meet(self, em: Emitter, place: str, block: str) -> str:
@@ -150,7 +150,7 @@ class Tally:
             em.effect(f"store {acc.type} {block}, ptr {place}, align {acc.dtype.itemsize}")
 
     def combined(self, em: Emitter, acc: Accumulator) -> str:
-        """The current block combined with all pending results, the latest first."""
+        """Return the current block combined with all pending results, the latest first."""
         others = em.value(f"lshr i64 {self.operand}, {CHAIN.bit_length() - 1}")
         head, meet, after, done = (em.new_label(hint) for hint in ("head", "meet", "after", "done"))
         entry = em.block
@@ -174,7 +174,7 @@ class Tally:
 
 
 def begin(em: Emitter, acc: Acc, lanes: int, *, is_partial: bool) -> Accumulator:
-    """An accumulator at its identity."""
+    """Return an accumulator at its identity."""
     reducer = REDUCERS[acc.op]
     start = widen(em, constant(reducer.identity(acc.dtype), acc.dtype), acc.dtype, lanes)
     return Accumulator(acc.name, reducer, acc.dtype, lanes, start, is_partial, start)

@@ -28,18 +28,19 @@ _LIBRARY[dot_contract.SYMBOL] = dot_contract.emit_module
 
 @functools.cache
 def compiler(target: InstructionSet) -> Compiler:
-    """The compiler for ``target``."""
+    """Return the compiler for ``target``."""
     identity = f"{target.name} {target.triple} {target.cpu} {target.features} {target.effort}"
     return Compiler(identity, target.machine)
 
 
 def addresses(modules: Sequence[tuple[str, str]]) -> list[Function]:
-    """The address of each (symbol, LLVM module text); the module defines that one global symbol."""
+    """Return the address of each (symbol, LLVM module text); the module defines that one global symbol."""
     return _linked(lambda imports: [of_text(symbol, text, imports) for symbol, text in modules])
 
 
 def kernels(requested: Sequence[Kernel]) -> list[Function]:
-    """The address of each kernel. Its name identifies its code: its text is generated only if it must be compiled."""
+    """Return the address of each kernel. Its name identifies its code: its text is generated only if it must be
+    compiled."""
     target = in_force()
     texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in requested]
     return _linked(
@@ -48,8 +49,8 @@ def kernels(requested: Sequence[Kernel]) -> list[Function]:
 
 
 def filed(requested: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
-    """The address of each kernel, given its name and the symbols that its code calls; LookupError if it would have to
-    be compiled."""
+    """Return the address of each kernel, given its name and the symbols that its code calls; LookupError if it would
+    have to be compiled."""
 
     def refuse() -> str:
         raise LookupError("There is no machine code of a kernel.")
@@ -62,7 +63,7 @@ def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module
 
 
 def emitters() -> str:
-    """A digest of the code generator: the sources of these two packages."""
+    """Return a digest of the code generator: the sources of these two packages."""
     return objects.digest("backends/cpu", "loops")
 
 
@@ -83,17 +84,17 @@ def _provided(symbol: str, target: InstructionSet, cache: int) -> Function:
 
 
 def library_text(symbol: str, target: InstructionSet) -> str:
-    """The module of a function that kernels call by its name."""
+    """Return the module of a function that kernels call by its name."""
     return _LIBRARY[symbol](target)
 
 
 def object_code(text: str) -> bytes:
-    """The object file of one module."""
+    """Return the object file of one module."""
     return compiler(in_force()).object_code(text)
 
 
 def assembly(text: str) -> str:
-    """The assembly of one module."""
+    """Return the assembly of one module."""
     return compiler(in_force()).assembly(text)
 
 
@@ -101,14 +102,14 @@ _FUNCTIONS: Final[Functions[tuple[str, InstructionSet]]] = Functions()  # by nam
 
 
 def kernel_functions(requested: Sequence[Kernel]) -> list[Function]:
-    """The machine code of each kernel; new ones are compiled, or loaded from the cache, together."""
+    """Return the machine code of each kernel; new ones are compiled, or loaded from the cache, together."""
     by_name = {kernel.name: kernel for kernel in requested}
     return _functions(list(by_name), lambda new: kernels([by_name[name] for name in new]))
 
 
 def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Function]:
-    """The same for kernels known only by name and by the symbols they call; LookupError if the cache lacks the machine
-    code of one."""
+    """Return the same for kernels known only by name and by the symbols they call; LookupError if the cache lacks the
+    machine code of one."""
     symbols_of = dict(kernels)
     return _functions(list(symbols_of), lambda new: filed([(name, symbols_of[name]) for name in new]))
 

@@ -75,20 +75,20 @@ class Blocking:
 
 
 def blocking_of(dtype: DType, cache: int) -> Blocking:
-    """The blocks of products of ``dtype`` on a core with ``cache`` bytes of second-level cache."""
+    """Return the blocks of products of ``dtype`` on a core with ``cache`` bytes of second-level cache."""
     all_, few, panels = (widest_rows(cache) // part // dtype.itemsize for part in (1, 4, 8))
     beside_panels = max(cache // 2, 1 << 20)
     return Blocking(all_, few, panels, small_a=2 * cache, small_a_panels=beside_panels, crowded=cache // 2)
 
 
 def widest_rows(cache: int) -> int:
-    """Bytes of a row of a block of B such that TILE_K rows stay in the cache."""
+    """Return bytes of a row of a block of B such that TILE_K rows stay in the cache."""
     return min(TILE_BYTES, cache // TILE_K)
 
 
 def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
-    """Whether the driver would pack B for a product of ``m`` rows on a machine with masks, as :meth:`_Driver._choose`
-    decides at run time: a hint for splitting work that does not affect results."""
+    """Return whether the driver would pack B for a product of ``m`` rows on a machine with masks, as
+    :meth:`_Driver._choose` decides at run time: a hint for splitting work that does not affect results."""
     blocks = blocking_of(dtype, context.current().cache)
     power = b_k & -b_k
     crowded = power * dtype.itemsize > _CACHE_LINE and power * k >= blocks.crowded // dtype.itemsize
@@ -97,7 +97,7 @@ def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
 
 
 def emit_module(dtype: DType, target: InstructionSet, blocking: Blocking | None = None) -> str:
-    """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
+    """Return the LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
     if dtype.name not in SYMBOLS:
         raise DTypeError(f"[contract] multiplies matrices of {', '.join(SYMBOLS)}; received {dtype.name}.")
     blocks = blocking if blocking is not None else blocking_of(dtype, context.current().cache)
@@ -150,7 +150,7 @@ class _Driver:
         self.a_size = a_size
 
     def body(self) -> Flow:
-        """The driver."""
+        """Return the driver."""
         em, blocks = self.em, self.blocks
         some, none = em.new_label("some"), em.new_label("none")
         m, n = em.sub("%i1", "%i0"), em.sub("%j1", "%j0")
@@ -236,7 +236,8 @@ class _Driver:
         self.k_step = em.select(self.indirect, 0, "%a_k")
 
     def _crowds(self, stride: str) -> str:
-        """Whether k rows ``stride`` elements apart compete for few cache sets, which are chosen by low address bits."""
+        """Return whether k rows ``stride`` elements apart compete for few cache sets, which are chosen by low address
+        bits."""
         em = self.em
         power = em.value(f"and i64 {stride}, {em.sub(0, stride)}")
         far = em.test("sge", em.mul(power, "%k"), self.blocks.crowded // em.dtype.itemsize)

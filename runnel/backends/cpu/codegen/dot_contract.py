@@ -10,7 +10,7 @@ bfloat16"); it is a function of values alone, so strides, blocks and paths do no
 
 B is packed into panels of pairs, an odd last k paired with zero, unless ``b_panel`` says that it is prepacked. A is
 read in place if pairs of k are adjacent in it and k is even: by strides, or through its offset tables, when each two
-entries of the table for k are neighbours; otherwise it is packed, too.
+entries of the table for k are neighbors; otherwise it is packed, too.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class DotBlocking:
 
 
 def blocking_of(cache: int) -> DotBlocking:
-    """The blocks on a core with ``cache`` bytes of second-level cache."""
+    """Return the blocks on a core with ``cache`` bytes of second-level cache."""
     whole, in_place = (contract.widest_rows(cache) // part for part in (4, 16))
     return DotBlocking(whole, in_place)
 
 
 def emit_module(target: InstructionSet, blocking: DotBlocking | None = None) -> str:
-    """The LLVM module with the one exported function :data:`SYMBOL`."""
+    """Return the LLVM module with the one exported function :data:`SYMBOL`."""
     if not target.dot:
         raise DTypeError(f"[contract] the target {target.name} has no dot instructions for bfloat16.")
     bodies: dict[str, Flow] = {}
@@ -96,7 +96,7 @@ class _Driver:
             raise ValueError(f"The target {target.name} has wider panels, and dot tiles none.")
 
     def body(self) -> Flow:
-        """The driver for k of one block."""
+        """Return the driver for k of one block."""
         em, blocks = self.em, self.blocks
         some, none = em.new_label("some"), em.new_label("none")
         m, n = em.sub("%i1", "%i0"), em.sub("%j1", "%j0")
@@ -139,7 +139,8 @@ class _Driver:
         return em
 
     def _choose(self) -> None:
-        """Whether A is packed: a function of its strides or offset tables alone that does not affect the result."""
+        """Return whether A is packed: a function of its strides or offset tables alone that does not affect the result.
+        """
         em = self.em
         self.indirect = em.value("icmp ne ptr %a_rows, null")
         checked_k = em.select(self.indirect, em.value("and i64 %k, -2"), 0)

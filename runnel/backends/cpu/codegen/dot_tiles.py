@@ -21,7 +21,7 @@ from runnel.core.dtypes import bfloat16, float32, int32
 
 
 def emit(tile: Tile, target: InstructionSet) -> Flow:
-    """The body of one kernel: ``k`` counts pairs, and C is float32."""
+    """Return the body of one kernel: ``k`` counts pairs, and C is float32."""
     return tiles.emit(tile, target, float32, IndirectPairs if tile.indirect else Pairs)
 
 
@@ -74,7 +74,7 @@ class IndirectPairs(Pairs):
 
 
 def _halves(em: Flow, operand: str, kind: str) -> str:
-    """A vector of 32-bit numbers as one of bfloat16."""
+    """Return a vector of 32-bit numbers as one of bfloat16."""
     return em.value(f"bitcast {kind} {operand} to {vector(bfloat16, 2 * em.lanes)}")
 
 
@@ -100,11 +100,11 @@ class _Steps:
         return moved(self.em, "%from", self.em.mul(k, "%k_step"))
 
     def adjacent(self) -> str:
-        """Whether columns are adjacent."""
+        """Return whether columns are adjacent."""
         return self.em.test("eq", "%c_step", 1)
 
     def paired(self) -> str:
-        """Whether the elements along k are adjacent, with enough pairs for a square."""
+        """Return whether the elements along k are adjacent, with enough pairs for a square."""
         return self.em.both(self.em.test("eq", "%k_step", 1), self.em.test("sge", "%k", 2 * self.em.lanes))
 
 
@@ -259,7 +259,7 @@ def _is_odd(em: Flow, number: str) -> str:
 
 
 def _half_kind(em: Flow) -> str:
-    """The bits of as many bfloat16 as there are lanes of float32."""
+    """Return the bits of as many bfloat16 as there are lanes of float32."""
     return f"<{em.lanes} x i16>"
 
 
@@ -268,7 +268,7 @@ def _words(em: Flow) -> str:
 
 
 def _half_vector(em: Flow, address: str, mask: str) -> str:
-    """The first lanes of a row; with a mask, zeros beyond it."""
+    """Return the first lanes of a row; with a mask, zeros beyond it."""
     kind = _half_kind(em)
     if not mask:
         return em.load(address, kind)
@@ -277,7 +277,7 @@ def _half_vector(em: Flow, address: str, mask: str) -> str:
 
 
 def _interleaved(em: Flow, first: str, second: str) -> str:
-    """The elements of two rows, interleaved."""
+    """Return the elements of two rows, interleaved."""
     kind = _half_kind(em)
     order = ", ".join(f"i32 {lane + half * em.lanes}" for lane in range(em.lanes) for half in (0, 1))
     return em.value(f"shufflevector {kind} {first}, {kind} {second}, <{2 * em.lanes} x i32> <{order}>")

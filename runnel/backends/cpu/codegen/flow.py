@@ -144,7 +144,7 @@ class Flow(Emitter):
         self.start(after)
 
     def define(self, signature: str, attributes: str = "nounwind") -> str:
-        """The finished function: ``signature`` up to its closing parenthesis, and the body written so far."""
+        """Return the finished function: ``signature`` up to its closing parenthesis, and the body written so far."""
         return "\n".join([f"define {signature} {attributes} {{", "entry:", *self.lines, "}"])
 
 

@@ -21,8 +21,8 @@ from runnel.loops.ir import K_BLOCK, TILE_BYTES
 
 
 def even(em: Flow, extent: str, limit: Operand, multiple: int) -> str:
-    """The size of a part when ``extent`` is cut into as few parts of at most ``limit`` as possible, rounded up to a
-    ``multiple`` (of which ``limit`` is one); the last part gets what is left."""
+    """Return the size of a part when ``extent`` is cut into as few parts of at most ``limit`` as possible, rounded up
+    to a ``multiple`` (of which ``limit`` is one); the last part gets what is left."""
     parts = em.ceil_div(em.select(em.test("sgt", extent, 1), extent, 1), limit)
     share = em.ceil_div(extent, parts)
     rounded = em.mul(em.ceil_div(share, multiple), multiple)
@@ -38,7 +38,7 @@ class RowPartition:
     larger: str
 
     def tile(self, em: Flow, t: str) -> tuple[str, str]:
-        """The number of rows of tile ``t``, and its first."""
+        """Return the number of rows of tile ``t``, and its first."""
         rows = em.add(self.share, em.value(f"zext i1 {em.test('slt', t, self.larger)} to i64"))
         return rows, em.add(em.mul(t, self.share), em.minimum(t, self.larger))
 
@@ -112,7 +112,7 @@ class Long:
     partials: int
 
     def body(self, target: InstructionSet, dtype: DType) -> Flow:
-        """The function for sums of ``dtype``."""
+        """Return the function for sums of ``dtype``."""
         em = Flow(target, dtype)
         whole, blocks = em.new_label("whole"), em.new_label("blocks")
         em.branch(em.test("sle", "%k", K_BLOCK), whole, blocks)
@@ -189,14 +189,15 @@ class _Sums:
     level: str
 
     def at(self, em: Flow, number: str) -> tuple[str, str]:
-        """The address of a level's sums, and the stride of their rows."""
+        """Return the address of a level's sums, and the stride of their rows."""
         is_first = em.test("eq", number, 0)
         place = em.at(self.waiting, em.mul(em.sub(number, 1), self.level))
         return em.select(is_first, self.corner, place, "ptr"), em.select(is_first, "%c_row", self.row)
 
 
 def _row_bytes(em: Flow, columns: str) -> str:
-    """Bytes of a row, an odd number of cache lines: rows an even number apart would compete for few cache sets."""
+    """Return bytes of a row, an odd number of cache lines: rows an even number apart would compete for few cache sets.
+    """
     lines = em.divide(em.add(em.mul(columns, em.dtype.itemsize), _LINE - 1), _LINE)
     return em.mul(em.value(f"or i64 {lines}, 1"), _LINE)
 

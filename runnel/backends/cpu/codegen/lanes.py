@@ -82,7 +82,7 @@ class Emitted(Value):
         return yes._new(name, yes.dtype)
 
     def _any(self) -> str:
-        """An i1: whether any lane of this bool is set."""
+        """Return an i1: whether any lane of this bool is set."""
         if self.lanes == 1:
             return self.name
         integer = f"i{self.lanes}"
@@ -132,7 +132,7 @@ class Emitted(Value):
         return [self._new(part, dtype) for part, dtype in zip(parts, dtypes, strict=True)]
 
     def _lanes_function(self, name: str, formula: Callable[[Any], State], dtypes: Sequence[DType]) -> str:
-        """The name of the module's function that evaluates ``formula`` for each lane."""
+        """Return the name of the module's function that evaluates ``formula`` for each lane."""
         em, lanes = self.em, self.lanes
         own = f"{name}_{element(self.dtype)}_{lanes}"
         if own in em.definitions:
@@ -184,7 +184,7 @@ def _struct(dtypes: Sequence[DType], lanes: int) -> str:
 
 
 def overload_suffix(dtype: DType, lanes: int) -> str:
-    """The suffix of a type in the name of an intrinsic."""
+    """Return the suffix of a type in the name of an intrinsic."""
     scalar = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(element(dtype), element(dtype))
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
@@ -205,7 +205,7 @@ class Value:
 
 
 def register_dtype(dtype: DType) -> DType:
-    """The dtype that represents ``dtype`` in registers: for bfloat16 that of its bits."""
+    """Return the dtype that represents ``dtype`` in registers: for bfloat16 that of its bits."""
     return uint16 if dtype is bfloat16 else dtype
 
 
@@ -216,7 +216,7 @@ def constant(value: bool | int | float, dtype: DType) -> Value:
 
 
 def widen(em: Emitter, value: Value, dtype: DType, lanes: int) -> str:
-    """The value as an operand of ``lanes`` lanes."""
+    """Return the value as an operand of ``lanes`` lanes."""
     if value.lanes == lanes:
         return value.operand
     if value.lanes != 1:
@@ -227,7 +227,7 @@ def widen(em: Emitter, value: Value, dtype: DType, lanes: int) -> str:
 
 
 def apply(em: Emitter, op: ScalarOp, operands: Sequence[str], dtypes: Sequence[DType], dtype: DType, lanes: int) -> str:
-    """A scalar operation in every lane."""
+    """Return a scalar operation in every lane."""
     own = [
         _bitcast(em, x, uint16, bfloat16, lanes) if d is bfloat16 else x for x, d in zip(operands, dtypes, strict=True)
     ]

@@ -31,7 +31,7 @@ class Active:
         return self.count == self.width
 
     def flags(self, width: int) -> str:
-        """The active lanes as an operand of type <width x i1>."""
+        """Return the active lanes as an operand of type <width x i1>."""
         if isinstance(self.count, str):
             return self.mask
         return f"<{', '.join('i1 true' if lane < self.count else 'i1 false' for lane in range(width))}>"
@@ -50,12 +50,12 @@ def run_time(em: Emitter, count: str) -> Active:
 
 
 def ascending(kind: str, width: int, step: int = 1) -> str:
-    """The constant vector 0, step, 2·step, …"""
+    """Return the constant vector 0, step, 2·step, …"""
     return f"<{', '.join(f'{kind} {lane * step}' for lane in range(width))}>"
 
 
 def stored(dtype: DType) -> str:
-    """The LLVM type of one element in memory."""
+    """Return the LLVM type of one element in memory."""
     return "i8" if dtype is bool_ else element(register_dtype(dtype))
 
 
@@ -158,7 +158,7 @@ def scatter(em: Emitter, dtype: DType, pointer: str, offsets: Sequence[str], ope
 
 
 def last_active(em: Emitter, dtype: DType, operand: str, active: Active) -> str:
-    """The value of the last active lane."""
+    """Return the value of the last active lane."""
     at = str(active.count - 1) if isinstance(active.count, int) else em.value(f"sub i64 {active.count}, 1")
     return em.value(f"extractelement {vector(register_dtype(dtype), active.width)} {operand}, i64 {at}")
 
@@ -177,12 +177,13 @@ def _to_memory(em: Emitter, dtype: DType, operand: str, lanes: int) -> str:
 
 
 def _masks_in_hardware(target: InstructionSet, dtype: DType) -> bool:
-    """Whether LLVM has an instruction for a masked load; else it writes a branch for every lane."""
+    """Return whether LLVM has an instruction for a masked load; else it writes a branch for every lane."""
     return target.has_masks or (target.triple.startswith("x86_64") and dtype.itemsize >= 4)
 
 
 def _define_load_first(em: Emitter, itemsize: int) -> str:
-    """A function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, assembled in a buffer."""
+    """Return a function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, assembled in a buffer.
+    """
     kind, name = f"i{8 * itemsize}", f"load_first_{8 * itemsize}"
     lanes = f"<{LANES} x {kind}>"
     lines = [
@@ -200,7 +201,7 @@ def _define_load_first(em: Emitter, itemsize: int) -> str:
 
 
 def _define_store_first(em: Emitter, itemsize: int) -> str:
-    """The counterpart of :func:`_define_load_first`."""
+    """Return the counterpart of :func:`_define_load_first`."""
     kind, name = f"i{8 * itemsize}", f"store_first_{8 * itemsize}"
     lanes = f"<{LANES} x {kind}>"
     lines = [

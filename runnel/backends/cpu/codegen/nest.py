@@ -30,7 +30,7 @@ _LOOP_METADATA = """\
 
 
 def emit_kernel(kernel: Kernel, target: InstructionSet) -> str:
-    """The kernel as a complete module: the function ``@<kernel.name>``, its helpers and declarations."""
+    """Return the kernel as a complete module: the function ``@<kernel.name>``, its helpers and declarations."""
     functions: list[str] = []
     emitters: list[Emitter] = []
 
@@ -98,7 +98,7 @@ def _has_product(body: tuple[Stmt, ...]) -> bool:
 
 
 def _own(em: Emitter, buffer: Buffer, offset: str, *, whole: bool) -> str:
-    """The base of a buffer in the thread's scratch. An epilogue indexes a tile by rows and columns of the whole
+    """Return the base of a buffer in the thread's scratch. An epilogue indexes a tile by rows and columns of the whole
     product, so the base precedes the tile by the offset of the block's first element."""
     scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1") + ", align 8")
     base = em.value(f"getelementptr i8, ptr {scratch}, i64 {offset}")

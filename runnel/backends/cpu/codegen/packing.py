@@ -84,7 +84,8 @@ def strips(target: InstructionSet, dtype: DType) -> Flow:
 
 
 def transposed(em: Flow, addresses: list[str]) -> list[str]:
-    """The transpose of a square of ``lanes`` rows in memory, by log₂ rounds that exchange corners of doubling size.
+    """Return the transpose of a square of ``lanes`` rows in memory, by log₂ rounds that exchange corners of doubling
+    size.
 
     Round s swaps bit s of the row's number with bit s of the lane's number (Eklundh, "A Fast Computer Method for Matrix
     Transposing", 1972). The rounds commute; the one of the largest corners is done by loading half vectors to where

@@ -16,14 +16,14 @@ SYMBOLS: Final = {**contract.SYMBOLS, bfloat16.name: dot_contract.SYMBOL}
 
 
 def symbol(dtype: DType) -> str:
-    """The name of the function that computes contractions of matrices of ``dtype``."""
+    """Return the name of the function that computes contractions of matrices of ``dtype``."""
     if dtype.name not in SYMBOLS:
         raise VerifierError(f"A contraction of {dtype.name}; there are {', '.join(SYMBOLS)}.")
     return SYMBOLS[dtype.name]
 
 
 def symbols(kernel: Kernel) -> frozenset[str]:
-    """The symbols that a kernel's code calls."""
+    """Return the symbols that a kernel's code calls."""
     called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
     return frozenset(symbol(s.operands if isinstance(s, Contract) else s.dtype) for s in called)
 

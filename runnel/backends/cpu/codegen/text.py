@@ -29,12 +29,12 @@ def element(dtype: DType) -> str:
 
 @functools.cache
 def vector(dtype: DType, lanes: int) -> str:
-    """The LLVM type of ``lanes`` elements; a scalar for one lane."""
+    """Return the LLVM type of ``lanes`` elements; a scalar for one lane."""
     return element(dtype) if lanes == 1 else f"<{lanes} x {element(dtype)}>"
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
-    """A constant in LLVM's syntax: floats as the hexadecimal bits of their double."""
+    """Return a constant in LLVM's syntax: floats as the hexadecimal bits of their double."""
     if dtype.name == "bool":
         return "true" if value else "false"
     if dtype.is_integer:
@@ -97,7 +97,7 @@ class Emitter:
         self.effect(f"br i1 {condition}, label %{then}, label %{otherwise}{suffix}")
 
     def phi(self, kind: str, *edges: tuple[str, str]) -> str:
-        """A phi of (operand, label) edges; :meth:`add_edge` completes it once a loop's body is written."""
+        """Return a phi of (operand, label) edges; :meth:`add_edge` completes it once a loop's body is written."""
         return self.value(f"phi {kind} " + ", ".join(f"[ {x}, %{label} ]" for x, label in edges))
 
     def add_edge(self, phi: str, operand: str, label: str) -> None:
@@ -107,7 +107,7 @@ class Emitter:
         self.lines[at] += f", [ {operand}, %{label} ]"
 
     def constant(self, value: bool | int | float, dtype: DType, lanes: int) -> str:
-        """A constant operand (without its type) of ``lanes`` lanes."""
+        """Return a constant operand (without its type) of ``lanes`` lanes."""
         text = literal(value, dtype)
         return text if lanes == 1 else f"splat ({element(dtype)} {text})"
 
@@ -120,13 +120,13 @@ class Emitter:
         self.declarations.add(f"declare {result} @{name}({', '.join(types)})")
 
     def table(self, name: str, kind: str, values: Sequence[int]) -> str:
-        """A private constant array of the module; returns its address."""
+        """Return a private constant array of the module; returns its address."""
         items = ", ".join(f"{kind} {v}" for v in values)
         self.declarations.add(f"@{name} = private unnamed_addr constant [{len(values)} x {kind}] [{items}]")
         return f"@{name}"
 
     def broadcast(self, operand: str, dtype: DType, lanes: int) -> str:
-        """A scalar in every lane."""
+        """Return a scalar in every lane."""
         if lanes == 1:
             return operand
         kind = vector(dtype, lanes)

@@ -43,8 +43,8 @@ class Tile:
 
 
 def family(target: InstructionSet) -> list[Tile]:
-    """All tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, those of the
-    wider panel; then the same for indirect operands.
+    """Return all tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, those of
+    the wider panel; then the same for indirect operands.
 
     A full panel has tiles without masks, unless predicate registers make masks free.
     """
@@ -62,13 +62,13 @@ def _kinds(target: InstructionSet) -> Iterator[tuple[int, int, bool]]:
 
 
 def table(target: InstructionSet) -> str:
-    """The table of kernels, a constant of the module."""
+    """Return the table of kernels, a constant of the module."""
     members = ", ".join(f"ptr @{tile.name}" for tile in family(target))
     return f"@tiles = internal constant [{len(family(target))} x ptr] [{members}]"
 
 
 def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
-    """The index in the table of the kernel of one row for so many columns and vectors: an operand."""
+    """Return the index in the table of the kernel of one row for so many columns and vectors: an operand."""
     target = em.target
     group = em.sub(vectors, 1)
     if not target.has_masks:
@@ -85,7 +85,8 @@ def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
 
 
 def emit(tile: Tile, target: InstructionSet, dtype: DType, operand_type: type[Strided] | None = None) -> Flow:
-    """The body of one kernel. ``operand_type`` reads and multiplies the elements of A; by default one at a time."""
+    """Return the body of one kernel. ``operand_type`` reads and multiplies the elements of A; by default one at a time.
+    """
     em = Flow(target, dtype)
     kind, step = em.vector_kind, em.lanes
     cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
@@ -159,7 +160,7 @@ class Strided:
         self.at = self.em.phi("ptr", ("%A", before))
 
     def addresses(self) -> list[str]:
-        """The addresses of this step's elements."""
+        """Return the addresses of this step's elements."""
         return [self.em.at(self.at, row) for row in self.rows]
 
     def step(self, block: str) -> None:
@@ -167,7 +168,7 @@ class Strided:
         self.em.add_edge(self.at, self.em.at(self.at, "%a_k"), block)
 
     def everywhere(self, place: str) -> str:
-        """The element at ``place``, broadcast to every lane."""
+        """Return the element at ``place``, broadcast to every lane."""
         em = self.em
         return em.broadcast(em.load(place, em.scalar_kind), em.dtype, em.lanes)
 

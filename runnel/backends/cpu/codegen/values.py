@@ -44,7 +44,7 @@ class Scope:
     vec: Vec | None = None
 
     def inner(self) -> Scope:
-        """The scope of a block inside this one, which does not reuse loads."""
+        """Return the scope of a block inside this one, which does not reuse loads."""
         return replace(
             self,
             variables=dict(self.variables),
@@ -85,7 +85,7 @@ class Values:
     # positions
 
     def stride(self, stride: Stride) -> str:
-        """A stride, offset or extent as an i64 operand."""
+        """Return a stride, offset or extent as an i64 operand."""
         return str(stride) if isinstance(stride, int) else self.params[stride.name]
 
     def _scaled(self, operand: str, stride: Stride) -> str:
@@ -148,12 +148,12 @@ class Values:
         return Value(apply(self.em, expr.op, texts, dtypes, expr.dtype, lanes), lanes)
 
     def read_at_use(self, expr: Expr) -> Param | None:
-        """The param of a constant that is not kept in a register; None for other expressions."""
+        """Return the param of a constant that is not kept in a register; None for other expressions."""
         param = uses.of_bits(expr) if self.words else None
         return param if param is not None and param.name in self.words else None
 
     def _word(self, param: Param, dtype: DType) -> Value:
-        """The low bytes of a word of ``args``."""
+        """Return the low bytes of a word of ``args``."""
         pointer = self.em.value(f"getelementptr i64, ptr %args, i64 {self.words[param.name]}")
         return Value(memory.load(self.em, dtype, pointer), 1)
 
@@ -210,7 +210,7 @@ class Values:
         self.scope.forget_loads()
 
     def place(self, buffer: str, index: Index) -> str:
-        """The pointer of an access outside of vec loops."""
+        """Return the pointer of an access outside of vec loops."""
         return self._place(buffer, index)[0]
 
     def _active(self) -> Active:
@@ -219,8 +219,8 @@ class Values:
         return self.scope.vec.active
 
     def _place(self, buffer: str, index: Index) -> tuple[str, list[str] | None]:
-        """The pointer of an access and each lane's offset from it: None where all lanes share one element, empty where
-        they are adjacent."""
+        """Return the pointer of an access and each lane's offset from it: None where all lanes share one element, empty
+        where they are adjacent."""
         em, dtype = self.em, self.dtypes[buffer]
         pointer = self.scope.pointers[buffer, index]
         computed: list[str] = []  # the offsets of lanes from integer expressions, as vectors
@@ -251,7 +251,7 @@ class Values:
         return pointer, offsets
 
     def _steps(self, strides: list[Stride], width: int) -> list[str]:
-        """The offset of each lane from lane 0."""
+        """Return the offset of each lane from lane 0."""
         fixed = sum(s for s in strides if isinstance(s, int))
         if all(isinstance(s, int) for s in strides):
             return [str(lane * fixed) for lane in range(width)]

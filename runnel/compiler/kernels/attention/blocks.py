@@ -55,14 +55,14 @@ def heads_first(x: BufferView) -> BufferView:
 
 
 def unpacked(x: BufferView) -> tuple[BufferView, BufferView, BufferView]:
-    """The three parts of [B, T, 3, H, D], each as [B, H, T, D]."""
+    """Return the three parts of [B, T, 3, H, D], each as [B, H, T, D]."""
     allocation, offset, (b, t, part, h, d) = x
     first, second, third = ((allocation, offset + i * part, (b, h, t, d)) for i in range(3))
     return first, second, third
 
 
 def at(name: str, *terms: tuple[Var, Stride]) -> Index:
-    """The element whose number is bound to ``name``, plus ``terms``."""
+    """Return the element whose number is bound to ``name``, plus ``terms``."""
     return Index(terms, gathered=((count(name), 1),))
 
 
@@ -180,13 +180,13 @@ class AttentionKernel:
         ]
 
     def draw_words(self) -> list[Stmt]:
-        """The values of the dropout mask for the whole kernel."""
+        """Return the values of the dropout mask for the whole kernel."""
         return [] if self.dropout_mask is None else self.dropout_mask.begin()
 
     # Visible keys -----------------------------------------------------------------------------------------------------
 
     def visible_keys(self) -> Let:
-        """The number of keys that the block attends to: no more than its sequence has."""
+        """Return the number of keys that the block attends to: no more than its sequence has."""
         keys = count("keys")
         return Let("seen", keys if self.lengths is None else clipped(self.lengths, 0, keys))
 
@@ -202,8 +202,8 @@ class AttentionKernel:
         return [self.visible_keys(), Let("k_blocks", clipped(k_blocks, 0, self.parts.param(len(starts))))]
 
     def sequence(self, bounds: SequenceBounds, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
-        """The visible keys of the next sequence, and the offsets of its queries and keys in operands with these strides
-        along time."""
+        """Return the visible keys of the next sequence, and the offsets of its queries and keys in operands with these
+        strides along time."""
         begins = [*((n, "from", s) for n, s in queries.items()), *((n, "key_begin", s) for n, s in keys.items())]
         return [
             *bounds.lets(self.causal),
@@ -214,7 +214,7 @@ class AttentionKernel:
         ]
 
     def turn(self) -> list[Stmt]:
-        """The ``start`` of a k-block, and its number of keys, ``now``."""
+        """Return the ``start`` of a k-block, and its number of keys, ``now``."""
         start: Expr = Load("starts", Index(((KEY_STEP, 1),)), int64)
         if self.bounds is not None:
             start = binary(scalar.mul, Position(KEY_STEP, int64), Const(KEYS, int64))
@@ -237,11 +237,11 @@ class AttentionKernel:
         return count("height" if self.bounds is None else "rows")
 
     def first_of(self, name: str, *terms: tuple[Var, Stride]) -> Index:
-        """The first of the current queries, or of the keys, in an operand."""
+        """Return the first of the current queries, or of the keys, in an operand."""
         return at(f"{name}_at" if self.bounds is None else f"{name}_from", *terms)
 
     def own(self, step: Stride) -> Index:
-        """The first of the current rows in scratch memory with row stride ``step``."""
+        """Return the first of the current rows in scratch memory with row stride ``step``."""
         return Index() if self.bounds is None else Index(gathered=((count("from"), step),))
 
     def product(
@@ -267,7 +267,8 @@ class AttentionKernel:
         return self.product(q, k, ("s", self.own(self.row_step), self.row_step), self.row_count, number, self.depth)
 
     def call(self, prefix: str, body: tuple[Stmt, ...], rows: int, products: int) -> Call:
-        """The kernel with its cost: ``products`` for each element of a head, and about 20 operations on each score."""
+        """Return the kernel with its cost: ``products`` for each element of a head, and about 20 operations on each
+        score."""
         at = self.at
         pairs = self.columns["keys"].sum() * self.height
         if self.bounds is not None:

@@ -45,7 +45,7 @@ class _Forward(Rows):
         return self.call("attention", (loop,), table[..., 0].size, 2)
 
     def _whole(self) -> list[Stmt]:
-        """All keys at once; ``ratios`` holds the factor of each query's values."""
+        """Return all keys at once; ``ratios`` holds the factor of each query's values."""
         height, visible = count("height"), count("seen")
         self.parts.scratch("ratios", self.dtype, self.height)
         rows = (
@@ -80,7 +80,7 @@ class _Forward(Rows):
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
     def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
-        """For each query: the greatest score and the sum of powers so far in ``tops`` and ``sums``, its values in
+        """For each query: the largest score and the sum of powers so far in ``tops`` and ``sums``, its values in
         ``values``, and the factor by which a k-block rescales earlier values in ``shrink``."""
         for name in ("tops", "sums", "shrink"):
             self.parts.scratch(name, self.dtype, self.height)
@@ -95,7 +95,7 @@ class _Forward(Rows):
         ]
 
     def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
-        """The k-blocks of each sequence that the block of queries overlaps."""
+        """Return the k-blocks of each sequence that the block of queries overlaps."""
         own = self.sequence(bounds, {"q": self.q_steps[0]}, {"k": self.k_steps[0], "v": self.v_steps[0]})
         each = (*own, For(KEY_STEP, 0, count("k_blocks"), "seq", self._k_block()))
         return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
@@ -137,7 +137,7 @@ class _Forward(Rows):
 
 
 def attention(node: Value, operands: Operands, result: Allocation) -> Call:
-    """The call of one attention."""
+    """Return the call of one attention."""
     return _Forward(node, operands, result).build()
 
 

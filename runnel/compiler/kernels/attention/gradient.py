@@ -157,7 +157,7 @@ class _Backward(Rows):
     def _both(
         self, turn: tuple[tuple[Var, Param], ...], turn_v: tuple[tuple[Var, Param], ...], number: Ref
     ) -> list[Stmt]:
-        """The scores in ``s`` and the gradients of their weights in ``t``."""
+        """Return the scores in ``s`` and the gradients of their weights in ``t``."""
         g = ("g", self.first_of("g"), *self.g_steps)
         v = ("v", self.first_of("v", *turn_v), self.v_steps[1], self.v_steps[0])
         t = ("t", self.own(self.row_step), self.row_step)
@@ -167,7 +167,7 @@ class _Backward(Rows):
         ]
 
     def _turned(self, name: str) -> Matrix:
-        """The transpose of a scratch matrix."""
+        """Return the transpose of a scratch matrix."""
         return name, self.own(self.row_step), 1, self.row_step
 
     # All keys at once -------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class _Backward(Rows):
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
     def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
-        """For each query the greatest score, the sum of powers and that of their products with the weights' gradients,
+        """For each query the largest score, the sum of powers and that of their products with the weights' gradients,
         in ``tops``, ``sums`` and ``dots``."""
         for name in ("tops", "sums", "dots"):
             self.parts.scratch(name, self.dtype, self.height)
@@ -217,7 +217,7 @@ class _Backward(Rows):
         return statements
 
     def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
-        """The k-blocks of each sequence that the block of queries overlaps."""
+        """Return the k-blocks of each sequence that the block of queries overlaps."""
         queries = {"q": self.q_steps[0], "g": self.g_steps[0]}
         keys = {"k": self.k_steps[0], "v": self.v_steps[0]}
         each = (*self.sequence(bounds, queries, keys), *self._turns())
@@ -301,12 +301,12 @@ class _Backward(Rows):
         return [part, For(KEY, 0, now, "seq", (Let("its_row", row), added))]
 
     def _row_of(self, name: str) -> int:
-        """The row stride of a gradient."""
+        """Return the row stride of a gradient."""
         return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 
 def attention_gradient(node: Value, operands: Operands, results: list[Allocation]) -> Call:
-    """The call of the gradients of one attention."""
+    """Return the call of the gradients of one attention."""
     return _Backward(node, operands, results).build()
 
 

@@ -41,7 +41,7 @@ class DropoutMask:
         self.is_wide = positions > WORDS
 
     def begin(self) -> list[Stmt]:
-        """The key's words, and ``kept``, the factor of weights that are not dropped."""
+        """Return the key's words, and ``kept``, the factor of weights that are not dropped."""
         bits: Expr = self.scale if self.dtype.itemsize == 8 else Apply(scalar.cast, (self.scale,), int32)
         return [
             Let("word0", Load("key", Index(), uint32)),
@@ -51,7 +51,7 @@ class DropoutMask:
         ]
 
     def row(self, row: Expr, first: Expr | None) -> list[Stmt]:
-        """The first word of ``row`` (a number among the rows of all heads), from key ``first`` on."""
+        """Return the first word of ``row`` (a number among the rows of all heads), from key ``first`` on."""
         position: Expr = binary(scalar.mul, row, self.keys)
         if first is not None:
             position = binary(scalar.add, position, first)
@@ -153,11 +153,11 @@ def _select(comparison: scalar.ScalarOp, x: Expr, y: Expr, then: Expr, otherwise
 
 
 def _clamped_offset(value: Expr, most: Expr) -> Expr:
-    """An offset within [0, ``most``]; any other counts as 0."""
+    """Return an offset within [0, ``most``]; any other counts as 0."""
     known = _select(scalar.le, value, most, value, Const(0, int64))
     return _select(scalar.ge, value, Const(0, int64), known, Const(0, int64))
 
 
 def _clamped_length(value: Expr, begin: Ref, end: Param) -> Expr:
-    """A length from ``begin`` to ``end`` at most."""
+    """Return a length from ``begin`` to ``end`` at most."""
     return clipped(value, 0, binary(scalar.sub, end, begin))

@@ -39,7 +39,7 @@ class Rows(AttentionKernel):
         return Index(((QUERY, 1),))
 
     def number(self, name: str) -> Ref:
-        """A number bound to ``name``."""
+        """Return a number bound to ``name``."""
         return Ref(name, self.dtype)
 
     def zero(self) -> Const:
@@ -54,7 +54,8 @@ class Rows(AttentionKernel):
         return For(KEY, 0, count("limit"), "vec", body)
 
     def row_limit(self, visible: Ref, before: Ref | None = None) -> Let:
-        """The number ``limit`` of the ``visible`` keys in scratch, after ``before`` others, that query I attends to."""
+        """Return the number ``limit`` of the ``visible`` keys in scratch, after ``before`` others, that query I attends
+        to."""
         if not self.causal:
             return Let("limit", visible)
         begin: Expr = count("first" if self.bounds is None else "ahead")
@@ -64,13 +65,13 @@ class Rows(AttentionKernel):
         return Let("limit", clipped(own if before is None else binary(scalar.sub, own, before), 0, visible))
 
     def top_of_row(self) -> list[Stmt]:
-        """The greatest score of row I as accumulator ``top``; masked scores are stored."""
+        """Return the greatest score of row I as accumulator ``top``; masked scores are stored."""
         if self.mask is None:
             return [Acc("top", "max", self.dtype), self.over_limit((Update("top", self.score),))]
         return [Acc("top", "max", self.dtype), self.over_limit((*self._masked(), Update("top", self.number("score"))))]
 
     def masked_row(self) -> list[Stmt]:
-        """The masked scores of row I, stored."""
+        """Return the masked scores of row I, stored."""
         return [] if self.mask is None else [self.over_limit(self._masked())]
 
     def _masked(self) -> tuple[Stmt, ...]:
@@ -84,7 +85,7 @@ class Rows(AttentionKernel):
         return Let("score", value), Store("s", self.s_cell, self.number("score"))
 
     def scaled(self, score: Expr) -> Expr:
-        """A difference of scores, scaled; where a mask is added they are scaled already."""
+        """Return a difference of scores, scaled; where a mask is added they are scaled already."""
         if self.mask is not None and self.mask.dtype is not bool_:
             return score
         return binary(scalar.mul, score, self.factor)
@@ -106,7 +107,7 @@ class Rows(AttentionKernel):
         return [*sums, self.over_limit(body), *self.cleared_row("s", end)]
 
     def sum_of_row(self, name: str) -> Acc:
-        """A sum over the keys in scratch."""
+        """Return a sum over the keys in scratch."""
         return Acc(name, "sum", self.dtype, "short" if self.row <= CHAIN * LANES else "blocks")
 
     def drawn_row(self, before: Expr | None, body: tuple[Stmt, ...]) -> list[Stmt]:
@@ -137,7 +138,8 @@ class Rows(AttentionKernel):
         return Store("tops", self.here, lowest), *(Store(name, self.here, self.zero()) for name in sums)
 
     def shift_to_top(self) -> list[Stmt]:
-        """The ``highest`` score of row I so far, and the one ``before`` this k-block; powers are shifted by it."""
+        """Return the ``highest`` score of row I so far, and the one ``before`` this k-block; powers are shifted by it.
+        """
         return [
             Let("before", Load("tops", self.here, self.dtype)),
             Let("highest", binary(scalar.maximum, self.number("before"), self.number("top"))),
@@ -145,7 +147,7 @@ class Rows(AttentionKernel):
         ]
 
     def join_turn(self, sums: tuple[tuple[str, str], ...]) -> list[Stmt]:
-        """The k-block's sums added to those of row I so far, which are rescaled by ``factor``."""
+        """Return the k-block's sums added to those of row I so far, which are rescaled by ``factor``."""
         before = self.number("before")
         shrunk = Apply(scalar.exp, (self.scaled(binary(scalar.sub, before, self.number("shift"))),), self.dtype)
         factor = Apply(scalar.select, (self.is_lowest(before), self.zero(), shrunk), self.dtype)
@@ -173,5 +175,5 @@ class Rows(AttentionKernel):
         return Apply(scalar.select, (none, self.zero(), binary(scalar.div, one, total)), self.dtype)
 
     def rescaled(self, value: Expr) -> Expr:
-        """A weight that is not dropped, rescaled."""
+        """Return a weight that is not dropped, rescaled."""
         return value if self.dropout_mask is None else binary(scalar.mul, value, self.number("kept"))

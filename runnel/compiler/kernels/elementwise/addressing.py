@@ -95,7 +95,7 @@ class NestAddressing(Addressing):
         return self.vars[reach.strides.index(1)]
 
     def extent(self, axis: int) -> Param:
-        """The extent of a loop."""
+        """Return the extent of a loop."""
         if axis not in self._extents:
             self._extents[axis] = self.parts.param(self.axes[axis][0])
         return self._extents[axis]

@@ -52,7 +52,7 @@ class NestLowering(Lowering):
         return True
 
     def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
-        """Whether enough elements are adjacent."""
+        """Return whether enough elements are adjacent."""
         run = 1
         for n, step in reversed([*zip((n for n in shape if n != 1), essential_strides(shape, strides), strict=True)]):
             if step != run:

@@ -50,18 +50,18 @@ class Addressing(abc.ABC):
 
     @abc.abstractmethod
     def access(self, reach: Reach, *, writes: bool) -> BufferAccess:
-        """The access of the call through ``reach``."""
+        """Return the access of the call through ``reach``."""
 
     @abc.abstractmethod
     def index(self, reach: Reach) -> Index:
-        """The index of its element at the current point; called after its buffer is declared."""
+        """Return the index of its element at the current point; called after its buffer is declared."""
 
     @abc.abstractmethod
     def position(self, reach: Reach) -> Expr:
         """Σ strides·position at the point."""
 
     def buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
-        """The buffer and the index of an access at the point."""
+        """Return the buffer and the index of an access at the point."""
         number = self._numbers.get(reach)
         if number is None:
             number = self._numbers[reach] = len(self.parts.buffers)
@@ -73,11 +73,11 @@ class Addressing(abc.ABC):
         return f"b{number}", index
 
     def axis_of(self, reach: Reach) -> Var:
-        """The variable of the loop along which ``reach`` has a stride of 1."""
+        """Return the variable of the loop along which ``reach`` has a stride of 1."""
         raise VerifierError("This kernel has no loop over rows that a member could look something up in.")
 
     def forget_pattern(self, reach: Reach) -> str:
-        """The buffer of a declared reach, whose access pattern is marked as unknown."""
+        """Return the buffer of a declared reach, whose access pattern is marked as unknown."""
         number = self._numbers[reach]
         access = self.parts.accesses[number]
         access.row_step = access.column_step = None
@@ -128,7 +128,7 @@ class Members:
             self.reach(allocation, 0, self.home_strides(node))
 
     def reach(self, allocation: Allocation, offset: int, strides: Shape) -> Reach:
-        """The access of ``place`` with these strides over the domain."""
+        """Return the access of ``place`` with these strides over the domain."""
         key = (allocation, offset, strides)
         if key not in self.reaches:
             self.reaches[key] = Reach(allocation, offset, list(strides))
@@ -142,7 +142,7 @@ class Members:
         return steps
 
     def _position_strides(self, node: Value) -> Shape:
-        """The steps of the position argument of an expression along the axes of the domain."""
+        """Return the steps of the position argument of an expression along the axes of the domain."""
         shape = node.aval.shape
         steps = aligned_strides(shape, lowering_of(node).position_steps(node) or (), shape)
         return self._spread(steps) if node in self.cluster.reduced_members else steps
@@ -180,7 +180,7 @@ class Members:
         return Load(name, index, dtype)
 
     def _constant(self, node: Value, has_literals: bool) -> Expr:
-        """A constant of one element."""
+        """Return a constant of one element."""
         if has_literals or is_common(node):
             return literal(node)
         key = (bits_of(node), node.aval.dtype)
@@ -189,7 +189,7 @@ class Members:
         return self._numbers[key]
 
     def _value(self, node: Value) -> Expr:
-        """The value of a member (not a reduction) at the point."""
+        """Return the value of a member (not a reduction) at the point."""
         lowering = lowering_of(node)
         operands = [self.operand(node, x) for x in node.inputs]
         if lowering.position_steps(node) is None:
@@ -198,7 +198,7 @@ class Members:
         return lowering.expression(node, operands, self.addressing.position(reach))
 
     def name(self, node: Value) -> str:
-        """A new name for ``node``, which may be computed in several passes, each time in another variable."""
+        """Return a new name for ``node``, which may be computed in several passes, each time in another variable."""
         name = self.names[node] = f"v{self._named}"
         self._named += 1
         return name
@@ -216,7 +216,8 @@ class Members:
     # Statements -------------------------------------------------------------------------------------------------------
 
     def needed(self, values: list[Value]) -> list[Stmt]:
-        """The statements that bind the full-rank members that ``values`` need and that are not bound yet, in order."""
+        """Return the statements that bind the full-rank members that ``values`` need and that are not bound yet, in
+        order."""
         needed: set[Value] = set()
         stack = list(values)
         while stack:
@@ -228,12 +229,12 @@ class Members:
         return [s for node in self.cluster.members if node in needed for s in lowering_of(node).statements(node, self)]
 
     def stores(self, nodes: Iterable[Value], targets: Mapping[Value, list[Allocation]]) -> list[Stmt]:
-        """The stores of ``nodes`` to their ``targets``."""
+        """Return the stores of ``nodes`` to their ``targets``."""
         views = {n: [(allocation, 0, self.home_strides(n)) for allocation in targets[n]] for n in nodes if n in targets}
         return self._stored(views)
 
     def subview_stores(self) -> list[Stmt]:
-        """The stores of members into larger arrays."""
+        """Return the stores of members into larger arrays."""
         return self._stored({n: self.subviews[n] for n in self.cluster.members if n in self.subviews})
 
     def _stored(self, views: Mapping[Value, list[BufferView]]) -> list[Stmt]:
@@ -245,7 +246,7 @@ class Members:
         return statements
 
     def all_stores(self) -> list[Stmt]:
-        """All stores of members."""
+        """Return all stores of members."""
         return [*self.stores(self.cluster.members, self.targets), *self.subview_stores()]
 
     @property

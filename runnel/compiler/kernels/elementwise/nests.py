@@ -36,7 +36,7 @@ def leaves_empty_rows(
     sources: dict[Value, Allocation],
     targets: dict[Value, list[Allocation]],
 ) -> bool:
-    """Whether rows of ``cluster`` remain unchanged if none of its sums over rows has an element there."""
+    """Return whether rows of ``cluster`` remain unchanged if none of its sums over rows has an element there."""
     known: dict[Value, Any] = {}  # values that are constant in such a row
     same: dict[Value, Value] = {}  # members that equal another node there
     for node in cluster.members:
@@ -60,7 +60,7 @@ def leaves_empty_rows(
 
 
 def _value(base: Value, read: Value, known: dict[Value, Any]) -> Any:
-    """The value that is read there, as an array of one element; None if unknown."""
+    """Return the value that is read there, as an array of one element; None if unknown."""
     value = known.get(base)
     if value is None and base.is_constant and base.aval.size == 1:
         value = base.value
@@ -93,11 +93,11 @@ class Passes:
             self._keep(targets)
 
     def reductions(self, level: int) -> list[Value]:
-        """The reductions of pass ``level``."""
+        """Return the reductions of pass ``level``."""
         return [n for n in self.cluster.members if is_reduction(n) and self.level[n] == level + 1]
 
     def full(self, level: int, among: dict[Value, list[Allocation]]) -> list[Value]:
-        """The full-rank members of ``among`` that pass ``level`` is the first to compute."""
+        """Return the full-rank members of ``among`` that pass ``level`` is the first to compute."""
         members = [n for n in self.cluster.members if n in among and n not in self.cluster.reduced_members]
         return [n for n in members if self.level[n] == level]
 
@@ -117,15 +117,16 @@ class Passes:
                     self.spilled[node] = allocation
 
     def _roots(self, level: int, targets: dict[Value, list[Allocation]]) -> list[Value]:
-        """The values that pass ``level`` must compute at each point: operands of its reductions and stored values."""
+        """Return the values that pass ``level`` must compute at each point: operands of its reductions and stored
+        values."""
         return [b for n in self.reductions(level) for b in self._producers(n)] + self.full(level, targets)
 
     def _last_uses(self, targets: dict[Value, list[Allocation]]) -> dict[Value, int]:
-        """The last pass that may read each full-rank member if nothing else is spilled."""
+        """Return the last pass that may read each full-rank member if nothing else is spilled."""
         return {node: k for k in range(self.last + 1) for node in self._computed(k, targets)}
 
     def _computed(self, level: int, targets: dict[Value, list[Allocation]]) -> set[Value]:
-        """The full-rank members that pass ``level`` would compute if nothing were spilled."""
+        """Return the full-rank members that pass ``level`` would compute if nothing were spilled."""
         computed: set[Value] = set()
         stack = self._roots(level, targets)
         while stack:
@@ -136,7 +137,7 @@ class Passes:
         return computed
 
     def _needed(self, roots: list[Value], targets: dict[Value, list[Allocation]], before: set[Value]) -> list[Value]:
-        """The full-rank members that ``roots`` need and that are neither stored nor spilled already, outermost
+        """Return the full-rank members that ``roots`` need and that are neither stored nor spilled already, outermost
         first."""
         needed: dict[Value, None] = {}
         stack = [n for n in roots if n not in self.cluster.reduced_members]
@@ -154,7 +155,7 @@ class Passes:
     def _memory(
         self, node: Value, last_use: int, targets: dict[Value, list[Allocation]], borrowed: set[Allocation]
     ) -> Allocation:
-        """The memory of a value that is stored after the last read of ``node``, or new memory."""
+        """Return the memory of a value that is stored after the last read of ``node``, or new memory."""
         for other in self.cluster.members:
             later = (
                 other in targets and other not in self.cluster.reduced_members and self.level[other] > self.level[node]
@@ -167,7 +168,7 @@ class Passes:
 
 
 def build(request: Request) -> Call:
-    """The call of a cluster of form NEST."""
+    """Return the call of a cluster of form NEST."""
     return through_scratch(_Nest(request).build(request.cluster.members[-1].where))
 
 
@@ -181,7 +182,7 @@ class _Nest:
         self.members = Members(request, self.loops, self.passes.spilled)
 
     def build(self, doc: str) -> Call:
-        """The kernel and its arguments."""
+        """Return the kernel and its arguments."""
         loops, members, parts = self.loops, self.members, self.loops.parts
         if loops.has_row_form:
             block = self._row_form()
@@ -270,7 +271,7 @@ class _Nest:
         stores: list[Value],
         memory: dict[Value, list[Allocation]],
     ) -> list[Stmt]:
-        """The reductions of one pass, which also stores the values ``stores`` to ``memory``."""
+        """Return the reductions of one pass, which also stores the values ``stores`` to ``memory``."""
         members = self.members
         statements: list[Stmt] = [self._accumulator(name, node) for node, name in accumulators.items()]
         inner = members.needed(needed)
@@ -281,7 +282,7 @@ class _Nest:
         return [*statements, self._reduced_loops(inner)]
 
     def _accumulator(self, name: str, node: Value) -> Acc:
-        """The accumulator of a reduction; short where its loops are."""
+        """Return the accumulator of a reduction; short where its loops are."""
         updates = 1
         axes = self.loops.axes
         for axis, (extent, reduced) in enumerate(axes):

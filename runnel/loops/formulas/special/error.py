@@ -100,7 +100,7 @@ def erfinv(x: Value) -> Value:
 
 @in_float64
 def ndtri(p: Value) -> Value:
-    """The quantile function of the normal distribution; ∓∞ at 0 and 1, NaN beyond."""
+    """Return the quantile function of the normal distribution; ∓∞ at 0 and 1, NaN beyond."""
     lower = p < 0.5
     q = choose(lower, p, 1.0 - p)
     tail = _inverse_tail(choose(q > 0.0, q + q, 0.5)) * math.sqrt(2)
@@ -113,7 +113,7 @@ def ndtri(p: Value) -> Value:
 
 @in_float64
 def ndtr(x: Value) -> Value:
-    """The distribution function of the normal distribution."""
+    """Return the distribution function of the normal distribution."""
     a = abs(x).at_most(40.0)
     tail = _gauss(a, -0.5, _erfcx_of_positive(a * math.sqrt(0.5)) * 0.5)
     near = 0.5 + 0.5 * erf_formula(x * math.sqrt(0.5))
@@ -122,7 +122,7 @@ def ndtr(x: Value) -> Value:
 
 @in_float64
 def log_ndtr(x: Value) -> Value:
-    """The logarithm of :func:`ndtr`, accurate in the lower tail, too."""
+    """Return the logarithm of :func:`ndtr`, accurate in the lower tail, too."""
     a = abs(x)
     scaled = _erfcx_of_positive(a * math.sqrt(0.5)) * 0.5
     tail = _gauss(a.at_most(40.0), -0.5, scaled)

@@ -85,7 +85,7 @@ def lgamma(x: Value) -> Value:
 
 @in_float64
 def digamma(x: Value) -> Value:
-    """The derivative of log Γ; -∞ at 0, NaN at -1, -2, …"""
+    """Return the derivative of log Γ; -∞ at 0, NaN at -1, -2, …"""
     negative = x < 0.0
     a = choose(negative, 1.0 - x, x)
     small = a < 1.0
@@ -109,8 +109,8 @@ def digamma(x: Value) -> Value:
 
 
 def polygamma(n: int) -> Callable[[Value], Value]:
-    """The formula of derivative n ≥ 1 of digamma: (-1)ⁿ⁺¹·n!·ζ(n + 1, x), ζ by the sum of Euler and Maclaurin; below
-    0 by the derivatives of cot, which are polynomials of it."""
+    """Return the formula of derivative n ≥ 1 of digamma: (-1)ⁿ⁺¹·n!·ζ(n + 1, x), ζ by the sum of Euler and Maclaurin;
+    below 0 by the derivatives of cot, which are polynomials of it."""
     terms = 10 + n
     whole, half = float(math.factorial(n)), math.factorial(n) / 2
     weights = [
@@ -147,7 +147,7 @@ def polygamma(n: int) -> Callable[[Value], Value]:
 
 
 def _derivative_of_cotangent(n: int) -> list[float]:
-    """The polynomial of cot u that is its derivative n: that of cᵏ is -k·cᵏ⁻¹·(1 + c²)."""
+    """Return the polynomial of cot u that is its derivative n: that of cᵏ is -k·cᵏ⁻¹·(1 + c²)."""
     c = [0, 1]
     for _ in range(n):
         derivative = [0] * (len(c) + 1)

@@ -87,7 +87,7 @@ def _second_kind(x: Value, n: Value, order: int) -> Value:
 
 
 def _further_kind(sign: float) -> Callable[[Value, Value, int], Value]:
-    """The third kind (-1), and the fourth."""
+    """Return the third kind (-1), and the fourth."""
 
     def rule(x: Value, n: Value, order: int) -> Value:
         if not order:
@@ -138,8 +138,8 @@ KINDS: Final[dict[str, Callable[[Value, Value, int], Value]]] = {
 
 
 def polynomial(kind: str, order: int) -> Callable[[Value, Value], Value]:
-    """The derivative ``order`` of the polynomial of degree n, which is cut to an integer; 0 for degrees below 0 and
-    those that are not finite, NaN for those above 2²⁴."""
+    """Return the derivative ``order`` of the polynomial of degree n, which is cut to an integer; 0 for degrees below 0
+    and those that are not finite, NaN for those above 2²⁴."""
 
     @in_float64
     def rule(x: Value, n: Value) -> Value:

@@ -39,7 +39,7 @@ def _power_of(a: Value, s: Value, order: int) -> list[Any]:
 
 
 def _of_positive(s: Value, q: Value, order: int) -> Value:
-    """The coefficient ``order``, for q > 0 and s > 1."""
+    """Return the coefficient ``order``, for q > 0 and s > 1."""
     end = s * 0.8 + 10.0
 
     def adds(state: State) -> Any:
@@ -77,9 +77,9 @@ def _of_positive(s: Value, q: Value, order: int) -> Value:
 
 
 def zeta(order: int) -> Callable[[Value, Value], Value]:
-    """The derivative ``order`` by s of ζ(s, q): ∞ at s = 1 and at q = 0, -1, …; NaN for s < 1. Below q = 0 it is real
-    for integers s alone, ζ(s, f) + (-1)ˢ·(ζ(s, 1 - f) - ζ(s, 1 - q)) with f the fraction of q; NaN for other s, and for
-    derivatives by s."""
+    """Return the derivative ``order`` by s of ζ(s, q): ∞ at s = 1 and at q = 0, -1, …; NaN for s < 1. Below q = 0 it is
+    real for integers s alone, ζ(s, f) + (-1)ˢ·(ζ(s, 1 - f) - ζ(s, 1 - q)) with f the fraction of q; NaN for other s,
+    and for derivatives by s."""
 
     @in_float64
     def rule(s: Value, q: Value) -> Value:
