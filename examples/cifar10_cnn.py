@@ -2,7 +2,7 @@
 
     python examples/cifar10_cnn.py [--data-dir DIR] [--quick]
 
-The network, its training and the band of accuracies are those of the Rosetta benchmark of deep-learning frameworks
+Network, training and expected accuracies come from the Rosetta benchmark of deep-learning frameworks
 (I. Karmanov et al., github.com/ilkarman/DeepLearningFrameworks): two pairs of 3×3 convolutions and two dense layers,
 3,441,592 parameters, stochastic gradient descent with momentum, images as they are.
 """
@@ -20,7 +20,7 @@ BATCH = 64
 
 
 class CNN(nn.Module):
-    """The pooling stands before the ReLU: the order changes nothing, and a quarter of the work is left."""
+    """Pool before the ReLU: the order changes nothing, and leaves a quarter of the work."""
 
     def __init__(self) -> None:
         self.conv1 = nn.Conv2d(3, 50, 3, padding=1)

@@ -2,7 +2,7 @@
 
     python examples/imdb_gru.py [--data-dir DIR] [--quick]
 
-The network, its training and the band of accuracies are those of the Rosetta benchmark of deep-learning frameworks
+Network, training and expected accuracies come from the Rosetta benchmark of deep-learning frameworks
 (I. Karmanov et al., github.com/ilkarman/DeepLearningFrameworks): words as vectors of 125 numbers, a GRU of 100 units
 over 150 words (the last of each review, zeros behind short ones), and a dense layer: 3,818,302 parameters, Adam.
 """
@@ -20,7 +20,7 @@ BATCH, WORDS, LENGTH = 64, 30_000, 150
 
 
 class Reader(nn.Module):
-    """What the GRU holds after the last word decides."""
+    """Classify by the state of the GRU after the last word."""
 
     def __init__(self) -> None:
         self.embedding = nn.Embedding(WORDS, 125)

@@ -1,4 +1,4 @@
-"""What the examples share: their options, their epochs with a progress bar, and the report at the end."""
+"""Options, epochs with a progress bar, and the final report, which all examples share."""
 
 from __future__ import annotations
 

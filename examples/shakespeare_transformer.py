@@ -113,7 +113,7 @@ def sample(following: Callable[..., rn.Tensor], text: data.Characters, count: in
     for _ in range(count):
         seen = labels[-WINDOW:]
         window = np.zeros((1, WINDOW), np.int64)
-        window[0, : len(seen)] = seen  # what stands behind a place does not change what is expected there
+        window[0, : len(seen)] = seen  # later places do not change the prediction at a place
         expected = following(rn.asarray(window)).numpy()[0, len(seen) - 1].astype(np.float64) / TEMPERATURE
         share = np.exp(expected - expected.max())
         labels = np.append(labels, order.choice(len(share), p=share / share.sum()))

@@ -93,7 +93,7 @@ def entry(name: Name, seen: dict[int, str]) -> str:
 def methods(name: Name, anchor: str) -> Iterator[str]:
     """Yield an entry for each public method that the class itself defines; of a base class, for inherited ones, too."""
     if anchor == "runnel.Tensor":
-        yield "[The methods of tensors](runnel.Tensor.md) have a page of their own."
+        yield "[The methods of tensors](runnel.Tensor.md) have a separate page."
         return
     for word, value in inspect.getmembers(name.value, inspect.isroutine):
         place = next((c for c in name.value.__mro__ if word in vars(c)), object)

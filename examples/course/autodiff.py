@@ -17,7 +17,7 @@ Node = dg.Declared
 
 
 def Variable(name: str, dtype: str = "float64") -> Node:
-    """What an executor is fed, of any shape."""
+    """Declare an input of any shape."""
     return dg.placeholder(dtype, None, name)
 
 

@@ -16,7 +16,7 @@ LONGEST = 500
 
 
 class Carts:
-    """``count`` carts, each of which begins anew when its episode ends. ``lengths`` are those of ended episodes."""
+    """``count`` carts, each of which restarts when its episode ends. ``lengths`` has the lengths of ended episodes."""
 
     def __init__(self, count: int, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ class Carts:
         return after, fallen, ended
 
     def report(self) -> dict[str, Any]:
-        """What a training of them gives: the lengths of the episodes, and the means of the first and the last ones."""
+        """Return the lengths of the episodes, and the means of the first and the last ones."""
         lengths = self.lengths or [0]
         reached = {"first 20 episodes, steps": np.mean(lengths[:20]), "last 20 episodes, steps": np.mean(lengths[-20:])}
         return {"reached": reached, "lengths": lengths}

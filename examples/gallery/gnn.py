@@ -18,7 +18,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.nn import functional as F
 
-# For each member those with a greater number that they met outside of the club.
+# For each member, the members with a larger number that they met outside the club.
 FRIENDS = (
     "1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31|2 3 7 13 17 19 21 30|3 7 8 9 13 27 28 32|7 12 13|6 10|6 10 16|16||"
     "30 32 33|33||||33|32 33|32 33|||32 33|33|32 33||32 33|25 27 29 32 33|25 27 31|31|29 33|33|31 33|32 33|32 33|"

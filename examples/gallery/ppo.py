@@ -1,4 +1,4 @@
-"""Proximal policy optimisation: the same pole, by a policy that is changed a little at a time.
+"""Proximal policy optimization: the same pole, by a policy that is changed a little at a time.
 
     python examples/gallery/ppo.py [--quick] [--picture ppo.png]
 

@@ -35,7 +35,7 @@ class Translator(nn.Module):
         self.output = nn.Linear(2 * WIDTH, len(ALPHABET))
 
     def forward(self, text: rn.Tensor, written: rn.Tensor) -> tuple[rn.Tensor, rn.Tensor]:
-        """What follows each character that is written, and where the model looked for it."""
+        """Return the scores of the character after each written one, and where the model looked for it."""
         read, last = self.reader(self.characters(text))
         start = rn.tanh(self.start(rn.cat([last[0], last[1]], axis=-1)))
         states, _ = self.writer(self.characters(written), start[None])

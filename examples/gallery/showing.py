@@ -1,4 +1,4 @@
-"""What the gallery's examples share: their options, and pictures drawn by matplotlib."""
+"""Options, and pictures drawn by matplotlib, which the gallery's examples share."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python examples/gallery/vae.py [--quick] [--picture vae.png]
 
 D. Kingma and M. Welling, "Auto-encoding variational Bayes", 2014. An encoder gives a normal distribution over two
-numbers for an 8×8 image, a decoder the probability of ink for each pixel; the bound on the likelihood is maximised.
+numbers for an 8×8 image, a decoder the probability of ink for each pixel; the bound on the likelihood is maximized.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python examples/gallery/vit.py [--quick] [--picture vit.png]
 
-A. Dosovitskiy et al., "An image is worth 16×16 words", 2021: patches become tokens, a token of its own collects what
-the answer needs, and an encoder from `runnel.nn` attends.
+A. Dosovitskiy et al., "An image is worth 16×16 words", 2021: patches become tokens, a separate token collects what the
+answer needs, and an encoder from `runnel.nn` attends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""No sharing: every value has memory of its own, as if each had been allocated and none freed.
+"""No sharing: every value has separate memory, as if each had been allocated and none freed.
 
 rn.compile(f, memory_planner=separate)
 """

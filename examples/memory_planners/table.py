@@ -2,7 +2,7 @@
 
     python examples/memory_planners/table.py
 
-Bytes are those of intermediate values; "at least" is the most that is alive at one moment.
+The bytes of intermediate values; "at least" is the most that is alive at one moment.
 """
 
 from __future__ import annotations

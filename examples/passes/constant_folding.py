@@ -1,7 +1,6 @@
 """Constant folding from outside: two new attributes of ops that exist, and a pass that asks for nothing else.
 
-Which ops may be folded, and how, is said op by op: a third file may add rows for ops of its own. Replaces Runnel's own
-pass `fold`:
+Tables say which ops may be folded, and how; a third file may add rows for its ops. Replaces Runnel's pass `fold`:
 
     passes.USUAL.without("fold").insert(FOLD, after="decompose")
 """

@@ -17,7 +17,7 @@ x, mean, scale, bias = (anything(name) for name in ("x", "mean", "scale", "bias"
 
 
 def are_vectors(x: passes.Value, **vectors: passes.Value) -> bool:
-    """Whether ``vectors`` have elements along one axis only, besides copies along others: x has more axes."""
+    """Return whether ``vectors`` have elements along only one axis, besides copies along others: x has more axes."""
     return all(x.aval.size > y.aval.size and unbroadcast(y).aval.size in y.aval.shape for y in vectors.values())
 
 

@@ -1,6 +1,6 @@
 """Reshapes behind elementwise ops: op(reshape(x), 2) becomes reshape(op(x, 2)), with the same bits.
 
-Kernels are fused over values of one shape, so that what stands before and behind a reshape becomes two of them. With
+Kernels are fused over values of one shape, so the ops before and after a reshape become two of them. With
 this pass a chain of elementwise ops with reshapes in between is one kernel.
 
     passes.USUAL.insert(SINK_RESHAPES, after="simplify")
@@ -23,7 +23,7 @@ RESHAPE = passes.op("reshape")
 
 
 def source(value: passes.Value) -> passes.Value:
-    """What is reshaped, perhaps several times."""
+    """Return the value before all its reshapes."""
     while value.op is RESHAPE:
         value = value.inputs[0]
     return value
@@ -50,7 +50,7 @@ def sunk(value: passes.Value) -> passes.Value:
 
 SINK_RESHAPES = passes.Pass(
     "sink_reshapes",
-    "reshapes come behind the elementwise ops that read them",
+    "reshapes follow the elementwise ops that read them",
     lambda graph: passes.rewrite(graph, sunk),
     needs=("decomposed",),
 )

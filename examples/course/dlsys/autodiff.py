@@ -37,7 +37,7 @@ __all__ = [
 
 
 def Variable(name: str) -> Node:
-    """What an executor is fed: float32, of any shape."""
+    """Declare an input of float32 and any shape."""
     return autodiff.Variable(name, "float32")
 
 
