@@ -26,7 +26,7 @@ from runnel.compile.observe.effects import DeletingState, Setting, SettingState
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.table import Policy
+from runnel.compile.observe.table import Policy, check_constant
 from runnel.compile.observe.values import MISSING, PLAIN, container_of, described, mro
 from runnel.compile.owned import (
     METHODS,
@@ -103,7 +103,7 @@ class Rules(Policy):
         if issubclass(kind, np.generic):
             return arrays.check_kind_of_scalar
         if issubclass(kind, (DType, np.ufunc)):
-            return _check_constant
+            return check_constant
         return _check_ticking if advances_version(kind) else super().leaf(kind)
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
@@ -320,11 +320,6 @@ def _attribute_of_scheduler(rec: Recorder, scheduler: Any, name: str) -> Any:
     if name in scheduler.__dict__ and name != "optimizer" and rec.source_of(scheduler) is not None:
         schedules.require_not_stepped(rec, scheduler, f"'{name}'")
     return attributes.of_object(rec, scheduler, name)
-
-
-def _check_constant(rec: Recorder, value: Any, source: Source) -> None:
-    """Require the same object at later calls. The guard holds it."""
-    rec.log.check(source, "{v} is not {0}", f"which object {source} is", (value,))
 
 
 # Objects that advance the state version -------------------------------------------------------------------------------
