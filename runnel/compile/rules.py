@@ -13,8 +13,7 @@ from runnel.backends.context import default_device
 from runnel.compile import (
     arrays,
     boundary,
-    branches,
-    callbacks,
+    given_functions,
     recipes as results,
     schedules,
     tensors,
@@ -210,9 +209,9 @@ class Rules(Policy):
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):
-            if branches.chooses(function):
+            if given_functions.is_cond(function):
                 return _chosen
-            return _called_back if callbacks.takes_one(function) else _ours
+            return _called_back if given_functions.is_host_call(function) else _ours
         if arrays.is_of_numpy(function):
             return _called_numpy
         return super().native(function)
@@ -468,11 +467,11 @@ def _called_cython(rec: Recorder, function: Any, args: Any, kwargs: Any) -> NoRe
 
 
 def _called_back(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return returning(callbacks.call(rec, function, args, kwargs))
+    return returning(given_functions.call_host(rec, function, args, kwargs))
 
 
 def _chosen(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return returning(branches.call(rec, function, args, kwargs))
+    return returning(given_functions.call_cond(rec, function, args, kwargs))
 
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
