@@ -144,6 +144,16 @@ def step(x):
 def arguments(i):
     net(tensor(1.0, 2.0, float(i))).sum().backward()
     return (tensor(1.0),)
+## unpacked_object_is_asked_for_its_length, eager: perhaps, fails: its __len__ is not called
+class Rows:
+    asked = 0
+    def __len__(self):
+        self.asked += 1
+        return 1
+    def __iter__(self): yield 1
+rows = Rows()
+def count(*values): return len(values)
+def step(x): return x * count(*rows)
 ## interrupt_raised_by_the_function
 n = 0
 def body(x):
