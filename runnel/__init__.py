@@ -1,4 +1,4 @@
-"""Runnel: a deep-learning framework that is Python down to the machine code."""
+"""Runnel: a deep-learning framework for CPUs, written entirely in Python."""
 
 from runnel import (
     fft as fft,

@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     """What the command understands."""
     command = argparse.ArgumentParser(
         "runnel",
-        description="A deep-learning framework, Python down to the machine code.",
+        description="A deep-learning framework for CPUs, written entirely in Python.",
         epilog=_examples(
             [*(module.EXAMPLES[0] for module in PARTS.values()), ("runnel demo --help", "more of a part")]
         ),

@@ -123,7 +123,7 @@ class _Arguments:
         if known is None:
             source = rec.source_of(value)
             cells: list[Any] = []
-            for i, cell in enumerate(value.__closure__):
+            for i, cell in enumerate(value.__closure__ or ()):
                 inside = cell.cell_contents
                 if source is not None:
                     at = rec.log.source(source, f"{{p}}.__closure__[{i}].cell_contents", f"{source}", inside)

@@ -83,22 +83,22 @@ class LBFGS(Optimizer):
                 )
             )
         for leaf in self._leaves:
-            leaf.take()
+            leaf.copy_in()
         try:
             return _Search(self, self._exchanging(closure)).run()
         finally:
             for leaf in self._leaves:
-                leaf.give()
+                leaf.copy_out()
 
     def _exchanging(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         """Return the closure, before which tensors among the Parameters get their present values."""
 
         def call() -> Any:
             for leaf in self._leaves:
-                leaf.give()
+                leaf.copy_out()
             loss = closure()
             for leaf in self._leaves:
-                leaf.take()
+                leaf.copy_in()
             return loss
 
         return call

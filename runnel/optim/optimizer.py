@@ -224,13 +224,13 @@ class Optimizer(Stateful):
         """
         result = None if closure is None else closure()
         for leaf in self._leaves:
-            leaf.take()
+            leaf.copy_in()
         if self._is_custom or tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             self.update_all()
         else:
             self._programs.run(self)
         for leaf in self._leaves:
-            leaf.give()
+            leaf.copy_out()
         return result
 
     @property

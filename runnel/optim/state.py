@@ -40,12 +40,12 @@ class LeafVariable(Variable):
         super().__init__(source.detach(), requires_grad=True, device=source.device)
         self.source = source
 
-    def take(self) -> None:
+    def copy_in(self) -> None:
         """Copy the value and the gradient of the tensor."""
         self.assign(self.source.detach())
         self.grad = self.source.grad
 
-    def give(self) -> None:
+    def copy_out(self) -> None:
         """Assign the new value to the tensor."""
         with recording(False):
             self.source.update("step", functools.partial(_value_of, self))

@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.nn import functional as F
-from tests.compile.differentiable.programs import agree, bits, numbers
+from tests.tensor.differentiable.programs import agree, bits, numbers
 
 pytestmark = pytest.mark.suite
 

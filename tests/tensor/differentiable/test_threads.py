@@ -13,7 +13,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from tests.compile.differentiable.programs import bits, gradients, leaf, numbers, parameter
+from tests.tensor.differentiable.programs import bits, gradients, leaf, numbers, parameter
 
 pytestmark = pytest.mark.stress
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import nn, ops, optim
-from tests.compile.differentiable.programs import bits, numbers
+from tests.tensor.differentiable.programs import bits, numbers
 
 WIDTH = 4
 

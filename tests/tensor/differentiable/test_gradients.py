@@ -12,7 +12,7 @@ import runnel as rn
 from runnel import nn, ops
 from runnel.core.errors import GradientError
 from runnel.tensor.differentiable.record import PartRecord
-from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
+from tests.tensor.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn, ops
 from runnel.core.errors import CaptureWarning, GradientError, SideEffectError
-from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
+from tests.tensor.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
 
