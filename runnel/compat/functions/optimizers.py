@@ -24,7 +24,7 @@ def _with_flags(kind: type[optim.Optimizer], flags: str, positional: str = "") -
     order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] + positional.split()
     none = {name: None if name in ("foreach", "fused") else False for name in flags.split()}
 
-    class WithFlags(kind):  # type: ignore[misc]
+    class WithFlags(kind):  # type: ignore[misc, valid-type]
         def __init__(self, params: Any, *args: Any, **options: Any) -> None:
             if len(args) > len(order):
                 raise TypeError(f"[{kind.__name__}] takes {len(order) + 1} arguments by position; got {len(args) + 1}.")

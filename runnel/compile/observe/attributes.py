@@ -100,7 +100,7 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
     try:
         return _attribute_of(rec, value, name)
     except AttributeError:
-        hook = rec.class_attribute(type(value), "__getattr__") if use_hook else MISSING
+        hook: Any = rec.class_attribute(type(value), "__getattr__") if use_hook else MISSING
         if hook is MISSING:
             raise
         if type(hook) is FunctionType:

@@ -69,7 +69,7 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
         return prepared(rec, method, (function, *args), kwargs)
     if is_python_class(kind) and is_users_method(kind, "__call__", method):
         return prepared(rec, method.__get__(function, kind), args, kwargs)
-    rec.policy.refuse_c(rec, function)
+    return rec.policy.refuse_c(rec, function)
 
 
 _PLACEHOLDER: Final = getattr(functools, "Placeholder", object())  # from CPython 3.14 on

@@ -82,7 +82,7 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _looked_through(rec: Recorder, value: Any, kind: type, depth: int) -> Any:
+def _looked_through(rec: Recorder, value: Any, kind: Any, depth: int) -> Any:
     """Read what a container holds. Symbols of a container that the run made are replaced in a copy."""
     if issubclass(kind, dict):
         parts = {content(rec, key, depth + 1): content(rec, item, depth + 1) for key, item in value.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib.util
+import operator
 import sys
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final
@@ -116,14 +117,15 @@ class Hooks:
 
     def load_cell(self, name: str, cell: CellType) -> Any:
         source = self.rec.cells.get(id(cell))
-        is_own = source is None or (id(cell), "") in self.rec.effects.written
+        if (id(cell), "") in self.rec.effects.written:
+            source = None
         if is_empty(cell):
-            if not is_own:
+            if source is not None:
                 self.rec.log.check(source.parent, "not is_empty({v})", f"variable {source} has no value")
             message = "cannot access free variable '{0}' where it is not associated with a value in enclosing scope"
             raise NameError(message.format(name), name=name)
         value = cell.cell_contents
-        return value if is_own else self.rec.reach_symbolic(value, source)
+        return value if source is None else self.rec.reach_symbolic(value, source)
 
     def store_cell(self, name: str, value: Any, cell: CellType) -> None:
         rec = self.rec
@@ -206,7 +208,7 @@ class Hooks:
             return rec.invoke(attributes.of_class(rec, value, "__class_getitem__"), (containers.content(rec, key),))
         answer = rec.policy.item(kind)
         if answer is not None:
-            return answer(rec, operators.operator.getitem, value, self._index(key))
+            return answer(rec, operator.getitem, value, self._index(key))
         own = self._own_method(value, "__getitem__")
         if own is not None:
             return operators.passed(rec, own, value, key)
@@ -243,7 +245,7 @@ class Hooks:
         rec, kind = self.rec, type(target)
         answer = rec.policy.item(kind)
         if answer is not None:
-            answer(rec, operators.operator.setitem, target, self._index(key), value)
+            answer(rec, operator.setitem, target, self._index(key), value)
             return
         own = self._own_method(target, "__setitem__")
         if own is not None:
@@ -297,7 +299,7 @@ class Hooks:
             return rec.concrete_number(value) in rec.concrete_number(container)
         answer = rec.policy.item(kind)
         if answer is not None:
-            return bool(answer(rec, operators.operator.contains, container, value))
+            return bool(answer(rec, operator.contains, container, value))
         if rec.is_namespace(container):
             name, space = rec.concrete_number(value), rec.source_of(container)
             if space is not None:

@@ -21,6 +21,7 @@ from runnel.compile.observe.values import (
     SETS,
     SINGLETONS,
     SYMBOLIC,
+    Text,
     Whole,
     container_of,
     described,
@@ -267,7 +268,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> Any:
     """Return ``str(value)``, ``repr(value)`` or ``ascii(value)``."""
     kind = type(value)
     if numbers.is_number(value):
-        if kind in (str, numbers.Text) and convert is str:
+        if kind in (str, Text) and convert is str:
             return value
         if convert is ascii:
             return ascii(rec.concrete_number(value))

@@ -207,8 +207,9 @@ class Recorder:
                 self.log.check(source, "ids({v}.__mro__) != {0}", f"bases of {kind.__name__}", (same,))
         meta = type(kind)
         if meta is not type:
-            at = None if is_immortal(meta) or source is None else self.log.source(source, "type({p})", meta.__name__)
-            self.reach_class(meta, at)
+            is_found = is_immortal(meta) or source is None
+            found = None if is_found else self.log.source(source, "type({p})", meta.__name__)
+            self.reach_class(meta, found)
 
     def class_space(self, kind: type) -> Source | None:
         """Return the source of a class's namespace; None for classes that cannot change or that the run made."""

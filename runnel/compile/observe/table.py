@@ -399,7 +399,8 @@ class Policy:
         if name in ("__init_subclass__", "mro", "__or__", "__ror__", "__class_getitem__", "__getitem__"):
             return function, args, kwargs
         if name == "__setattr__":
-            return returning(attributes.write_plain(rec, kind, *args))
+            attributes.write_plain(rec, kind, *args)
+            return returning(None)
         if name in ("__instancecheck__", "__subclasscheck__"):
             check = isinstance_rule if name == "__instancecheck__" else issubclass_rule
             return returning(check(rec, args[0], kind))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.lanes import Value, apply, constant, register_dtype, widen
+from runnel.backends.cpu.codegen.lanes import Lanes, apply, constant, register_dtype, widen
 from runnel.backends.cpu.codegen.memory import Active
 from runnel.backends.cpu.codegen.text import Emitter, vector
 from runnel.core.dtypes import DType
@@ -36,7 +36,7 @@ class Accumulator:
     operand: str
     is_partial: bool
     identity: str
-    total: Value | None = None
+    total: Lanes | None = None
     tally: Tally | None = None
     waiting: str = ""
 
@@ -44,7 +44,7 @@ class Accumulator:
     def type(self) -> str:
         return vector(register_dtype(self.dtype), self.lanes)
 
-    def update(self, em: Emitter, value: Value, active: Active | None) -> None:
+    def update(self, em: Emitter, value: Lanes, active: Active | None) -> None:
         """Take in one value; ``active`` are the lanes of the vec loop around the update."""
         if not self.is_partial:
             self.operand = self.combine(em, self.operand, widen(em, value, self.dtype, self.lanes), self.lanes)
@@ -57,13 +57,13 @@ class Accumulator:
             new = em.value(f"select {flags}, {self.type} {new}, {self.type} {self.operand}")
         self.operand = new
 
-    def result(self, em: Emitter) -> Value:
+    def result(self, em: Emitter) -> Lanes:
         """Return the value; partial results are combined lanes l with l + 8, then l + 4, l + 2, l + 1."""
         if self.total is not None:
             return self.total
         operand, width = self.operand if self.tally is None else self.tally.combined(em, self), LANES
         if not self.is_partial:
-            return Value(operand, self.lanes)
+            return Lanes(operand, self.lanes)
         while width > 2:
             half, kind = width // 2, vector(register_dtype(self.dtype), width)
             low, high = (
@@ -75,7 +75,7 @@ class Accumulator:
             operand, width = self.combine(em, low, high, half), half
         kind = vector(register_dtype(self.dtype), 2)
         first, second = (em.value(f"extractelement {kind} {operand}, i32 {at}") for at in (0, 1))
-        return Value(self.combine(em, first, second, 1), 1)
+        return Lanes(self.combine(em, first, second, 1), 1)
 
     def combine(self, em: Emitter, a: str, b: str, lanes: int) -> str:
         return apply(em, self.reducer.combine, [a, b], [self.dtype, self.dtype], self.dtype, lanes)
@@ -89,7 +89,7 @@ class Accumulator:
         earlier = em.value(f"load {self.type}, ptr {place}, align {self.dtype.itemsize}")
         return self.combine(em, earlier, block, self.lanes)
 
-    def _all_lanes(self, em: Emitter, value: Value, width: int) -> str:
+    def _all_lanes(self, em: Emitter, value: Lanes, width: int) -> str:
         operand = widen(em, value, self.dtype, width)
         if width == LANES:
             return operand

@@ -196,7 +196,7 @@ def emit(em: Emitter, op: ScalarOp, args: list[str], arg_dtypes: list[DType], dt
 
 
 @record
-class Value:
+class Lanes:
     """An operand without its type, of ``lanes`` lanes (1: a scalar)."""
 
     operand: str
@@ -209,13 +209,13 @@ def register_dtype(dtype: DType) -> DType:
     return uint16 if dtype is bfloat16 else dtype
 
 
-def constant(value: bool | int | float, dtype: DType) -> Value:
+def constant(value: bool | int | float, dtype: DType) -> Lanes:
     if dtype is bfloat16:
         value = int(rounded(value, bfloat16).view(np.uint16))
-    return Value(literal(value, register_dtype(dtype)), 1, is_literal=True)
+    return Lanes(literal(value, register_dtype(dtype)), 1, is_literal=True)
 
 
-def widen(em: Emitter, value: Value, dtype: DType, lanes: int) -> str:
+def widen(em: Emitter, value: Lanes, dtype: DType, lanes: int) -> str:
     """Return the value as an operand of ``lanes`` lanes."""
     if value.lanes == lanes:
         return value.operand

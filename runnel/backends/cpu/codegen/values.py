@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from runnel.backends.cpu.codegen import memory
 from runnel.backends.cpu.codegen.accumulators import Accumulator
-from runnel.backends.cpu.codegen.lanes import Value, apply, constant, widen
+from runnel.backends.cpu.codegen.lanes import Lanes, apply, constant, widen
 from runnel.backends.cpu.codegen.memory import Active
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
 from runnel.core.dtypes import DType, int64
@@ -35,12 +35,12 @@ class Scope:
     """
 
     variables: dict[Var, str] = field(default_factory=dict)
-    names: dict[str, Value] = field(default_factory=dict)
+    names: dict[str, Lanes] = field(default_factory=dict)
     accumulators: dict[str, Accumulator] = field(default_factory=dict)
     pointers: dict[uses.Access, str] = field(default_factory=dict)
-    hoisted: dict[int, Value] = field(default_factory=dict)
-    loads: dict[uses.Access, Value] = field(default_factory=dict)
-    results: dict[int, Value] = field(default_factory=dict)
+    hoisted: dict[int, Lanes] = field(default_factory=dict)
+    loads: dict[uses.Access, Lanes] = field(default_factory=dict)
+    results: dict[int, Lanes] = field(default_factory=dict)
     vec: Vec | None = None
 
     def inner(self) -> Scope:
@@ -114,7 +114,7 @@ class Values:
 
     # expressions
 
-    def evaluate(self, expr: Expr) -> Value:
+    def evaluate(self, expr: Expr) -> Lanes:
         """Emit the instructions of an expression, or return its value if they are emitted already."""
         scope = self.scope
         known = scope.hoisted.get(id(expr)) or scope.results.get(id(expr))
@@ -124,7 +124,7 @@ class Values:
                 scope.results[id(expr)] = known
         return known
 
-    def _evaluate(self, expr: Expr) -> Value:
+    def _evaluate(self, expr: Expr) -> Lanes:
         if isinstance(expr, Const):
             return constant(expr.value, expr.dtype)
         if isinstance(expr, Ref):
@@ -135,9 +135,9 @@ class Values:
         if isinstance(expr, Load):
             return self._load(expr)
         if isinstance(expr, Param):
-            return self._word(expr, int64) if expr.name in self.words else Value(self.params[expr.name], 1)
+            return self._word(expr, int64) if expr.name in self.words else Lanes(self.params[expr.name], 1)
         if isinstance(expr, RangeBound):
-            return Value(f"%{expr.value}", 1)
+            return Lanes(f"%{expr.value}", 1)
         number = self.read_at_use(expr)
         if number is not None:
             return self._word(number, expr.dtype)
@@ -145,19 +145,19 @@ class Values:
         lanes = max((x.lanes for x in arguments), default=1)
         dtypes = [x.dtype for x in expr.args]
         texts = [widen(self.em, x, dtype, lanes) for x, dtype in zip(arguments, dtypes, strict=True)]
-        return Value(apply(self.em, expr.op, texts, dtypes, expr.dtype, lanes), lanes)
+        return Lanes(apply(self.em, expr.op, texts, dtypes, expr.dtype, lanes), lanes)
 
     def read_at_use(self, expr: Expr) -> Param | None:
         """Return the param of a constant that is not kept in a register; None for other expressions."""
         param = uses.of_bits(expr) if self.words else None
         return param if param is not None and param.name in self.words else None
 
-    def _word(self, param: Param, dtype: DType) -> Value:
+    def _word(self, param: Param, dtype: DType) -> Lanes:
         """Return the low bytes of a word of ``args``."""
         pointer = self.em.value(f"getelementptr i64, ptr %args, i64 {self.words[param.name]}")
-        return Value(memory.load(self.em, dtype, pointer), 1)
+        return Lanes(memory.load(self.em, dtype, pointer), 1)
 
-    def _position(self, expr: Position) -> Value:
+    def _position(self, expr: Position) -> Lanes:
         if not expr.dtype.is_integer:
             raise VerifierError(f"Position({expr.var.name}) has dtype {expr.dtype.name}; it is an integer.")
         operand = self.scope.variables[expr.var]
@@ -166,30 +166,30 @@ class Values:
             operand = self.em.value(f"trunc i64 {operand} to {kind}")
         vec = self.scope.vec
         if vec is None or vec.var != expr.var:
-            return Value(operand, 1)
+            return Lanes(operand, 1)
         width = vec.active.width
         start = self.em.broadcast(operand, expr.dtype, width)
         lanes = memory.ascending(kind, width)
-        return Value(self.em.value(f"add {vector(expr.dtype, width)} {start}, {lanes}"), width)
+        return Lanes(self.em.value(f"add {vector(expr.dtype, width)} {start}, {lanes}"), width)
 
     # memory
 
-    def _load(self, expr: Load) -> Value:
+    def _load(self, expr: Load) -> Lanes:
         key = (expr.buffer, expr.index)
         known = self.scope.loads.get(key)
         if known is None:
             known = self.scope.loads[key] = self._new_load(expr)
         return known
 
-    def _new_load(self, expr: Load) -> Value:
+    def _new_load(self, expr: Load) -> Lanes:
         em, dtype = self.em, self.dtypes[expr.buffer]
         pointer, offsets = self._place(expr.buffer, expr.index)
         if offsets is None:
-            return Value(memory.load(em, dtype, pointer), 1)
+            return Lanes(memory.load(em, dtype, pointer), 1)
         active = self._active()
         if not offsets:
-            return Value(memory.load_lanes(em, dtype, pointer, active), active.width)
-        return Value(memory.gather(em, dtype, pointer, offsets, active), active.width)
+            return Lanes(memory.load_lanes(em, dtype, pointer, active), active.width)
+        return Lanes(memory.gather(em, dtype, pointer, offsets, active), active.width)
 
     def store(self, stmt: Store) -> None:
         em, dtype = self.em, self.dtypes[stmt.buffer]
@@ -265,7 +265,7 @@ class Values:
             steps.append(self.em.value(f"add i64 {steps[-1]}, {step}"))
         return steps
 
-    def _as_int64(self, value: Value, dtype: DType) -> str:
+    def _as_int64(self, value: Lanes, dtype: DType) -> str:
         if not dtype.is_integer:
             raise VerifierError(f"An index has dtype {dtype.name}; it is an integer.")
         if dtype.itemsize == 8 or value.is_literal:
@@ -277,5 +277,5 @@ class Values:
     def _scaled_lanes(self, operand: str, stride: Stride, lanes: int) -> str:
         if stride == 1:
             return operand
-        factor = widen(self.em, Value(self.stride(stride), 1, isinstance(stride, int)), int64, lanes)
+        factor = widen(self.em, Lanes(self.stride(stride), 1, isinstance(stride, int)), int64, lanes)
         return self.em.value(f"mul {vector(int64, lanes)} {operand}, {factor}")
