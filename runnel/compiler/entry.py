@@ -125,7 +125,8 @@ class Recipe:
         return Programs(programs[0], programs[1] if len(programs) > 1 else None, planned.strides)
 
     def _loaded(self, buffers: tuple[CommandBuffer, ...]) -> Programs | None:
-        """Return the programs of these buffers; None if there are none, or if their machine code is no longer cached."""
+        """Return the programs of these buffers; None if there are none, or if their machine code is no
+        longer cached."""
         own = self.options.own_arena
         try:
             programs = [

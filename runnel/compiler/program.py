@@ -99,5 +99,6 @@ class Program:
         return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
     def command(self, index: int, block: Block) -> Command:
-        """Return the command that computes ``block`` of call ``index``, in the first iterations of the loops around it."""
+        """Return the command that computes ``block`` of call ``index``, in the first iterations of the loops
+        around it."""
         return self.buffer.command(index, block)

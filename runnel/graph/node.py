@@ -138,7 +138,8 @@ def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Sha
 def reapplied(
     value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: ShapedArray | None = None
 ) -> Result:
-    """Return the only result of the op of ``value`` on ``inputs``; attributes and aval default to those of ``value``."""
+    """Return the only result of the op of ``value`` on ``inputs``; attributes and aval default to those of
+    ``value``."""
     if value.op is None:
         raise VerifierError(f"{value!r} is made by no op.")
     return applied(value.op, inputs, value.attrs if attrs is None else attrs, aval or value.aval, value.where)

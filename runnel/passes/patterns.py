@@ -147,7 +147,8 @@ def constant(name: str = "") -> Pattern:
 
 
 def number(value: float, name: str = "") -> Pattern:
-    """Return a constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or broadcast."""
+    """Return a constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or
+    broadcast."""
     if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > sys.float_info.max):
         raise PassError(f"[passes] number() takes a number within the range of floats; received {short_repr(value)}.")
     return _Where(name, functools.partial(_is_number, value=value))

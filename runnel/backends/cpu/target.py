@@ -45,7 +45,8 @@ def lists_bf16(cpuinfo: str) -> bool:
 
 
 def features() -> frozenset[str]:
-    """Return the names of instruction sets that Linux lists for every processor of an x86 machine, as LLVM spells them."""
+    """Return the names of instruction sets that Linux lists for every processor of an x86 machine, as LLVM
+    spells them."""
     try:
         lines = _CPUINFO.read_text().splitlines()
     except OSError:

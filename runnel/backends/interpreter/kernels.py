@@ -235,7 +235,8 @@ class _Run:
         return at
 
     def _origin(self, buffer: Buffer, origins: Mapping[str, int]) -> int:
-        """Return the element of the buffer at which its array begins; a tile's array is a block of the whole product."""
+        """Return the element of the buffer at which its array begins; a tile's array is a block of the whole
+        product."""
         if buffer.mode != "tile":
             return origins.get(buffer.name, 0)
         return self.edges[RangeBound.I0] * (TILE_STRIDE // buffer.dtype.itemsize) + self.edges[RangeBound.J0]
@@ -475,7 +476,8 @@ def _needs_formula(expr: Apply) -> bool:
 
 
 def convert(x: Array, dtype: DType) -> Array:
-    """Return the op ``cast``: float to integer truncates and saturates, NaN gives 0; as a bool, anything but 0 is True."""
+    """Return the op ``cast``: float to integer truncates and saturates, NaN gives 0; as a bool, anything but
+    0 is True."""
     if dtype is dtypes.bool_:
         return np.asarray(x != 0)
     if dtypes.from_numpy(x.dtype).is_float and dtype.is_integer:

@@ -43,7 +43,8 @@ def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray
 
 
 def check(bounded: Bounded, indices: BufferView) -> Call:
-    """Return the call that checks every index: rows are partitioned among threads, each row is one reduction to a bool."""
+    """Return the call that checks every index: rows are partitioned among threads, each row is one reduction
+    to a bool."""
     allocation, offset, strides = indices
     shape = bounded.indices.aval.shape
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]

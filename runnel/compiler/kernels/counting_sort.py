@@ -96,7 +96,8 @@ class Bucket:
     order: Param  # the start of the positions in the table
 
     def begin(self, row: Var) -> list[Stmt]:
-        """Return the first position of the row's bucket and the number of its positions: outside of loops over columns."""
+        """Return the first position of the row's bucket and the number of its positions: outside of loops
+        over columns."""
         first, following = (Load(self.table, Index(((row, 1),), offset), int64) for offset in (0, 1))
         length = Apply(scalar.sub, (following, Ref(f"{self.name}_first", int64)), int64)
         clamped_length = Apply(scalar.minimum, (length, self.count), int64)

@@ -131,7 +131,8 @@ class _Copy(PadKernel):
         self.x = x
 
     def inside(self, axes: list[Axis], split: int) -> Call:
-        """Return all but the edges of axis ``split``, which is partitioned among threads; a last axis by whole vectors."""
+        """Return all but the edges of axis ``split``, which is partitioned among threads; a last axis by
+        whole vectors."""
         self.buffers.insert(0, ir.Buffer("x", self.node.aval.dtype, "in"))
         shared = axes[split]
         shares = shared.step == 1 and shared.n > 0
@@ -251,7 +252,8 @@ def _turns(axis: Axis, last: Axis) -> bool:
 
 
 def border(node: Value, value: BufferView, result: Allocation) -> list[Call]:
-    """Return the call that stores the element at ``value`` in the border of ``result``; steps of the padding are all 1."""
+    """Return the call that stores the element at ``value`` in the border of ``result``; steps of the padding
+    are all 1."""
     axes = axes_of(node, row_major(node.inputs[0].aval.shape))
     for axis in axes:
         axis.step = 1  # irrelevant for a single element

@@ -131,7 +131,8 @@ class Lowering:
         return None
 
     def position_steps(self, node: Value) -> Shape | None:
-        """Return the steps of the position argument of ``expression`` along the axes of the result; None without one."""
+        """Return the steps of the position argument of ``expression`` along the axes of the result; None
+        without one."""
         return None
 
     def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:

@@ -39,7 +39,8 @@ class Allocator(Protocol):
 
 
 def search(lifetimes: Sequence[Lifetime]) -> Sequence[int]:
-    """Return the planner of programs: the best of several greedy placements, improved by a search (``arrangement.py``)."""
+    """Return the planner of programs: the best of several greedy placements, improved by a search
+    (``arrangement.py``)."""
     return arrange(lifetimes, *most_alive(lifetimes)).offsets
 
 

@@ -55,7 +55,8 @@ def sink_permutes(graph: Graph) -> Graph:
 
 
 def _after(first: Order, second: Order) -> Order:
-    """Return the composition of two orders: axis i of the result is axis first[second[i]] of the operand of ``first``."""
+    """Return the composition of two orders: axis i of the result is axis first[second[i]] of the operand of
+    ``first``."""
     return tuple(first[a] for a in second)
 
 

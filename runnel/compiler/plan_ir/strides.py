@@ -112,7 +112,8 @@ class ResultAxes:
         return math.prod(self.columns)
 
     def point_rows(self, strides: Shape) -> PointRows | None:
-        """Return an array of these ``strides`` over the axes that are not 1; None where its columns are not one axis."""
+        """Return an array of these ``strides`` over the axes that are not 1; None where its columns are not
+        one axis."""
         rows, columns = (tuple(n for n in part if n != 1) for part in (self.rows, self.columns))
         column = merged_stride(columns, strides[len(rows) :])
         return None if column is None else PointRows(rows, strides[: len(rows)], column)

@@ -137,7 +137,8 @@ class _Walk:
                 yield from self.touch(stmt.buffer, stmt.index, writes=True)
 
     def trips(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
-        """Return the loop's range; one iteration at a time where a constant table gives the extents of loops inside it."""
+        """Return the loop's range; one iteration at a time where a constant table gives the extents of loops
+        inside it."""
         if begin >= end:
             return []
         read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]

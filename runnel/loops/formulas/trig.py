@@ -109,7 +109,8 @@ def _window64(x: Value) -> list[Value]:
 
 
 def _from_limbs(x: Value, limbs: list[Value]) -> Quadrant:
-    """Return a 128-bit fixed-point number of quadrants, 126 bits after the point, lowest limb first, to n and r + tail."""
+    """Return a 128-bit fixed-point number of quadrants, 126 bits after the point, lowest limb first, to n
+    and r + tail."""
     head = (limbs[3] << 32) | limbs[2]
     n = (head + (1 << 61)) >> 62  # the nearest quadrant
     top = (head - (n << 62)).reinterpret(int64) >> 32

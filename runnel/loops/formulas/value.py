@@ -64,7 +64,8 @@ class Value(ABC):
 
     @abstractmethod
     def function(self, name: str, others: Sequence[Self]) -> Self:
-        """Return the function ``name`` (fma, sqrt, floor, ceil, trunc, rint, fabs, copysign) of this value and others."""
+        """Return the function ``name`` (fma, sqrt, floor, ceil, trunc, rint, fabs, copysign) of this value
+        and others."""
 
     @abstractmethod
     def selected(self, yes: Self, no: Self) -> Self:

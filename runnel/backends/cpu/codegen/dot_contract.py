@@ -139,7 +139,8 @@ class _Driver:
         return em
 
     def _choose(self) -> None:
-        """Return whether A is packed: a function of its strides or offset tables alone that does not affect the result."""
+        """Return whether A is packed: a function of its strides or offset tables alone that does not affect
+        the result."""
         em = self.em
         self.indirect = em.value("icmp ne ptr %a_rows, null")
         checked_k = em.select(self.indirect, em.value("and i64 %k, -2"), 0)

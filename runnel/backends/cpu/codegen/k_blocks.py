@@ -196,7 +196,8 @@ class _Sums:
 
 
 def _row_bytes(em: Flow, columns: str) -> str:
-    """Return bytes of a row, an odd number of cache lines: rows an even number apart would compete for few cache sets."""
+    """Return bytes of a row, an odd number of cache lines: rows an even number apart would compete for few
+    cache sets."""
     lines = em.divide(em.add(em.mul(columns, em.dtype.itemsize), _LINE - 1), _LINE)
     return em.mul(em.value(f"or i64 {lines}, 1"), _LINE)
 

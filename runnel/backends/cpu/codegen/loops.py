@@ -232,7 +232,8 @@ class Loops:
         self.values.scope = outer
 
     def _carried(self, loop: For) -> list[Carried]:
-        """Return the outer accumulators that the loop updates, and the counters of their updates; clears their totals."""
+        """Return the outer accumulators that the loop updates, and the counters of their updates; clears
+        their totals."""
         names = uses.updated(loop.body)
         updated = [a for name, a in self.values.scope.accumulators.items() if name in names]
         for acc in updated:
@@ -304,7 +305,8 @@ class Loops:
         done.start()
 
     def _is_long(self, loop: For) -> bool:
-        """Return whether the loop computes much for each load and store, so that slower loads and stores do not matter."""
+        """Return whether the loop computes much for each load and store, so that slower loads and stores do
+        not matter."""
         return len(loop.body) >= LONG and len(self._known[id(loop)]) * RARE <= len(loop.body)
 
     def _vec_once(self, loop: For, begin: str, end: str, carried: list[Carried]) -> None:

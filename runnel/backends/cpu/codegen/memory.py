@@ -182,7 +182,8 @@ def _masks_in_hardware(target: InstructionSet, dtype: DType) -> bool:
 
 
 def _define_load_first(em: Emitter, itemsize: int) -> str:
-    """Return a function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, assembled in a buffer."""
+    """Return a function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, assembled in
+    a buffer."""
     kind, name = f"i{8 * itemsize}", f"load_first_{8 * itemsize}"
     lanes = f"<{LANES} x {kind}>"
     lines = [

@@ -85,7 +85,8 @@ def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
 
 
 def emit(tile: Tile, target: InstructionSet, dtype: DType, operand_type: type[Strided] | None = None) -> Flow:
-    """Return the body of one kernel. ``operand_type`` reads and multiplies the elements of A; by default one at a time."""
+    """Return the body of one kernel. ``operand_type`` reads and multiplies the elements of A; by default one
+    at a time."""
     em = Flow(target, dtype)
     kind, step = em.vector_kind, em.lanes
     cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]

@@ -138,7 +138,8 @@ class Rows(AttentionKernel):
         return Store("tops", self.here, lowest), *(Store(name, self.here, self.zero()) for name in sums)
 
     def shift_to_top(self) -> list[Stmt]:
-        """Return the ``highest`` score of row I so far, and the one ``before`` this k-block; powers are shifted by it."""
+        """Return the ``highest`` score of row I so far, and the one ``before`` this k-block; powers are
+        shifted by it."""
         return [
             Let("before", Load("tops", self.here, self.dtype)),
             Let("highest", binary(scalar.maximum, self.number("before"), self.number("top"))),
