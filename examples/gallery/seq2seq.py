@@ -40,7 +40,7 @@ class Translator(nn.Module):
         start = rn.tanh(self.start(rn.cat([last[0], last[1]], axis=-1)))
         states, _ = self.writer(self.characters(written), start[None])
         memory = self.memory(read)
-        looks = rn.softmax(states @ memory.transpose(1, 2) / WIDTH**0.5, axis=-1)
+        looks = rn.softmax(states @ memory.transpose(1, 2) / WIDTH**0.5, dim=-1)
         return self.output(rn.cat([states, looks @ memory], axis=-1)), looks
 
 
