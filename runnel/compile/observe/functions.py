@@ -91,6 +91,9 @@ def hasattr_rule(rec: Recorder, value: Any, name: str) -> bool:
 def type_rule(rec: Recorder, value: Any, *parts: Any) -> Any:
     if parts:
         rec.refuse("a class is made in the function", "define it outside")
+    source = rec.source_of(value)
+    if type(value) is types.ModuleType and source is not None:  # known by identity, so that its class is not checked yet
+        rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (types.ModuleType,))
     return rec.policy.kind_of(value)
 
 
@@ -99,7 +102,7 @@ def vars_rule(rec: Recorder, value: Any) -> Any:
 
 
 def isinstance_rule(rec: Recorder, value: Any, kinds: Any) -> bool:
-    kind = rec.policy.kind_of(value)
+    kind = type_rule(rec, value)
     if _claims(type(value)) and kind is type(value):
         rec.refuse(f"{described(value)} says by its __class__ what it is", "ask for its type()")
     return issubclass_rule(rec, kind, kinds)

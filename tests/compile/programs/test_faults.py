@@ -163,6 +163,12 @@ def body(x):
 def step(x):
     try: return body(x)
     except KeyboardInterrupt: return x * n
+## class_of_a_python_module
+import types
+module = types.ModuleType('plain')
+class Kind(types.ModuleType): pass
+def step(x): return x * (2.0 if type(module).__name__ == 'Kind' else 1.0)
+#> module.__class__ = Kind
 ## training_set_on_the_class
 class Net(nn.Module):
     def forward(self, x): return x * 2 if self.training else -x
