@@ -35,7 +35,6 @@ from runnel.compile.observe.values import (
     is_plain,
     is_python_class,
     is_simple,
-    is_users_method,
     items_of,
     keys_of,
     mro,
@@ -45,10 +44,6 @@ from runnel.compile.observe.values import (
 LARGEST: Final = 100_000  # items of a container that is read in full
 _DEEPEST: Final = 50
 _OUTSIDE: Final = "pass what is needed of it as an argument"
-_ASKED: Final = (
-    "__iter__", "__len__", "__getitem__", "__contains__", "__reversed__", "__eq__", "__add__", "__or__", "__ror__",
-    "__length_hint__", "__array__", "keys", "values", "items",
-)  # fmt: skip
 
 
 # Everything -----------------------------------------------------------------------------------------------------------
@@ -100,18 +95,9 @@ def _looked_through(rec: Recorder, value: Any, kind: Any, depth: int) -> Any:
     return deque(items, value.maxlen) if kind is deque else kind(items)
 
 
-def require_inherited(rec: Recorder, value: Any) -> None:
-    """Refuse a container that is read by the methods of its base, if its class has such a method of its own."""
-    kind = type(value)
-    if is_python_class(kind) and not rec.policy.is_transparent(kind):
-        for name in _ASKED:
-            if is_users_method(kind, name, rec.class_attribute(kind, name)):
-                rec.refuse(f"C code is given {described(value)}, whose class has a {name} of its own", _OUTSIDE)
-
-
 def reach_items(rec: Recorder, value: Any) -> None:
     """Check everything that a container from outside held when the run began, without looking into its items."""
-    require_inherited(rec, value)
+    rec.require_inherited(value)
     source = rec.source_of(value)
     if source is None or id(value) in rec.effects.replaced:
         return
@@ -406,7 +392,7 @@ def each(rec: Recorder, value: Any) -> Iterator[Any]:
 
 def iterated(rec: Recorder, value: Any) -> Any:
     """Return what to iterate over in place of an exact container."""
-    require_inherited(rec, value)
+    rec.require_inherited(value)
     source, kind = rec.source_of(value), type(value)
     if source is None or id(value) in rec.effects.replaced:
         return value
@@ -421,14 +407,14 @@ def iterated(rec: Recorder, value: Any) -> Any:
 
 def items(rec: Recorder, value: Any) -> Any:
     """Return the items of a list or tuple that is taken apart or copied, with symbols among them."""
-    require_inherited(rec, value)
+    rec.require_inherited(value)
     base = container_of(type(value))
     return list(each(rec, value)) if base is not tuple else tuple(each(rec, value))
 
 
 def pairs(rec: Recorder, value: Any) -> Any:
     """Return a dict with the items of one that goes into another, with symbols among them."""
-    require_inherited(rec, value)
+    rec.require_inherited(value)
     source = rec.source_of(value)
     if source is None or id(value) in rec.effects.replaced:
         return value

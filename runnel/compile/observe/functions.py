@@ -92,7 +92,7 @@ def type_rule(rec: Recorder, value: Any, *parts: Any) -> Any:
     if parts:
         rec.refuse("a class is made in the function", "define it outside")
     source = rec.source_of(value)
-    if type(value) is types.ModuleType and source is not None:  # known by identity, so that its class is not checked yet
+    if type(value) is types.ModuleType and source is not None:  # its class is not checked yet
         rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (types.ModuleType,))
     return rec.policy.kind_of(value)
 

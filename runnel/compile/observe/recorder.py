@@ -20,9 +20,11 @@ from runnel.compile.observe.values import (
     PLAIN,
     SINGLETONS,
     SYMBOLIC,
+    container_of,
     described,
     is_class,
     is_python_class,
+    is_users_method,
     mro,
     namespace,
 )
@@ -61,6 +63,13 @@ class _Over:
 
 
 _OVER: Final[Any] = _Over()
+
+
+_READING: Final = (
+    "__iter__", "__len__", "__getitem__", "__contains__", "__reversed__", "__eq__", "__add__", "__or__", "__ror__",
+    "__length_hint__", "__array__", "keys", "values", "items",
+)  # fmt: skip
+_OUTSIDE: Final = "use a plain container, or read it outside and pass what is needed as an argument"
 
 
 class Recorder:
@@ -133,7 +142,19 @@ class Recorder:
             else:
                 log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(kind),))
             self.reach_class(kind, None if is_immortal(kind) else log.source(source, "type({p})", f"type of {source}"))
+            self.require_inherited(value)
         return value
+
+    def require_inherited(self, value: Any) -> None:
+        """Refuse an object that is read by the methods of a built-in container, if its class has others."""
+        kind = type(value)
+        if container_of(kind) is None or not is_python_class(kind) or self.policy.is_transparent(kind):
+            return
+        if self.policy.is_library(kind.__module__):  # Counter
+            return
+        for name in _READING:
+            if is_users_method(kind, name, self.class_attribute(kind, name)):
+                self.refuse(f"{described(value)} inherits from a container and has a {name} of its own", _OUTSIDE)
 
     def reach_symbolic(self, value: Any, source: Source) -> Any:
         """Like ``reach``, for a value that only observed code gets. A number may become a symbol."""

@@ -224,6 +224,8 @@ class Policy:
     def pinned_key(self, rec: Recorder, key: Any) -> bool:
         """Return whether containers find ``key`` by identity. Later calls must then find the same object."""
         if is_found_by_identity(key):
+            if is_python_class(type(key)):  # which may be given other ones later
+                rec.class_attribute(type(key), "__eq__"), rec.class_attribute(type(key), "__hash__")
             rec.pinned(key)
             return True
         return False
