@@ -40,7 +40,7 @@ def test_programs(first: int) -> None:
             before = checking.COUNTS["eager"]
             assert checking.fault(seed, shrink=False) is None
             eager += checking.COUNTS["eager"] - before
-    assert eager <= 2
+    assert eager <= 6  # of some 40 calls
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")

@@ -222,6 +222,7 @@ class Hooks:
     def _index(self, key: Any) -> Any:
         """Return an index of a tensor with plain numbers in place of symbols."""
         if type(key) is tuple:
+            containers.reach_items(self.rec, key)  # the copy has no source
             return tuple(map(self._index, key))
         if type(key) is slice:
             return slice(*map(self._index, (key.start, key.stop, key.step)))

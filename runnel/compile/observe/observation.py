@@ -39,7 +39,7 @@ from runnel.core.pytree import flatten, unflatten
 _PACKAGE: Final = __name__.partition(".")[0]
 Values = Sequence[Any]  # of the wanted sources, at a later call
 Recipe = Callable[[Values, dict[int, Any]], Any]  # makes a value; the dict holds what was made already
-_BUILT_IN: Final = [(name, x) for name, x in vars(builtins).items() if name not in ("_", "__import__")]  # used here
+_BUILT_IN: Final = [(name, x) for name, x in vars(builtins).items() if name[0] != "_"]  # used here
 
 
 class Change(NamedTuple):

@@ -360,11 +360,14 @@ class Policy:
             return returning(given_rule(getattr(plain, name))(rec, *args, **kwargs))
         special = _OF_OBJECTS.get(name)
         is_attribute = name in ("__setattr__", "__delattr__", "__getattribute__")
-        has_own = container_of(kind) is not None or issubclass(kind, BaseException)
+        is_number = issubclass(kind, (int, float, complex, str, bytes))  # of a class that inherits from a plain one
+        has_own = is_number or container_of(kind) is not None or issubclass(kind, BaseException)
         if special is not None and (is_attribute or not has_own):
             return returning(special(rec, value, *args))
         if container_of(kind) is not None:
             return returning(container_method_rule(rec, value, name, args, kwargs))
+        if is_number and rec.source_of(value) is None:
+            return function, tuple([content(rec, x) for x in args]), kwargs
         if kind in ITERATORS or kind in DICT_VIEWS or issubclass(kind, BaseException):
             if rec.source_of(value) is None and name not in ("__reduce__", "__setstate__"):
                 return function, tuple(map(rec.concrete_number, args)), kwargs

@@ -163,6 +163,12 @@ def body(x):
 def step(x):
     try: return body(x)
     except KeyboardInterrupt: return x * n
+## index_of_slices_from_outside
+parts = (slice(0, None), slice(0, 2))
+def step(x): return rn.stack([x, x + 1])[parts]
+#> parts = (slice(1, None), slice(0, 2))
+#> parts = (slice(1, None), slice(1, 3))
+#> parts = (0, slice(1, 3))
 ## class_of_a_python_module
 import types
 module = types.ModuleType('plain')

@@ -171,7 +171,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
         formatted, TracedValueError, r"\[format\].*float32\[\].*test_messages.py:\d+.*print"
     ),
     "a Variable inside": (variable_inside, CaptureWarning, r"runs eagerly: \[Variable\].*test_messages.py:\d+"),
-    "an object": (returned_object, CaptureWarning, r"\[compile\].*runs eagerly: .*a object made in the function"),
+    "an object": (returned_object, CaptureWarning, r"\[compile\].*runs eagerly: .*an object made in the function"),
     "not a function": (lambda: rn.compile(3), TypeError, r"\[compile\].*function.*int"),
     # networks, optimizers, state
     "missing and unexpected names": (missing_keys, RunnelError, r"\[load_state_dict\].*bias.*bios"),
