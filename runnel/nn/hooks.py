@@ -188,6 +188,9 @@ class Watch:
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        # As in PyTorch, the hooks that a call has are those its gradients pass.
+        self.at_results = [hook.function for hook in module._backward_pre_hooks]
+        self.at_arguments = [hook.function for hook in module._backward_hooks]
         self.grad_output: tuple[Any, ...] = ()
 
     def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -201,14 +204,14 @@ class Watch:
         return pytree.unflatten(structure, _passing(leaves, self._at_results))
 
     def _at_results(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        for hook in self.module._backward_pre_hooks:
-            gradients = _replaced(gradients, hook.function(self.module, gradients))
+        for hook in self.at_results:
+            gradients = _replaced(gradients, hook(self.module, gradients))
         self.grad_output = gradients
         return gradients
 
     def _at_arguments(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        for hook in self.module._backward_hooks:
-            gradients = _replaced(gradients, hook.function(self.module, gradients, self.grad_output))
+        for hook in self.at_arguments:
+            gradients = _replaced(gradients, hook(self.module, gradients, self.grad_output))
         return gradients
 
 

@@ -52,6 +52,9 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     """Return ``value.name``."""
     kind = type(value)
     if kind in PLAIN or kind in SYMBOLIC or kind is slice:
+        plain = SYMBOLIC.get(kind, kind)
+        if not hasattr(plain, name):  # whatever the value is
+            raise AttributeError(f"'{plain.__name__}' object has no attribute '{name}'", name=name, obj=value)
         return getattr(rec.concrete_number(value), name)
     if kind is types.ModuleType:
         return _of_module(rec, value, name)
