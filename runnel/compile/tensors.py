@@ -64,12 +64,12 @@ def check_hooks(rec: Recorder, value: Tensor) -> None:
 
 
 def is_hooked(value: Tensor) -> bool:
-    """Whether a hook is attached to a tensor."""
+    """Return whether a hook is attached to a tensor."""
     return bool(grad_hooks.ON_GRADIENT.get(id(version(value))) or grad_hooks.AFTER_ACCUMULATION.get(id(value)))
 
 
 def described_aval(value: Any) -> str:
-    """What stands where a tensor was, for messages."""
+    """Describe the place of a tensor, for messages."""
     return str(value.aval) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 

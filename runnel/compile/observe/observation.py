@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -172,7 +173,7 @@ def observe(
     """
     session = session or Session()
     for name, known in _BUILT_IN:
-        if builtins.__dict__.get(name) is not known:
+        if builtins.__dict__.get(name) is not known and not sys.is_finalizing():  # which takes them away
             raise NotCapturable(f"the built-in {name} was replaced", "at the call", "put it back")
     rec = Recorder(policy, session, Hooks)
     log = rec.log
