@@ -218,7 +218,7 @@ def _reached(
     source = rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
     code = weakref.ref(function.__code__)
     fails = "{v}.__code__ is not {0}() or {v}.__builtins__ is not {1}"
-    rec.log.check(source, fails, f"code of {source}", (code, function.__builtins__))  # type: ignore[attr-defined]
+    rec.log.check(source, fails, f"code of {source}", (code, function.__builtins__))
     rec.keep(function)
     return values, named
 
