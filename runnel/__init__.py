@@ -11,7 +11,8 @@ from runnel import (
     transforms as transforms,
 )
 from runnel.compile import compiled as compiled
-from runnel.core.namespaces import namespace
+from runnel.core.missing import Spellings, connect
+from runnel.core.namespaces import late, namespace
 from runnel.core.tables import Table
 from runnel.methods import IN_PLACE, IN_PLACE_ONLY, METHODS, SPREAD, VIEWS
 from runnel.tensor import creation as creation, tensor as tensor, variable as variable
@@ -331,5 +332,12 @@ ELSEWHERE = (
     "runnel.expressions",
 )
 
+connect(
+    Spellings(
+        late("runnel.compat.spelling:translated"),
+        late("runnel.compat.equivalents:equivalent"),
+        late("runnel.compat.equivalents:elsewhere"),
+    )
+)
 attach(METHODS, IN_PLACE_ONLY, IN_PLACE.split(), VIEWS.split(), SPREAD.split())
 __all__, __getattr__, __dir__ = namespace(__name__, NAMES, elsewhere=ELSEWHERE)

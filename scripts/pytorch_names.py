@@ -137,7 +137,7 @@ def ours(path: str) -> Any:
 
 def taken(value: Any) -> set[str] | None:
     """Return the names of arguments in every accepted spelling; None if any name is accepted."""
-    from runnel.core.spelling import MEANINGS
+    from runnel.compat.spelling import MEANINGS
 
     try:
         parameters = inspect.signature(value).parameters

@@ -160,17 +160,3 @@ class VerifierError(RunnelError, AssertionError):
 class GraphError(RunnelError, ValueError):
     """A declared graph is wrong, or a run asks for what it cannot give: a cycle, a placeholder that is not fed, a
     variable without a value, a damaged file. Nothing has changed."""
-
-
-class PendingError(RunnelError, RuntimeError):
-    """The value of a declared tensor was asked for, and only a session's run gives one. The functions of the library
-    answer it by declaring their call: ``recorded`` takes a function and the arguments that it was called with."""
-
-    def __init__(
-        self, message: str, recorded: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
-    ) -> None:
-        super().__init__(message)
-        self.recorded = recorded
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PendingError, (str(self),)

@@ -1,45 +1,90 @@
-"""Messages for missing names: what to write instead, or which names are near.
+"""Unknown keywords and missing names: messages with a remedy, and hooks for the spellings of other libraries.
 
-The sentence is made when somebody reads it, so that ``hasattr`` costs what it did.
+The message of a missing name is computed when somebody reads it, so that ``hasattr`` stays cheap.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
 
-from runnel.core.equivalents import ABSENT, EQUIVALENTS
-from runnel.core.errors import MissingNameError
+from runnel.core.errors import ArgumentError, MissingNameError
+
+
+class Spellings(NamedTuple):
+    """Hooks for the names of other libraries.
+
+    Attributes:
+        keywords: translates the keyword arguments of a call: (function's name, kwargs, parameters) -> kwargs.
+        equivalent: returns the expression to write for a name that a module or class lacks, or "":
+            (owner, name) -> str.
+        elsewhere: the same for a name of any other owner, if no own name is similar.
+    """
+
+    keywords: Callable[[str, dict[str, Any], Collection[str]], dict[str, Any]]
+    equivalent: Callable[[str, str], str]
+    elsewhere: Callable[[str, str], str]
+
+
+_spellings = Spellings(lambda name, kwargs, parameters: kwargs, lambda owner, name: "", lambda owner, name: "")
+
+
+def connect(spellings: Spellings) -> None:
+    """Use ``spellings`` from now on."""
+    global _spellings
+    _spellings = spellings
+
+
+def known_keywords(name: str, kwargs: dict[str, Any], parameters: Collection[str]) -> dict[str, Any]:
+    """Return ``kwargs`` under the names of the function's ``parameters``; ArgumentError for an unknown keyword."""
+    known = _spellings.keywords(name, kwargs, parameters)
+    for keyword in known:
+        if keyword not in parameters:
+            raise ArgumentError(f"[{name}] takes no argument '{keyword}'; {_accepted(keyword, parameters)}.")
+    return known
+
+
+def _accepted(keyword: str, parameters: Iterable[str]) -> str:
+    accepted = [p for p in parameters if p != "self"]
+    if not accepted:
+        return "it takes none by name"
+    near = difflib.get_close_matches(keyword, accepted, 1)
+    return (f"did you mean '{near[0]}'? It takes " if near else "it takes ") + ", ".join(accepted)
 
 
 def missing(
     owner: str, name: str, names: Callable[[], Iterable[str]], elsewhere: Callable[[], str] = str
 ) -> AttributeError:
-    """Return the error for ``owner.name``, where ``owner``, a module or a class, has ``names()``, and ``elsewhere()``
-    is what to write instead, if another module has the name."""
+    """Return the error for ``owner.name``, where ``owner`` is a module or a class.
+
+    Args:
+        names: returns the names that ``owner`` has.
+        elsewhere: returns an expression to write instead, if another module has the name.
+    """
     if name.startswith("_"):  # asked by protocols such as copying and pickling
         return AttributeError(f"[{owner}] there is no attribute '{name}'.")
     return MissingNameError(lambda: f"[{owner}] there is no '{name}'{_instead(owner, name, names(), elsewhere())}")
 
 
 def _instead(owner: str, name: str, names: Iterable[str], elsewhere: str) -> str:
-    known = EQUIVALENTS.get(owner, {}).get(name) or ABSENT.get(owner) or elsewhere
+    known = _spellings.equivalent(owner, name) or elsewhere
     if known:
         return f"; write {known}."
     if _is_module(owner, name):
-        return f" before `import {owner}.{name}`: it is a module of its own."
+        return f" before `import {owner}.{name}`: it is a separate module."
     offered = [n for n in names if not n.startswith("_")]
     folded = {n.lower(): n for n in offered}
     near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, 3)]
     if near:
         return f"; did you mean {' or '.join(near)}?" if len(near) < 3 else f"; did you mean {', '.join(near)}?"
-    others = [space for space, table in EQUIVALENTS.items() if space != owner and name in table]
-    return f"; write {EQUIVALENTS[others[0]][name]}." if others else f"; dir({owner}) lists what there is."
+    other = _spellings.elsewhere(owner, name)
+    return f"; write {other}." if other else f"; dir({owner}) lists the names it has."
 
 
 def _is_module(owner: str, name: str) -> bool:
     try:
         return importlib.util.find_spec(f"{owner}.{name}") is not None
-    except ModuleNotFoundError:  # the owner is no package
+    except ModuleNotFoundError:  # the owner is not a package
         return False

@@ -7,6 +7,7 @@ one imports its module when it is first asked for.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
@@ -112,3 +113,9 @@ def imported(place: str) -> Any:
     module, _, name = place.partition(":")
     loaded = importlib.import_module(module)
     return getattr(loaded, name) if name else loaded
+
+
+def late(place: str) -> Callable[..., Any]:
+    """Return the function at ``place`` as one that imports its module at the first call."""
+    found = functools.cache(lambda: imported(place))
+    return lambda *args: found()(*args)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable, KeysView, Mapping
 from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
-from runnel.core.errors import ArgumentError, PendingError
+from runnel.core.errors import ArgumentError
 from runnel.core.kinds import kind_of
-from runnel.core.missing import missing
+from runnel.core.missing import known_keywords, missing
+from runnel.core.overrides import Override, overridden
 from runnel.core.showing import short_repr
-from runnel.core.spelling import spelled
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,13 +43,10 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
                 if kwargs.get("out") is not None:
                     out = kwargs.pop("out")
                     return _put_into(out, name, call(*args, **kwargs))
-                kwargs = spelled(name, kwargs, parameters)
+                kwargs = known_keywords(name, kwargs, parameters)
             return function(*args, **kwargs)
-        except PendingError as pending:
-            record = pending.recorded
-            if record is None or tracebacks.is_own_frame(sys._getframe(1)):  # what the user called is to be recorded
-                raise
-            return record(function, args, kwargs)
+        except Override as override:
+            return overridden(override, function, args, kwargs)
         except Exception as error:
             answer = explained(name, plain, args, kwargs, error)
             if answer is error:
@@ -78,7 +74,7 @@ def constructor(kind: type) -> None:
         args = (self, *args)
         try:
             if kwargs and parameters is not None and not kwargs.keys() <= parameters:
-                kwargs = spelled(own, kwargs, parameters)
+                kwargs = known_keywords(own, kwargs, parameters)
             if len(args) > 1 or kwargs:
                 args, kwargs = converted_arguments(own, initialize, args, kwargs)
             initialize(*args, **kwargs)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.dtypes import DType
-from runnel.core.errors import ArgumentError, GraphError, PendingError
+from runnel.core.errors import ArgumentError, GraphError
+from runnel.core.overrides import Override, overridden
 from runnel.core.records import record
 from runnel.declarative.graph import Graph
 from runnel.tensor.methods import ArrayMethods
@@ -109,13 +110,12 @@ def recorder(function: _RecorderT) -> _RecorderT:
     return function
 
 
-def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
-    """The operator of a declared tensor that declares a call of ``function``."""
+class PendingError(Override, RuntimeError):
+    """The value of a declared tensor was needed, which only a session's ``run`` computes."""
 
-    def operator(self: Declared, *other: Any) -> Any:
-        return self._recorded(function, (*other, self) if reflected else (self, *other), {})
-
-    return operator
+    def handle(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Declare the call."""
+        return _RECORDER[0](function, args, kwargs)
 
 
 class Declared(ArrayMethods[Any]):
@@ -136,16 +136,10 @@ class Declared(ArrayMethods[Any]):
         """That of its operation, with the number of the output behind a colon where it is not the first."""
         return f"{self.operation.name}:{self.index}" if self.index else self.operation.name
 
-    def _recorded(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if tracebacks.is_own_frame(sys._getframe(2)):
-            raise self._pending()
-        return _RECORDER[0](function, args, kwargs)
-
     def _pending(self) -> PendingError:
         return PendingError(
             f"[declarative] '{self.name}', declared at {self.operation.where}, has no value before it is run; "
-            "fetch it with session.run(...), or compute with it by functions of rn.",
-            _RECORDER[0],
+            "fetch it with session.run(...), or compute with it by functions of rn."
         )
 
     # What users may know, and functions of the library may not: they would compute with it --------------------------
@@ -186,16 +180,16 @@ class Declared(ArrayMethods[Any]):
     @property
     def T(self) -> Any:
         """The tensor with its axes in reverse order."""
-        return self._recorded(ops.transpose, (self,), {})
+        return overridden(self._pending(), ops.transpose, (self,), {})
 
     @property
     def mT(self) -> Any:
         """The tensor with its last two axes swapped."""
-        return self._recorded(ops.swapaxes, (self, -2, -1), {})
+        return overridden(self._pending(), ops.swapaxes, (self, -2, -1), {})
 
     def detach(self) -> Any:
         """The same value, through which no gradient flows."""
-        return self._recorded(ops.stop_gradient, (self,), {})
+        return overridden(self._pending(), ops.stop_gradient, (self,), {})
 
     def apply_op(self, op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise self._pending()
@@ -220,26 +214,6 @@ class Declared(ArrayMethods[Any]):
 
     def update(self, name: str, change: Any) -> Any:
         raise ArgumentError(f"[{name}] '{self.name}' is declared, and never changes; assign to a Variable.")
-
-    # Operators ------------------------------------------------------------------------------------------------------
-
-    __add__, __radd__ = _operator(ops.add), _operator(ops.add, True)
-    __sub__, __rsub__ = _operator(ops.subtract), _operator(ops.subtract, True)
-    __mul__, __rmul__ = _operator(ops.multiply), _operator(ops.multiply, True)
-    __truediv__, __rtruediv__ = _operator(ops.divide), _operator(ops.divide, True)
-    __floordiv__, __rfloordiv__ = _operator(ops.floor_divide), _operator(ops.floor_divide, True)
-    __mod__, __rmod__ = _operator(ops.remainder), _operator(ops.remainder, True)
-    __pow__, __rpow__ = _operator(ops.pow), _operator(ops.pow, True)
-    __matmul__, __rmatmul__ = _operator(ops.matmul), _operator(ops.matmul, True)
-    __and__, __rand__ = _operator(ops.bitwise_and), _operator(ops.bitwise_and, True)
-    __or__, __ror__ = _operator(ops.bitwise_or), _operator(ops.bitwise_or, True)
-    __xor__, __rxor__ = _operator(ops.bitwise_xor), _operator(ops.bitwise_xor, True)
-    __lt__, __le__ = _operator(ops.less), _operator(ops.less_equal)
-    __gt__, __ge__ = _operator(ops.greater), _operator(ops.greater_equal)
-    __eq__, __ne__ = _operator(ops.equal), _operator(ops.not_equal)
-    __neg__, __abs__, __invert__ = _operator(ops.negative), _operator(ops.abs), _operator(ops.bitwise_not)
-    __getitem__ = _operator(ops.getitem)
-    __hash__ = object.__hash__
 
     def __pos__(self) -> Any:
         return self

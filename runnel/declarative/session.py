@@ -15,11 +15,11 @@ from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import pytree
 from runnel.core.casting import CASTING
 from runnel.core.dtypes import DType, from_numpy
-from runnel.core.errors import ArgumentError, DTypeError, GraphError, PendingError, ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from runnel.core.recent import Recent
 from runnel.core.showing import short_repr
 from runnel.declarative.graph import Graph, default_graph
-from runnel.declarative.operation import Declared, Operation
+from runnel.declarative.operation import Declared, Operation, PendingError
 from runnel.declarative.plan import LONGEST, CompiledPlan, EagerPlan, Plan
 from runnel.declarative.state import Placeholder, Variable, VariableOperation, fits
 from runnel.declarative.training import Minimize
@@ -86,11 +86,7 @@ class Session:
             try:
                 values = [_quick(x) for x in feeds.values()]
                 ready = self._ready.get((key, *feeds, *[x.aval for x in values]))
-            except (
-                TypeError,
-                AttributeError,
-                PendingError,
-            ):  # lists inside of lists, feeds that are to be converted, or cannot be
+            except (TypeError, AttributeError, PendingError):  # nested lists, or feeds that need a conversion
                 ready = None
             if ready is not None and ready.holds():
                 outputs = ready.run(*values)

@@ -17,8 +17,9 @@ from runnel import ops
 from runnel.core import dtypes, public
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
-from runnel.core.errors import ArgumentError, PendingError
+from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
+from runnel.core.overrides import Override, overridden
 from runnel.core.tracebacks import end_at_user
 from runnel.ops.promotion import is_operand
 from runnel.tensor.extent import Extent
@@ -56,13 +57,13 @@ _T = TypeVar("_T", bound=TensorLike)
 
 
 def _left(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
-    """The operator with self on the left. A declared tensor on the right, which has no value yet, is asked to do it."""
+    """Return the operator with self on the left."""
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
         try:
             result: _T = function(self, other)
-        except PendingError:
-            return NotImplemented
+        except Override as override:
+            result = overridden(override, function, (self, other), {})
         except Exception as error:
             end_at_user(error)
             raise
@@ -72,14 +73,14 @@ def _left(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], An
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
-    """The same for ``==`` and ``!=``, which leave what is no operand to Python: it compares identities then, so that
-    ``x == None`` is False, as in PyTorch."""
+    """Return the operator for ``==`` or ``!=``. For anything that is not an operand, Python compares identities, so
+    that ``x == None`` is False, as in PyTorch."""
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
         try:
             result: _T = function(self, other)
-        except PendingError:
-            return NotImplemented
+        except Override as override:
+            result = overridden(override, function, (self, other), {})
         except Exception as error:
             if isinstance(error, TypeError) and not is_operand(other):
                 return NotImplemented
@@ -91,14 +92,29 @@ def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_
 
 
 def _right(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
-    """The operator with self on the right."""
+    """Return the operator with self on the right."""
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
         try:
             result: _T = function(other, self)
+        except Override as override:
+            result = overridden(override, function, (other, self), {})
         except Exception as error:
             end_at_user(error)
             raise
+        return result
+
+    return operator
+
+
+def _unary(function: Callable[[Any], Any]) -> Callable[[ArrayMethods[_T]], _T]:
+    """Return the operator of self."""
+
+    def operator(self: ArrayMethods[_T]) -> _T:
+        try:
+            result: _T = function(self)
+        except Override as override:
+            result = overridden(override, function, (self,), {})
         return result
 
     return operator
@@ -154,14 +170,11 @@ class ArrayMethods(FunctionMethods[ResultT]):
     __matmul__ = _left(ops.matmul)
     __rmatmul__ = _right(ops.matmul)
 
-    def __neg__(self) -> ResultT:
-        return ops.negative(self)
+    __neg__ = _unary(ops.negative)
+    __abs__ = _unary(ops.abs)
 
     def __pos__(self) -> ResultT:
         return self.read()
-
-    def __abs__(self) -> ResultT:
-        return ops.abs(self)
 
     # Bits and comparison ----------------------------------------------------------------------------------------------
 
@@ -171,10 +184,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     __ror__ = _right(ops.bitwise_or)
     __xor__ = _left(ops.bitwise_xor)
     __rxor__ = _right(ops.bitwise_xor)
-
-    def __invert__(self) -> ResultT:
-        return ops.bitwise_invert(self)
-
+    __invert__ = _unary(ops.bitwise_invert)
     __lshift__ = _left(ops.bitwise_left_shift)
     __rlshift__ = _right(ops.bitwise_left_shift)
     __rshift__ = _left(ops.bitwise_right_shift)
@@ -190,12 +200,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
 
     # Indexing ---------------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> ResultT:
-        try:
-            return ops.getitem(self, key)
-        except Exception as error:
-            end_at_user(error)
-            raise
+    __getitem__ = _left(ops.getitem)
 
     def __iter__(self) -> Any:
         if not self.shape:

@@ -9,7 +9,8 @@ import pytest
 
 import runnel as rn
 import runnel.declarative as dg
-from runnel.core.errors import ArgumentError, DTypeError, GradientError, GraphError, PendingError, ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, GradientError, GraphError, ShapeError
+from runnel.declarative.operation import PendingError
 
 
 def test_names_are_unique() -> None:

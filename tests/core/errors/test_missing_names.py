@@ -16,7 +16,7 @@ import pytest
 import runnel as rn
 import runnel.compat.torch as torch
 from runnel import nn, optim
-from runnel.core.equivalents import EQUIVALENTS
+from runnel.compat.equivalents import EQUIVALENTS
 from runnel.core.errors import MissingNameError, RunnelError
 from runnel.nn import functional
 
@@ -91,7 +91,7 @@ def test_near_names_are_offered(owner: str, name: str, hint: str, monkeypatch: p
 def test_a_sentence_ends_once(owner: str, name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(OWNERS[owner], "qqqqq" if name == "declarative" else name)
-    assert re.search(r"\w[)`]?( lists what there is\.|[.?])$", str(caught.value))
+    assert re.search(r"\w[)`]?( lists the names it has\.|[.?])$", str(caught.value))
 
 
 def test_the_error_is_an_attribute_error_and_can_be_pickled() -> None:

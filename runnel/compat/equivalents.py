@@ -1,6 +1,6 @@
-"""Equivalents of names in PyTorch, NumPy, JAX and TensorFlow: the table behind messages about missing names.
+"""Equivalents of names in PyTorch, NumPy, JAX and TensorFlow, for messages about missing names.
 
-A test evaluates every expression's names: each exists.
+A test checks that every name in them exists.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel.compat.torch.utils": _TORCH_UTILS,
 }
 
-# Modules for what there is not: every name that they lack is answered with this.
+# Modules for features that are not supported: the answer for every missing name.
 ABSENT: Final = {
     "runnel.compat.torch.cuda": _NO_GPU,
     "runnel.compat.torch.distributed": _ONE_PROCESS,
@@ -143,3 +143,13 @@ ABSENT: Final = {
     "runnel.compat.torch.quantization": "nothing: tensors are floats, integers and bools",
     "runnel.compat.torch.sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
 }
+
+
+def equivalent(owner: str, name: str) -> str:
+    """Return the expression to write for ``owner.name``; an empty string if none is known."""
+    return EQUIVALENTS.get(owner, {}).get(name) or ABSENT.get(owner, "")
+
+
+def elsewhere(owner: str, name: str) -> str:
+    """Return the expression to write for ``name`` in any module other than ``owner``; an empty string if none is."""
+    return next((table[name] for space, table in EQUIVALENTS.items() if space != owner and name in table), "")

@@ -1,0 +1,37 @@
+"""Values that handle whole calls of the library's functions themselves.
+
+A value that no function here can compute with raises an ``Override`` when library code reads it: its ``shape``, its
+``aval``, or ``apply_op``. The public function or operator that the user called catches it and returns what ``handle``
+returns for that call. Calls without such values pay nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from runnel.core import tracebacks
+from runnel.core.errors import RunnelError
+
+
+class Override(RunnelError):
+    """Raised by a value that handles calls itself. Derive a class; its message is what users read where the value was
+    used outside any function of the library, for example ``float(value)``."""
+
+    def handle(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of ``function(*args, **kwargs)``, the call that touched the value."""
+        raise NotImplementedError
+
+
+def overridden(error: Override, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what the value that raised ``error`` makes of a call; for the function around that call, in its ``except``
+    block. Inside the library, raise the error again: the call of the user, further out, is the one to handle."""
+    if tracebacks.is_own_frame(sys._getframe(2)):
+        raise error
+    try:
+        return error.handle(function, args, kwargs)
+    except Exception as failure:
+        failure.__context__ = None if failure.__context__ is error else failure.__context__
+        tracebacks.end_at_user(failure)
+        raise
