@@ -5,7 +5,7 @@ from runnel.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 
 NAMES = {
     "ASGD": "runnel.optim.sgd:ASGD",
-    "LAMB": "runnel.optim.lamb:LAMB",
+    "LAMB": "runnel.optim.adam:LAMB",
     "LBFGS": "runnel.optim.lbfgs:LBFGS",
     "SGD": "runnel.optim.sgd:SGD",
     "Adadelta": "runnel.optim.adagrad:Adadelta",

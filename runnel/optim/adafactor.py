@@ -9,8 +9,9 @@ import ml_dtypes
 import numpy as np
 
 from runnel import ops
+from runnel.optim.formulas import Active, counted, item, mean, shrunk
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, one_of, shrunk
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -72,24 +73,19 @@ class Adafactor(Optimizer):
         (chosen, least), d = group["eps"], group["d"]
         for i, p, g in active:
             bound = float(ml_dtypes.finfo(p.dtype.numpy).eps) if chosen is None else chosen
-            size = ops.maximum(_rms(p.value), least) * one_of(rates, i, p)
-            variance = self._variance(p, g * g, one_of(shares, i, p), bound)
+            size = ops.maximum(_rms(p.value), least) * item(rates, i, p)
+            variance = self._variance(p, g * g, item(shares, i, p), bound)
             direction = ops.rsqrt(ops.maximum(variance, bound * bound)) * g
             size = size / ops.maximum(_rms(direction) / d, 1.0)
             p.assign(shrunk(group, p) - direction * size)
 
     def _variance(self, p: Variable, square: Tensor, share: Tensor, bound: Any) -> Tensor:
+        state = self.state[p]
         if p.ndim < 2:
-            return self._mean(p, "variance", square, share)
-        rows = self._mean(p, "row_var", ops.mean(square, axis=-1, keepdims=True), share)
-        columns = self._mean(p, "col_var", ops.mean(square, axis=-2, keepdims=True), share)
+            return mean(state["variance"], square, share)
+        rows = mean(state["row_var"], ops.mean(square, axis=-1, keepdims=True), share)
+        columns = mean(state["col_var"], ops.mean(square, axis=-2, keepdims=True), share)
         return rows * columns / ops.maximum(ops.mean(rows, axis=-2, keepdims=True), bound)
-
-    def _mean(self, p: Variable, name: str, new: Tensor, share: Tensor) -> Tensor:
-        mean = self.state[p][name].value
-        mean = mean + (new - mean) * share
-        self.state[p][name].assign(mean)
-        return mean
 
 
 def _rms(x: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
+from runnel.optim.formulas import Active, counted, decayed, item, mean, momentum, resting
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, decayed, one_of, resting
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable
 
 
@@ -59,7 +60,7 @@ class Adagrad(Optimizer):
             before = total.value
             after = before + gradient * gradient
             total.assign(resting(p, g, after, before))
-            p.assign(resting(p, g, value - gradient / (ops.sqrt(after) + eps) * one_of(rates, i, p), value))
+            p.assign(resting(p, g, value - gradient / (ops.sqrt(after) + eps) * item(rates, i, p), value))
 
 
 class Adadelta(Optimizer):
@@ -152,18 +153,15 @@ class RMSprop(Optimizer):
 
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         counted(steps, active)
-        lr, alpha, eps, momentum = group["lr"], group["alpha"], group["eps"], group["momentum"]
+        lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
         for _, p, g in active:
             state, gradient = self.state[p], decayed(group, p, g)
             square = state["square_avg"].value * alpha + gradient * gradient * (1 - alpha)
             state["square_avg"].assign(square)
             if group.has("centered"):
-                mean = state["grad_avg"].value
-                mean = mean + (gradient - mean) * (1 - alpha)
-                state["grad_avg"].assign(mean)
-                square = square - mean * mean
+                average = mean(state["grad_avg"], gradient, 1 - alpha)
+                square = square - average * average
             direction = gradient / (ops.sqrt(square) + eps)
             if group.has("momentum"):
-                direction = state["momentum_buffer"].value * momentum + direction
-                state["momentum_buffer"].assign(direction)
+                direction = momentum(state["momentum_buffer"], direction, group["momentum"])
             p.assign(p.value - direction * lr)

@@ -1,4 +1,4 @@
-"""Adam and its relatives: AdamW, Adamax, NAdam, RAdam, and SparseAdam for gradients with few rows."""
+"""Adam and its relatives: AdamW, Adamax, NAdam, RAdam, LAMB for large batches, and SparseAdam for few rows."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.optim.formulas import Active, counted, decayed, item, mean, moments, penalized, touched
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, decayed, one_of, penalized, touched
-from runnel.tensor.tensor import Tensor
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable
 
 
-def moments(state: Mapping[str, Variable], g: Tensor, beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
-    """Add a gradient to its running mean and to the running mean of its square; return both."""
-    mean = state["exp_avg"].value
-    mean = mean + (g - mean) * (1 - beta1)
-    square = state["exp_avg_sq"].value * beta2 + g * g * (1 - beta2)
-    state["exp_avg"].assign(mean)
-    state["exp_avg_sq"].assign(square)
-    return mean, square
+class _WithMoments(Optimizer):
+    """An optimizer that keeps the running means of the gradient and of its square."""
+
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
+        return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
 
 
-class Adam(Optimizer):
+class Adam(_WithMoments):
     """Adam (D. Kingma, J. Ba, 2014), with AMSGrad (S. Reddi et al., 2018). The order of operations is PyTorch's.
 
     p ← p - lr·m̂/(√v̂ + eps), with m and v the running means of the gradient and of its square, m̂ = m/(1 - β₁ᵗ) and
@@ -65,9 +62,8 @@ class Adam(Optimizer):
              "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay},
         )  # fmt: skip
 
-    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
-        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
-        return dict.fromkeys(names, 0.0)
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
+        return {**super().init_state(p, group), **({"max_exp_avg_sq": 0.0} if group["amsgrad"] else {})}
 
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         after = counted(steps, active)
@@ -75,11 +71,11 @@ class Adam(Optimizer):
         sizes, scales = lr / (1.0 - ops.pow(beta1, after)), ops.rsqrt(1.0 - ops.pow(beta2, after))
         for i, p, g in active:
             value, gradient = penalized(group, p, g)
-            mean, square = moments(self.state[p], gradient, beta1, beta2)
+            average, square = moments(self.state[p], gradient, beta1, beta2)
             if group.has("amsgrad"):
                 square = ops.maximum(self.state[p]["max_exp_avg_sq"].value, square)
                 self.state[p]["max_exp_avg_sq"].assign(square)
-            p.assign(value - mean / (ops.sqrt(square) * one_of(scales, i, p) + eps) * one_of(sizes, i, p))
+            p.assign(value - average / (ops.sqrt(square) * item(scales, i, p) + eps) * item(sizes, i, p))
 
 
 class AdamW(Adam):
@@ -154,15 +150,13 @@ class Adamax(Optimizer):
         sizes = lr / (1.0 - ops.pow(beta1, after))
         for i, p, g in active:
             state, gradient = self.state[p], decayed(group, p, g)
-            mean = state["exp_avg"].value
-            mean = mean + (gradient - mean) * (1 - beta1)
+            average = mean(state["exp_avg"], gradient, 1 - beta1)
             largest = ops.maximum(state["exp_inf"].value * beta2, ops.abs(gradient) + eps)
-            state["exp_avg"].assign(mean)
             state["exp_inf"].assign(largest)
-            p.assign(p.value - mean / largest * one_of(sizes, i, p))
+            p.assign(p.value - average / largest * item(sizes, i, p))
 
 
-class NAdam(Optimizer):
+class NAdam(_WithMoments):
     """NAdam (T. Dozat, 2016): Adam with Nesterov's momentum.
 
     p ← p - lr·((1 - μₜ)/(1 - Πₜ)·gradient + μₜ₊₁/(1 - Πₜ·μₜ₊₁)·m)/(√v̂ + eps), with m, v and v̂ as in :class:`Adam`,
@@ -201,7 +195,7 @@ class NAdam(Optimizer):
         )  # fmt: skip
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
-        return {"mu_product": np.ones(()), "exp_avg": 0.0, "exp_avg_sq": 0.0}
+        return {"mu_product": np.ones(()), **super().init_state(p, group)}
 
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         after = counted(steps, active)
@@ -211,16 +205,16 @@ class NAdam(Optimizer):
         corrections = 1.0 - ops.pow(beta2, after)
         for i, p, g in active:
             value, gradient = penalized(group, p, g)
-            mean, square = moments(self.state[p], gradient, beta1, beta2)
+            average, square = moments(self.state[p], gradient, beta1, beta2)
             product = self.state[p]["mu_product"].value * now[i]
             self.state[p]["mu_product"].assign(product)
             of_gradient = (1.0 - now[i]) / (1.0 - product) * lr
             of_mean = following[i] / (1.0 - product * following[i]) * lr
-            along = gradient * ops.cast(of_gradient, p.dtype) + mean * ops.cast(of_mean, p.dtype)
-            p.assign(value - along / (ops.sqrt(square / one_of(corrections, i, p)) + eps))
+            along = gradient * ops.cast(of_gradient, p.dtype) + average * ops.cast(of_mean, p.dtype)
+            p.assign(value - along / (ops.sqrt(square / item(corrections, i, p)) + eps))
 
 
-class RAdam(Optimizer):
+class RAdam(_WithMoments):
     """RAdam (L. Liu et al., 2019): Adam whose variance is rectified in the first steps.
 
     p ← p - lr·r·m̂/√v̂ while ρ > 5, else p ← p - lr·m̂, with m̂ and v̂ as in :class:`Adam`, ρ∞ = 2/(1 - β₂) - 1,
@@ -256,9 +250,6 @@ class RAdam(Optimizer):
              "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize},
         )  # fmt: skip
 
-    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
-        return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
-
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         after = counted(steps, active)
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
@@ -271,12 +262,12 @@ class RAdam(Optimizer):
         factors = ops.sqrt((safe - 4.0) * (safe - 2.0) * of_limit / safe * (1.0 - faded))
         for i, p, g in active:
             value, gradient = penalized(group, p, g)
-            mean, square = moments(self.state[p], gradient, beta1, beta2)
-            rectified = one_of(factors, i, p) / (ops.sqrt(square) + eps)
-            p.assign(value - mean * one_of(sizes, i, p) * ops.where(known[i], rectified, 1.0))
+            average, square = moments(self.state[p], gradient, beta1, beta2)
+            rectified = item(factors, i, p) / (ops.sqrt(square) + eps)
+            p.assign(value - average * item(sizes, i, p) * ops.where(known[i], rectified, 1.0))
 
 
-class SparseAdam(Optimizer):
+class SparseAdam(_WithMoments):
     """Adam for gradients with few rows, such as the gradient of ``nn.Embedding(sparse=True)``: PyTorch's "lazy" Adam.
 
     p ← p - lr·√(1 - β₂ᵗ)/(1 - β₁ᵗ)·m/(√v + eps) in the rows that have a gradient. The means of the other rows do not
@@ -306,19 +297,64 @@ class SparseAdam(Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
-    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
-        return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
-
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         after = counted(steps, active)
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
         sizes = lr * ops.sqrt(1.0 - ops.pow(beta2, after)) / (1.0 - ops.pow(beta1, after))
         for i, p, g in active:
             state, named, value = self.state[p], touched(g), p.value
-            mean, square = state["exp_avg"].value, state["exp_avg_sq"].value
-            new_mean = mean + (g - mean) * (1 - beta1)
+            average, square = state["exp_avg"].value, state["exp_avg_sq"].value
+            new_average = average + (g - average) * (1 - beta1)
             new_square = square + (g * g - square) * (1 - beta2)
-            state["exp_avg"].assign(ops.where(named, new_mean, mean))
+            state["exp_avg"].assign(ops.where(named, new_average, average))
             state["exp_avg_sq"].assign(ops.where(named, new_square, square))
-            moved = value - new_mean / (ops.sqrt(new_square) + eps) * one_of(sizes, i, p)
+            moved = value - new_average / (ops.sqrt(new_square) + eps) * item(sizes, i, p)
             p.assign(ops.where(named, moved, value))
+
+
+class LAMB(_WithMoments):
+    """LAMB (Y. You et al., "Large batch optimization for deep learning", 2019).
+
+    p ← p - lr·|p|/|r|·r with r = m̂/(√v̂ + eps) + weight_decay·p, and m̂, v̂ as in :class:`Adam`. The norms are over the
+    whole Parameter; if one of them is 0, their quotient counts as 1.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate.
+        betas: the shares β₁ and β₂ of the previous means, in [0, 1).
+        eps: a small number that is added to √v̂.
+        weight_decay: the factor of p in r.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.LAMB(model.parameters(), lr=2e-3, weight_decay=0.01)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        )
+
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        after = counted(steps, active)
+        lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
+        means, scales = 1.0 / (1.0 - ops.pow(beta1, after)), ops.rsqrt(1.0 - ops.pow(beta2, after))
+        for i, p, g in active:
+            average, square = moments(self.state[p], g, beta1, beta2)
+            direction = average * item(means, i, p) / (ops.sqrt(square) * item(scales, i, p) + eps)
+            value = p.value
+            if group.has("weight_decay"):
+                direction = direction + value * group["weight_decay"]
+            length, way = ops.sqrt(ops.sum(value * value)), ops.sqrt(ops.sum(direction * direction))
+            usable = ops.logical_and(length > 0.0, way > 0.0)
+            trust = ops.where(usable, length / ops.where(usable, way, 1.0), 1.0)
+            p.assign(value - direction * (trust * lr))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from runnel.core import tracebacks
 from runnel.core.errors import SideEffectError
-from runnel.optim.hyperparameters import RULES
+from runnel.optim.hyperparameters import SHAPING
 from runnel.tensor import tracing
 from runnel.tensor.floats import RunTimeNumbers, run_time_number
 from runnel.tensor.variable import Variable
@@ -20,40 +20,36 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
 
     In a trace, numbers are inputs of the program, read at each run; so a learning-rate schedule does not retrace. Only
     flags, counts, and whether a number is 0 shape the program, which leaves a term out where its factor is 0.
+
+    Attributes:
+        params: the Parameters.
+        plain: the hyper-parameters. Programs read numbers here, and keep alive nothing else of the group.
+        optimizer: a function that returns the optimizer of the group, or None if it does not exist (any more).
     """
 
-    __slots__ = ("_optimizer", "params", "plain")
+    __slots__ = ("optimizer", "params", "plain")
 
-    def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: Any) -> None:
+    def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: Any = None) -> None:
         self.params = tuple(params)
-        self.plain = dict(values)  # programs read their numbers here, and keep alive nothing else of the group
-        self.join(optimizer)
+        self.plain = dict(values)
+        self.optimizer: Callable[[], Any] = weakref.ref(optimizer) if optimizer is not None else lambda: None
 
-    def join(self, optimizer: Any) -> None:
-        """Make this a group of ``optimizer``, which it does not keep alive."""
-        self._optimizer = None if optimizer is None else weakref.ref(optimizer)
-
-    @property
-    def optimizer(self) -> Any:
-        """The optimizer of this group; None for a copy that was made without its optimizer."""
-        return None if self._optimizer is None else self._optimizer()
-
-    def __getstate__(self) -> tuple[Sequence[Variable], dict[str, Any]]:
-        return self.params, dict(self.plain)
-
-    def __setstate__(self, state: tuple[Sequence[Variable], dict[str, Any]]) -> None:
-        self.__init__(*state, None)  # type: ignore[misc]
+    def __reduce__(self) -> Any:
+        return ParamGroup, (self.params, self.plain)
 
     def __getitem__(self, key: str) -> Any:
         if key == "params":
             return self.params
         value = self.plain[key]
-        if tracing.ACTIVE.trace is None or _shapes(key):
+        if tracing.ACTIVE.trace is None or key in SHAPING:
             return value
         if isinstance(value, tuple):
-            items = enumerate(value)
-            return tuple(_in_trace(x, functools.partial(_item, self.plain, key, i), f"{key}[{i}]") for i, x in items)
-        return _in_trace(value, functools.partial(dict.__getitem__, self.plain, key), key)
+            return tuple(self._in_trace(item, f"{key}[{i}]", key, i) for i, item in enumerate(value))
+        return self._in_trace(value, key, key)
+
+    def _in_trace(self, value: Any, name: str, *path: Any) -> Any:
+        """Return an input of the program, read along ``path`` at each run; ``value`` itself unless it is a number."""
+        return run_time_number(functools.partial(_at, self.plain, *path), name) if _is_number(value) else value
 
     def __setitem__(self, key: str, value: Any) -> None:
         self.update({key: value})
@@ -74,7 +70,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
             raise SideEffectError(
                 f"[param_groups] {names} was set in a loop at {tracebacks.user_line()}; set it outside."
             )
-        optimizer = self.optimizer
+        optimizer = self.optimizer()
         values = {**self.plain, **values}
         self.plain.update(values if optimizer is None else optimizer.checked_group(values, self.params))
         if optimizer is not None:
@@ -95,29 +91,23 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
 
     def program_structure(self) -> tuple[Hashable, ...]:
         """Return what a program of this group's update depends on."""
-        names = sorted(self.plain)
-        return tuple(map(id, self.params)), tuple(f"{name} {_shape_of(name, self.plain[name])}" for name in names)
+        shapes = tuple(f"{name} {_shape_of(name, value)}" for name, value in sorted(self.plain.items()))
+        return tuple(map(id, self.params)), shapes
 
 
-def _in_trace(value: Any, getter: functools.partial[float], name: str) -> Any:
-    return run_time_number(getter, name) if _is_number(value) else value
-
-
-def _item(plain: Mapping[str, Any], key: str, i: int) -> float:
-    return float(plain[key][i])
+def _at(values: Any, *path: Any) -> float:
+    for key in path:
+        values = values[key]
+    return float(values)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shapes(name: str) -> bool:
-    return name in RULES and RULES[name].shapes
-
-
 def _shape_of(name: str, value: Any) -> str:
     """Return how a hyper-parameter shapes a program, in words, since messages about a retrace show it."""
-    if _is_number(value) and not _shapes(name):
+    if _is_number(value) and name not in SHAPING:
         return "is not 0" if value else "is 0"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"({', '.join(_shape_of(name, v) for v in value)})"

@@ -5,28 +5,16 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from runnel.tensor.tensor import Tensor
-
-
-class Rule(NamedTuple):
-    """A rule for one name: ``read`` converts a value to plain Python, or raises; ``holds`` tests the result.
-
-    A number that ``shapes`` the program, such as a count of iterations, gets a program for each value.
-    """
-
-    read: Callable[[Any], Any]
-    holds: Callable[[Any], bool] = lambda plain: True
-    must: str = ""
-    shapes: bool = False
+Rule = Callable[[Any], Any]  # returns a value as plain Python, or raises TypeError or ValueError("be ...")
 
 
 def number(value: Any) -> int | float:
     """Return a finite Python number from a number, or from an array or tensor that holds one."""
-    if isinstance(value, Tensor | np.ndarray) and value.ndim == 0:
+    if not isinstance(value, np.generic) and getattr(value, "ndim", None) == 0:
         value = value.item()
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError("be a number")
@@ -36,21 +24,43 @@ def number(value: Any) -> int | float:
     return plain
 
 
-def whole(value: Any) -> int:
-    """Return an int from a number without a fraction."""
-    plain = number(value)
-    if plain != int(plain):
-        raise ValueError("be a whole number")
-    return int(plain)
+def bounded(least: float = -math.inf, most: float = math.inf, *, whole: bool = False) -> Rule:
+    """Return the rule for a number between two bounds, which may have to be a whole number."""
+    must = f"at least {least:g}" if most == math.inf else f"at most {most:g}"
+    must = must if math.inf in (-least, most) else f"in [{least:g}, {most:g}]"
+
+    def rule(value: Any) -> int | float:
+        plain = number(value)
+        if whole and plain != int(plain):
+            raise ValueError("be a whole number")
+        if not least <= plain <= most:
+            raise ValueError(f"be {must}")
+        return int(plain) if whole else plain
+
+    return rule
 
 
-def _numbers(count: int) -> Callable[[Any], tuple[int | float, ...]]:
-    def read(value: Any) -> tuple[int | float, ...]:
+def one_of(*words: str | None) -> Rule:
+    """Return the rule for one of these words."""
+
+    def rule(value: Any) -> Any:
+        if value not in words:
+            raise ValueError(f"be {' or '.join(map(repr, words))}")
+        return value
+
+    return rule
+
+
+def _numbers(count: int, must: str = "", holds: Callable[..., bool] = lambda *numbers: True) -> Rule:
+    def rule(value: Any) -> tuple[int | float, ...]:
         if not isinstance(value, tuple | list) or len(value) != count:
             raise TypeError(f"be {count} numbers")
-        return tuple(map(number, value))
+        plain = tuple(map(number, value))
+        if not holds(*plain):
+            raise ValueError(must)
+        return plain
 
-    return read
+    return rule
 
 
 def _flag(value: Any) -> bool:
@@ -60,75 +70,60 @@ def _flag(value: Any) -> bool:
 
 
 def _epsilon(value: Any) -> Any:
-    """Return a number, or Adafactor's pair, whose first item may be None."""
-    if not isinstance(value, tuple | list):
-        return number(value)
-    if len(value) != 2:
-        raise TypeError("be a number or two")
-    return None if value[0] is None else number(value[0]), number(value[1])
+    """Return a number, or Adafactor's numbers, which may be None."""
+    if isinstance(value, tuple | list):
+        return tuple(None if x is None else _NOT_NEGATIVE(x) for x in value)
+    return _NOT_NEGATIVE(value)
 
 
-def _word(*words: str | None) -> Rule:
-    return Rule(lambda value: value, lambda value: value in words, f"be {' or '.join(map(repr, words))}")
+_NOT_NEGATIVE: Final = bounded(0)
 
-
-_NOT_NEGATIVE: Final = Rule(number, lambda x: x >= 0, "be at least 0")
-_SHARE: Final = Rule(number, lambda x: 0 <= x <= 1, "be in [0, 1]")
-_COUNT: Final = Rule(whole, lambda x: x >= 1, "be at least 1", shapes=True)
+# Each value of these gets a program; all other numbers are inputs of one program.
+SHAPING: Final = frozenset({"max_size", "max_iter", "max_eval", "history_size", "ns_steps"})
 
 RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(
         ("lr", "lr_decay", "weight_decay", "momentum", "momentum_decay", "lambd", "t0", "initial_accumulator_value",
          "tolerance_grad", "tolerance_change"), _NOT_NEGATIVE,
     ),
-    **dict.fromkeys(("alpha", "rho"), _SHARE),
-    **dict.fromkeys(("max_size", "max_iter", "max_eval", "history_size"), _COUNT),
-    **dict.fromkeys(("amsgrad", "centered", "maximize", "nesterov", "decoupled_weight_decay"), Rule(_flag)),
-    "dampening": Rule(number),
-    "eps": Rule(_epsilon, lambda x: all(e is None or e >= 0 for e in np.ravel(x)), "be at least 0"),
-    "betas": Rule(_numbers(2), lambda x: all(0 <= beta < 1 for beta in x), "be in [0, 1)"),
-    "beta2_decay": Rule(number, lambda x: x <= 0, "be at most 0"),
-    "d": Rule(number, lambda x: x >= 1, "be at least 1"),
-    "etas": Rule(_numbers(2), lambda x: 0 < x[0] < 1 < x[1], "be below and above 1"),
-    "step_sizes": Rule(_numbers(2), lambda x: 0 <= x[0] <= x[1], "be a smallest and a largest step"),
-    "ns_coefficients": Rule(_numbers(3)),
-    "ns_steps": Rule(whole, lambda x: 1 <= x < 100, "be in [1, 100)", shapes=True),
-    "adjust_lr_fn": _word("original", "match_rms_adamw", None),
-    "line_search_fn": _word("strong_wolfe", None),
+    **dict.fromkeys(("alpha", "rho"), bounded(0, 1)),
+    **dict.fromkeys(SHAPING, bounded(1, whole=True)),
+    **dict.fromkeys(("amsgrad", "centered", "maximize", "nesterov", "decoupled_weight_decay"), _flag),
+    "dampening": number,
+    "eps": _epsilon,
+    "betas": _numbers(2, "be in [0, 1)", lambda a, b: 0 <= a < 1 and 0 <= b < 1),
+    "beta2_decay": bounded(most=0),
+    "d": bounded(1),
+    "etas": _numbers(2, "be below and above 1", lambda a, b: 0 < a < 1 < b),
+    "step_sizes": _numbers(2, "be a smallest and a largest step", lambda a, b: 0 <= a <= b),
+    "ns_coefficients": _numbers(3),
+    "ns_steps": bounded(1, 99, whole=True),
+    "adjust_lr_fn": one_of("original", "match_rms_adamw", None),
+    "line_search_fn": one_of("strong_wolfe", None),
 }  # fmt: skip
 
 # Numbers that schedules keep in groups.
 NOTES: Final = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
 
 
-def require_no_slips(owner: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Raise ValueError if a name resembles a hyper-parameter of this optimizer, or belongs to another one.
+def checked(owner: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hyper-parameters of a group as plain Python values; raise TypeError or ValueError for a wrong one.
 
-    All other names are the user's notes, which a group keeps.
+    A name that resembles one of ``known``, or that belongs to another optimizer, is an error. Other names without a
+    rule belong to a custom optimizer, or are notes of the user.
     """
     for name in values.keys() - known.keys() - NOTES:
         if name in RULES or difflib.get_close_matches(str(name), {*known, *RULES}, 1, 0.8):
             raise ValueError(f"[{owner}] has no hyper-parameter {name}; it has {', '.join(known)}.")
+    rules = {name: RULES.get(name) or (number if name in NOTES else None) for name in values}
+    return {name: require(owner, name, values[name], rule) if rule else values[name] for name, rule in rules.items()}
 
 
-def checked(owner: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``values`` as plain Python values; raise TypeError or ValueError for one that its rule does not allow.
-
-    Names without a rule belong to a custom optimizer, which checks them itself.
-    """
-    return {name: _checked(owner, name, value) for name, value in values.items()}
-
-
-def _checked(owner: str, name: str, value: Any) -> Any:
-    rule = RULES.get(name) or (Rule(number) if name in NOTES else None)
-    if rule is None:
-        return value
+def require(owner: str, name: str, value: Any, rule: Rule) -> Any:
+    """Return ``value`` as ``rule`` returns it; raise TypeError or ValueError with the names of owner and value."""
     try:
-        plain = rule.read(value)
-        if not rule.holds(plain):
-            raise ValueError(rule.must)
+        return rule(value)
     except (TypeError, ValueError) as wrong:
         text = repr(value)
         received = text if len(text) <= 60 else f"{text[:57]}..."
         raise type(wrong)(f"[{owner}] {name} must {wrong}; got {received}.") from None
-    return plain

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
+from runnel.optim.formulas import Active, counted, mean, shrunk
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, shrunk
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable
 
 
@@ -45,6 +46,6 @@ class Lion(Optimizer):
         counted(steps, active)
         lr, (beta1, beta2) = group["lr"], group["betas"]
         for _, p, g in active:
-            mean = self.state[p]["exp_avg"].value
-            p.assign(shrunk(group, p) - ops.sign(mean + (g - mean) * (1 - beta1)) * lr)
-            self.state[p]["exp_avg"].assign(mean + (g - mean) * (1 - beta2))
+            average = self.state[p]["exp_avg"].value
+            p.assign(shrunk(group, p) - ops.sign(average + (g - average) * (1 - beta1)) * lr)
+            mean(self.state[p]["exp_avg"], g, 1 - beta2)

@@ -8,8 +8,9 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import bfloat16
+from runnel.optim.formulas import Active, mean, shrunk
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, shrunk
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -70,9 +71,7 @@ class Muon(Optimizer):
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         lr, momentum = group["lr"], group["momentum"]
         for _, p, g in active:
-            buffer = self.state[p]["momentum_buffer"]
-            moved = buffer.value + (g - buffer.value) * (1 - momentum)
-            buffer.assign(moved)
+            moved = mean(self.state[p]["momentum_buffer"], g, 1 - momentum)
             direction = g + (moved - g) * momentum if group.has("nesterov") else moved
             size = lr * _scale(p.shape[0], p.shape[1], group["adjust_lr_fn"])
             p.assign(shrunk(group, p) - ops.cast(_orthogonal(group, direction), p.dtype) * size)

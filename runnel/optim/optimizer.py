@@ -6,6 +6,7 @@ all updates of a step run as one program; in a compiled function they become par
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import Any, Self
@@ -14,10 +15,10 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import kinds, switches
-from runnel.core.dtypes import float64
 from runnel.core.errors import DTypeError, GradientError
 from runnel.core.tracebacks import ending_at_user
 from runnel.optim import hyperparameters
+from runnel.optim.formulas import Active
 from runnel.optim.group import ParamGroup
 from runnel.optim.state import LeafVariable, checked_state, filled, state_of
 from runnel.optim.step_program import StepPrograms
@@ -27,8 +28,6 @@ from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful, TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable, assign_together
-
-Active = list[tuple[int, Variable, Tensor]]
 
 
 @kinds.declare
@@ -59,11 +58,10 @@ class Optimizer(Stateful):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self.state: dict[Variable, dict[str, Any]] = TickingDict()
-        self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
-        self._programs = StepPrograms()
         self.param_groups: tuple[ParamGroup, ...] = ()
+        self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
         self._leaves: tuple[LeafVariable, ...] = ()
-        self._structure: Any = ()
+        self._programs, self._structure = StepPrograms(), ()
         groups: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
         if not groups:
             raise ValueError(
@@ -73,14 +71,6 @@ class Optimizer(Stateful):
             )
         for group in groups if isinstance(groups[0], Mapping) else [{"params": groups}]:
             self.add_param_group(group)
-
-    def _iterated(self, params: Any) -> Iterable[Any]:
-        if isinstance(params, Iterable) and not isinstance(params, Tensor) and not hasattr(params, "parameters"):
-            return params
-        raise TypeError(
-            f"[{type(self).__name__}] params must be a list of Parameters or model.parameters(); got "
-            f"{type(params).__name__}."
-        )
 
     # What a subclass defines ------------------------------------------------------------------------------------------
 
@@ -98,7 +88,7 @@ class Optimizer(Stateful):
         Args:
             group: the hyper-parameters by name.
             active: for each of these Parameters, its index in the group, the Parameter, and its gradient.
-            steps: how many steps each Parameter of the group has made; :func:`counted` adds this one.
+            steps: how many steps each Parameter of the group has made; :func:`formulas.counted` adds this one.
         """
         raise NotImplementedError(
             f"[{type(self).__name__}] must define update(self, group, active, steps), which assigns new values to "
@@ -123,11 +113,10 @@ class Optimizer(Stateful):
         known = {*map(id, self.state), *(id(leaf.source) for leaf in self._leaves)}
         for entry in [theirs] if isinstance(theirs, Variable) else self._iterated(theirs):
             given = entry[1] if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) else entry
-            p = self._checked_parameter(given)
+            params.append(self._checked_parameter(given))
             if id(given) in known:
-                raise ValueError(f"[{name}] {p.described} is already in a group.")
+                raise ValueError(f"[{name}] {params[-1].described} is already in a group.")
             known.add(id(given))
-            params.append(p)
         values = {key: value for key, value in group.items() if key != "params"}
         new = ParamGroup(params, self.checked_group({**self.defaults, **values}, params), self)
         place = params[0].device if params else None
@@ -136,6 +125,14 @@ class Optimizer(Stateful):
         self.param_groups = (*self.param_groups, new)
         self._leaves += tuple(p for p in params if isinstance(p, LeafVariable))
         self.group_changed(new)
+
+    def _iterated(self, params: Any) -> Iterable[Any]:
+        if isinstance(params, Iterable) and not isinstance(params, Tensor) and not hasattr(params, "parameters"):
+            return params
+        raise TypeError(
+            f"[{type(self).__name__}] params must be a list of Parameters or model.parameters(); got "
+            f"{type(params).__name__}."
+        )
 
     def _checked_parameter(self, p: Any) -> Variable:
         """Return the Variable that is optimized as ``p``; raise an error if there is none."""
@@ -153,8 +150,7 @@ class Optimizer(Stateful):
     def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
         """Return the hyper-parameters of a group as they are kept; raise TypeError or ValueError if they are wrong."""
         name = type(self).__name__
-        hyperparameters.require_no_slips(name, values, self.defaults)
-        plain = hyperparameters.checked(name, values)
+        plain = hyperparameters.checked(name, values, self.defaults)
         self.check(plain, params)
         for p in params:
             changing = [key for key in self.sparse_without or () if plain[key]]
@@ -169,17 +165,16 @@ class Optimizer(Stateful):
     def group_changed(self, group: ParamGroup) -> None:
         """Make the state that the hyper-parameters ask for, so that compiled steps find it. Other state is kept."""
         for p in () if self.has_own_step else group.params:
-            if p not in self.state:
-                self.state[p] = self._slots({})
+            slots = self.state[p] if p in self.state else self.state.setdefault(p, TickingDict())
             for name, initial in self.init_state(p, group.plain).items():
-                if name not in self.state[p]:
-                    self.state[p][name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
+                if name not in slots:
+                    slots[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
         now = (tuple(group.program_structure() for group in self.param_groups), self._state_ids())
         if now != self._structure:  # the same object while it is equal, which is fast to test
             self._structure = now
 
     def _state_ids(self) -> tuple[int, ...]:
-        """Return which Variables the state consists of."""
+        """Return which Variables the state consists of. Whatever a custom ``step`` keeps is data."""
         return () if self.has_own_step else tuple([id(x) for slots in self.state.values() for x in slots.values()])
 
     def _slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,7 +195,7 @@ class Optimizer(Stateful):
 
     def program_structure(self) -> list[Any]:
         """Return what shapes a compiled step: the Parameters, their state, and what :class:`ParamGroup` says."""
-        slots = [] if self.has_own_step else list(self.state.values())  # what its own step keeps is data
+        slots = [] if self.has_own_step else list(self.state.values())
         return [self._structure, list(self._steps), [variable for by_name in slots for variable in by_name.values()]]
 
     # Stepping ---------------------------------------------------------------------------------------------------------
@@ -245,14 +240,9 @@ class Optimizer(Stateful):
         for group, steps in zip(self.param_groups, self._steps, strict=True):
             active: Active = []
             for i, p in enumerate(group.params):
-                g = p.grad
-                if g is None:
+                if (g := p.grad) is None:
                     continue
-                if g.shape != p.shape:
-                    raise GradientError(
-                        f"[step] the gradient of {p.described} must have shape {p.shape}; got {g.shape}."
-                    )
-                self._require_state_of(p, group)
+                self._require_fitting(p, g, group)
                 if trace is not None:
                     trace.facet(TracedVariables).consumed.add(p)
                 g = ops.cast(g.detach(), p.dtype)
@@ -260,8 +250,10 @@ class Optimizer(Stateful):
             if active:
                 tracing.method(self, "update")(group, active, steps)
 
-    def _require_state_of(self, p: Variable, group: ParamGroup) -> None:
-        """Raise DTypeError for a Parameter whose dtype changed after its state was made."""
+    def _require_fitting(self, p: Variable, g: Tensor, group: ParamGroup) -> None:
+        """Raise an error for a gradient of another shape, or state that was made for another dtype."""
+        if g.shape != p.shape:
+            raise GradientError(f"[step] the gradient of {p.described} must have shape {p.shape}; got {g.shape}.")
         others = {name: s.dtype for name, s in self.state[p].items() if isinstance(s, Variable) and s.dtype != p.dtype}
         initial = self.init_state(p, group.plain) if others else {}
         for name, dtype in others.items():
@@ -287,16 +279,16 @@ class Optimizer(Stateful):
         Raises:
             StateError, ShapeError, DTypeError: the state does not fit. Nothing has changed then.
         """
-        loaded = checked_state(self, saved)
-        values = [(steps, theirs.steps) for steps, theirs in zip(self._steps, loaded, strict=True)]
-        for group, theirs in zip(self.param_groups, loaded, strict=True):
-            group.update(theirs.values)  # which decides what state there is
-            for p, slots in zip(group.params, theirs.slots, strict=True):
+        values: list[tuple[Variable, Any]] = []
+        for group, steps, loaded in zip(self.param_groups, self._steps, checked_state(self, saved), strict=True):
+            values.append((steps, loaded.steps))
+            group.update(loaded.values)  # which decides what state there is
+            for p, slots in zip(group.params, loaded.slots, strict=True):
                 if self.has_own_step:
                     self.state[p] = slots
                     continue
                 state = self.state[p]
-                for name in [name for name in state if name not in slots]:
+                for name in state.keys() - slots.keys():
                     del state[name]
                 for name, value in slots.items():
                     if name not in state:
@@ -320,7 +312,7 @@ class Optimizer(Stateful):
         self.state = TickingDict({p: self._slots(slots) for p, slots in self.state.items()})
         self._programs, self._structure = StepPrograms(), ()
         for group in self.param_groups:
-            group.join(self)
+            group.optimizer = weakref.ref(self)
             self.group_changed(group)
 
     def __repr__(self) -> str:
@@ -329,52 +321,3 @@ class Optimizer(Stateful):
             for i, group in enumerate(self.param_groups)
         ]
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
-
-
-# Parts of updates -----------------------------------------------------------------------------------------------------
-
-
-def counted(steps: Variable, active: Active) -> Tensor:
-    """Add one step for each active Parameter; return the counts of the group as a float64 vector."""
-    mask = np.zeros(steps.shape)
-    mask[[i for i, _, _ in active]] = 1
-    after: Tensor = steps.read().detach() + (1.0 if mask.all() else steps.lift(mask, float64))
-    steps.assign(after)
-    return after
-
-
-def one_of(values: Tensor, i: int, p: Variable) -> Tensor:
-    """Return item ``i`` of a vector with a number for each Parameter of a group, in the dtype of ``p``."""
-    return ops.cast(values, p.dtype)[i]
-
-
-def decayed(group: ParamGroup, p: Variable, g: Tensor) -> Tensor:
-    """Add the gradient of the penalty weight_decay/2 · |p|² to ``g``."""
-    return g + p.value * group["weight_decay"] if group.has("weight_decay") else g
-
-
-def shrunk(group: ParamGroup, p: Variable) -> Tensor:
-    """Return the Parameter after decoupled weight decay: multiplied by 1 - lr·weight_decay."""
-    return p.value * (1 - group["lr"] * group["weight_decay"]) if group.has("weight_decay") else p.value
-
-
-def penalized(group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Parameter and gradient after weight decay, decoupled or not as the group says."""
-    if group.has("decoupled_weight_decay"):
-        return shrunk(group, p), g
-    return p.value, decayed(group, p, g)
-
-
-def touched(g: Tensor) -> Tensor:
-    """Return which rows of a gradient are not all 0, as one column. Each element of a vector is a row.
-
-    Sparse gradients have no tensor type. In a compiled step the sums of rows are formed inside the kernel that uses
-    them, which skips the other rows: the gradient is never stored.
-    """
-    different: Tensor = g != 0.0
-    return different if g.ndim < 2 else ops.any(different, axis=tuple(range(1, g.ndim)), keepdims=True)
-
-
-def resting(p: Variable, g: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """Return ``new``, with ``old`` in the rows that ``g`` does not touch if the gradients of ``p`` are sparse."""
-    return ops.where(touched(g), new, old) if getattr(p, "is_sparse", False) else new

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
+from runnel.optim.formulas import Active, counted, item
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, one_of
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable
 
 
@@ -47,7 +48,7 @@ class Rprop(Optimizer):
         (shrinking, growing), (smallest, largest) = group["etas"], group["step_sizes"]
         for i, p, g in active:
             state = self.state[p]
-            size = ops.where(one_of(after, i, p) == 1.0, lr, state["step_size"].value)
+            size = ops.where(item(after, i, p) == 1.0, lr, state["step_size"].value)
             agreement = g * state["prev"].value
             moved = ops.where(agreement > 0.0, size * growing, ops.where(agreement < 0.0, size * shrinking, size))
             size = ops.minimum(ops.maximum(moved, smallest), largest)

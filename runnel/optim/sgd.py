@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.optim.formulas import Active, counted, decayed, momentum, resting
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, decayed, resting
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable
 
 
@@ -60,7 +61,7 @@ class SGD(Optimizer):
         return {"momentum_buffer": 0.0} if group["momentum"] else {}
 
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        lr, momentum = group["lr"], group["momentum"]
+        lr, factor = group["lr"], group["momentum"]
         share: Any = None
         if group.has("momentum") and group.has("dampening"):
             after = counted(steps, active)
@@ -68,11 +69,9 @@ class SGD(Optimizer):
         for i, p, g in active:
             direction = decayed(group, p, g)
             if group.has("momentum"):
-                buffer = self.state[p]["momentum_buffer"]
                 fresh = direction if share is None else direction * ops.cast(share[i], p.dtype)
-                moved = buffer.value * momentum + fresh
-                buffer.assign(moved)
-                direction = direction + moved * momentum if group.has("nesterov") else moved
+                moved = momentum(self.state[p]["momentum_buffer"], fresh, factor)
+                direction = direction + moved * factor if group.has("nesterov") else moved
             p.assign(resting(p, g, p.value - direction * lr, p.value))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import DType, float32, float64
 from runnel.ops import linalg
+from runnel.optim.formulas import Active, counted, decayed, momentum
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Active, Optimizer, counted, decayed
+from runnel.optim.optimizer import Optimizer
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -62,7 +63,7 @@ class Shampoo(Optimizer):
 
     def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
         counted(steps, active)
-        lr, momentum = group["lr"], group["momentum"]
+        lr = group["lr"]
         for _, p, g in active:
             state, axes = self.state[p], _axes(p, group)
             direction = unfolded = ops.cast(decayed(group, p, g), _dtype(p))
@@ -73,8 +74,7 @@ class Shampoo(Optimizer):
                 direction = _multiplied(_root(total, -0.5 / len(axes)), direction, k)
             direction = ops.cast(direction, p.dtype)
             if group.has("momentum"):
-                direction = state["momentum_buffer"].value * momentum + direction
-                state["momentum_buffer"].assign(direction)
+                direction = momentum(state["momentum_buffer"], direction, group["momentum"])
             p.assign(p.value - direction * lr)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +12,7 @@ from runnel.core.dtypes import float64, from_numpy
 from runnel.core.errors import GradientError, StateError
 from runnel.ops import cast, zeros_like
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import RULES
+from runnel.optim.hyperparameters import RULES, bounded
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.state import fitting
@@ -48,16 +46,12 @@ class LeafVariable(Variable):
     def copy_out(self) -> None:
         """Assign the new value to the tensor."""
         with recording(False):
-            self.source.update("step", functools.partial(_value_of, self))
+            self.source.update("step", lambda before: self.value.detach())
 
     def clear(self, set_to_none: bool) -> None:
         """Drop the gradient of the tensor, or fill it with zeros."""
         gradient = self.source.grad
         self.source.grad = None if set_to_none or gradient is None else zeros_like(gradient)
-
-
-def _value_of(leaf: LeafVariable, before: Tensor) -> Tensor:
-    return leaf.value.detach()
 
 
 class LoadedGroup(NamedTuple):
@@ -77,19 +71,15 @@ def state_of(optimizer: Any) -> dict[str, Any]:
     """Return the state dict: ``{"state": {index: {name: tensor}}, "param_groups": [hyper-parameters and indices]}``."""
     state: dict[int, dict[str, Any]] = {}
     groups: list[dict[str, Any]] = []
-    first = 0
     for group, steps in zip(optimizer.param_groups, optimizer._steps, strict=True):
-        counts = steps.value
-        indices = list(range(first, first + len(group.params)))
-        for index, p in zip(indices, group.params, strict=True):
-            count = counts[index - first]
+        first, counts = sum(len(other["params"]) for other in groups), steps.value
+        groups.append({**group.plain, "params": list(range(first, first + len(group.params)))})
+        for i, p in enumerate(group.params):
             values = {name: _value(value) for name, value in optimizer.state[p].items()}
             if optimizer.saves_steps and not optimizer.has_own_step:
-                state[index] = {"step": count, **values}
-            elif values and not (group.has("dampening") and count.item() == 0):  # there, it says that steps were made
-                state[index] = values
-        first += len(indices)
-        groups.append({**group.plain, "params": indices})
+                state[first + i] = {"step": counts[i], **values}
+            elif values and (not group.has("dampening") or counts[i].item()):  # its presence says that steps were made
+                state[first + i] = values
     return {"state": state, "param_groups": groups}
 
 
@@ -108,19 +98,20 @@ def checked_state(optimizer: Any, saved: Any) -> list[LoadedGroup]:
     if not isinstance(groups, Sequence) or not isinstance(state, Mapping):
         received = f"{type(groups).__name__} and {type(state).__name__}"
         raise state_error(f'"param_groups" of {owner} must be a list and "state" a dict; got {received}')
-    sizes, received_sizes = [len(group.params) for group in optimizer.param_groups], list(map(_size, groups))
-    if sizes != received_sizes:
-        raise state_error(f"the groups must have {sizes} Parameters; got {received_sizes}")
-    indices = [index for theirs in groups for index in theirs["params"]]
-    unknown = [index for index in state if index not in set(indices)]
+    parts = [theirs.get("params") if isinstance(theirs, Mapping) else None for theirs in groups]
+    if not all(isinstance(part, Sequence) and all(type(index) is int for index in part) for part in parts):
+        raise state_error('"params" of a group must be a list with the indices of its Parameters')
+    sizes = [len(group.params) for group in optimizer.param_groups]
+    if sizes != list(map(len, parts)):
+        raise state_error(f"the groups must have {sizes} Parameters; got {list(map(len, parts))}")
+    indices = [index for part in parts for index in part]
+    unknown = state.keys() - set(indices)
     if unknown:
         raise state_error(f'"state" has {", ".join(map(repr, unknown))}, which no "params" contains')
     if len(set(indices)) != len(indices):
         raise state_error(f'each Parameter must have its own index in "params"; got {indices}')
-    return [
-        _checked_group(optimizer, f"group {i}", group, theirs, state)
-        for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True))
-    ]
+    pairs = enumerate(zip(optimizer.param_groups, groups, strict=True))
+    return [_checked_group(optimizer, f"group {i}", group, theirs, state) for i, (group, theirs) in pairs]
 
 
 def _checked_group(
@@ -158,9 +149,14 @@ def _checked_slots(
     names = ("step", *initial) if optimizer.saves_steps else tuple(initial)
     require_keys(f"the state of {name} in {owner}", saved, names, possible.keys() - initial.keys())
     initial |= {key: filled(p, value) for key, value in possible.items() if key in saved}
-    count = _count(f"the step of {p.described}", saved["step"]) if optimizer.saves_steps else 1.0
     avals = {key: aval(array.shape, from_numpy(array.dtype), p.device) for key, array in initial.items()}
-    return count, {key: fitting(owner, f"{p.name}.{key}", avals[key], saved[key]) for key in initial}
+    slots = {key: fitting(owner, f"{p.name}.{key}", avals[key], saved[key]) for key in initial}
+    try:
+        return float(bounded(0, whole=True)(saved["step"] if optimizer.saves_steps else 1.0)), slots
+    except (TypeError, ValueError):
+        raise state_error(
+            f"the step of {p.described} must be a whole number of at least 0; got {saved['step']!r}"
+        ) from None
 
 
 def _copied(p: Variable, value: Any) -> Any:
@@ -177,31 +173,15 @@ def require_keys(what: str, received: Any, expected: Collection[str], optional: 
     """Raise StateError unless ``received`` is a dict of exactly the keys ``expected``, and any of ``optional``."""
     if not isinstance(received, Mapping):
         raise state_error(f"{what} must be a dict; got {type(received).__name__}")
-    missing = [key for key in expected if key not in received]
-    unknown = [key for key in received if key not in expected and key not in optional]
+    missing = [repr(key) for key in expected if key not in received]
+    unknown = [repr(key) for key in received if key not in expected and key not in optional]
     if missing or unknown:
-        parts = ["lacks " + ", ".join(map(repr, missing))] if missing else []
-        parts += ["has an unknown " + ", ".join(map(repr, unknown))] if unknown else []
+        parts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has an unknown {', '.join(unknown)}"] * bool(
+            unknown
+        )
         raise state_error(f"{what} {' and '.join(parts)}")
 
 
 def state_error(sentence: str) -> StateError:
     """Return the error for a state that does not fit."""
     return StateError(f"[load_state_dict] {sentence}. Nothing was loaded.")
-
-
-def _size(group: Any) -> int:
-    indices = group["params"] if isinstance(group, Mapping) and "params" in group else None
-    if not isinstance(indices, Sequence) or not all(type(index) is int for index in indices):
-        raise state_error('"params" of a group must be a list with the indices of its Parameters')
-    return len(indices)
-
-
-def _count(what: str, value: Any) -> float:
-    try:
-        count = float(value)
-    except (TypeError, ValueError):
-        count = math.nan
-    if not (math.isfinite(count) and count >= 0 and count == int(count)):
-        raise state_error(f"{what} must be a whole number of at least 0; got {value!r}")
-    return count

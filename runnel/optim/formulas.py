@@ -1,0 +1,84 @@
+"""Parts of the formulas of several optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.dtypes import float64
+from runnel.optim.group import ParamGroup
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+Active = list[tuple[int, Variable, Tensor]]  # the index in its group, the Parameter, and its gradient
+
+
+def counted(steps: Variable, active: Active) -> Tensor:
+    """Add one step for each active Parameter; return the counts of the group as a float64 vector."""
+    mask = np.zeros(steps.shape)
+    mask[[i for i, _, _ in active]] = 1
+    after: Tensor = steps.read().detach() + (1.0 if mask.all() else steps.lift(mask, float64))
+    steps.assign(after)
+    return after
+
+
+def item(values: Tensor, i: int, p: Variable) -> Tensor:
+    """Return item ``i`` of a vector with a number for each Parameter of a group, in the dtype of ``p``."""
+    return ops.cast(values, p.dtype)[i]
+
+
+def decayed(group: ParamGroup, p: Variable, g: Tensor) -> Tensor:
+    """Add the gradient of the penalty weight_decay/2 · |p|² to ``g``."""
+    return g + p.value * group["weight_decay"] if group.has("weight_decay") else g
+
+
+def shrunk(group: ParamGroup, p: Variable) -> Tensor:
+    """Return the Parameter after decoupled weight decay: multiplied by 1 - lr·weight_decay."""
+    return p.value * (1 - group["lr"] * group["weight_decay"]) if group.has("weight_decay") else p.value
+
+
+def penalized(group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Parameter and gradient after weight decay, decoupled or not as the group says."""
+    if group.has("decoupled_weight_decay"):
+        return shrunk(group, p), g
+    return p.value, decayed(group, p, g)
+
+
+def mean(average: Variable, new: Tensor, share: Any) -> Tensor:
+    """Move a running mean towards ``new``, which gets this share; return it."""
+    before = average.value
+    after: Tensor = before + (new - before) * share
+    average.assign(after)
+    return after
+
+
+def moments(state: Mapping[str, Variable], g: Tensor, beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
+    """Add a gradient to its running mean and to the running mean of its square; return both."""
+    square = state["exp_avg_sq"].value * beta2 + g * g * (1 - beta2)
+    state["exp_avg_sq"].assign(square)
+    return mean(state["exp_avg"], g, 1 - beta1), square
+
+
+def momentum(buffer: Variable, g: Tensor, factor: Any) -> Tensor:
+    """Multiply a momentum by ``factor`` and add ``g``; return it."""
+    after: Tensor = buffer.value * factor + g
+    buffer.assign(after)
+    return after
+
+
+def touched(g: Tensor) -> Tensor:
+    """Return which rows of a gradient are not all 0, as one column. Each element of a vector is a row.
+
+    Sparse gradients have no tensor type. In a compiled step the sums of rows are formed inside the kernel that uses
+    them, which skips the other rows: the gradient is never stored.
+    """
+    different: Tensor = g != 0.0
+    return different if g.ndim < 2 else ops.any(different, axis=tuple(range(1, g.ndim)), keepdims=True)
+
+
+def resting(p: Variable, g: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    """Return ``new``, with ``old`` in the rows that ``g`` does not touch if the gradients of ``p`` are sparse."""
+    return ops.where(touched(g), new, old) if getattr(p, "is_sparse", False) else new
