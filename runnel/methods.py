@@ -135,7 +135,7 @@ METHODS = {
     "histogram": "runnel.ops.library.histograms:histogram",
     "hsplit": "runnel.ops.library.joining:hsplit",
     "hypot": "runnel.ops.library.circular:hypot",
-    "i0": "runnel.ops.library.special:i0",
+    "i0": "runnel.special.bessel:i0",
     "igamma": "runnel.random.incomplete_gamma:gammainc",
     "igammac": "runnel.random.incomplete_gamma:gammaincc",
     "index_add": "runnel.ops.updates:index_add",

@@ -78,13 +78,26 @@ class Sources:
         for node in self.tree(module).body:
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 return module, node
-            if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            if isinstance(node, ast.Assign) and name in names_of(node):
+                if isinstance(node.value, ast.Call) and (row := self.row(module, name, node.value)):
+                    return row
                 value = node.value.args[0] if isinstance(node.value, ast.Call) and node.value.args else node.value
                 holder, _, member = ast.unparse(value).rpartition(".")
                 if holder in imports:
                     return self.function(".".join(imports[holder]), member)
                 return self.function(module, member) if member.isidentifier() and member != name else None
         return self.function(*imports[name]) if name in imports else None
+
+    def row(self, module: str, name: str, call: ast.Call) -> tuple[str, ast.FunctionDef] | None:
+        """Return the function that a row such as ``_, tan = function_of_floats("tan", ...)`` makes: the factory's inner
+        ``function``, with the docstring among the row's arguments; None for other calls."""
+        found = self.function(module, ast.unparse(call.func)) if isinstance(call.func, ast.Name) else None
+        inner = [n for n in found[1].body if isinstance(n, ast.FunctionDef) and n.name == "function"] if found else []
+        if found is None or not inner:
+            return None
+        doc = [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)][-1]
+        arguments, returns = inner[0].args, inner[0].returns
+        return found[0], ast.FunctionDef(name, arguments, [ast.Expr(doc)], [], returns, type_params=[])
 
     def imports(self, module: str) -> dict[str, tuple[str, str]]:
         """Return where each imported name of a module is from: (module, name)."""
@@ -104,6 +117,12 @@ class Sources:
 
 def targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
     return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def names_of(node: ast.Assign) -> set[str]:
+    """Return the names that an assignment defines, those of ``a, b = ...`` among them."""
+    elements = [e for t in node.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return set(map(ast.unparse, elements))
 
 
 def stubs(root: Path = ROOT) -> Iterator[tuple[str, str]]:

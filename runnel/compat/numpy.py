@@ -55,7 +55,7 @@ NAMES = {
     "histogram2d": "runnel.ops.library.histograms:histogram2d",
     "histogramdd": "runnel.ops.library.histograms:histogramdd",
     "hsplit": "runnel.ops.library.joining:hsplit",
-    "i0": "runnel.ops.library.special:i0",
+    "i0": "runnel.special.bessel:i0",
     "inner": "runnel.ops.library.products:inner",
     "insert": "runnel.ops.library.editing:insert",
     "interp": "runnel.ops.library.sequences:interp",

@@ -2,8 +2,8 @@
 
 A file holds command buffers (``backends/commands.py``) as JSON, followed by their arrays. Its key covers everything
 that the program depends on: the identity of the graph, device, threads, budget, target, and the sources of this
-package. A rule registered from outside is identified by the version of its op; if such a rule has no version, no
-program is stored. Programs with custom passes or a custom memory planner are not stored.
+package. A rule registered from outside is identified by the version of its op, which the graph's identity contains; if
+such a rule has no version, no program is stored. Programs with custom passes or a custom memory planner are not stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runnel.backends.host import objects
 from runnel.core import switches
 from runnel.core.errors import VerifierError
 from runnel.core.records import fields
-from runnel.core.tables import Op, Table
+from runnel.core.tables import Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 
@@ -43,17 +43,11 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_tra
     except VerifierError:  # an attribute without an identity
         return None
     producer = f"{objects.digest(*_PRODUCERS)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
-    producer += "".join(f", {op.name} {op.version}" for op in _versioned())
     place = f"{context.device}, {context.precision} products, {context.threads} threads"
     options = f"{place}, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
     if is_trained:
         options += ", trained"
     return hashlib.sha256(f"{producer}, {options}\n".encode() + identity).hexdigest()
-
-
-def _versioned() -> list[Op]:
-    """Return the ops from outside the package whose rules have a version, in an order that imports do not change."""
-    return sorted((op for op in Op.registry.values() if op.version is not None), key=lambda op: op.name)
 
 
 def load(key: str | None) -> tuple[CommandBuffer, ...]:

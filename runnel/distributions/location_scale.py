@@ -9,8 +9,9 @@ from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import LOG_2PI, Distribution, broadcast_all
 from runnel.ops.library.circular import atan, tan
-from runnel.ops.library.special import erfinv, i0e, i1e, ndtr
+from runnel.ops.library.special import erfinv, ndtr
 from runnel.random import continuous
+from runnel.special.bessel import i0e, i1e
 
 _EULER = 0.57721566490153286
 

@@ -61,7 +61,8 @@ def _value_key(value: Value, number: dict[Value, int], first: dict[Node, int]) -
             if known != number[value]:
                 return b"r" + encode((known, value.index))
         inputs = tuple([number[x] for x in node.inputs])
-        key = f"o{len(node.op.name)}:{node.op.name}{inputs}".encode() + _aval_key(value.aval) + attrs_key(node.attrs)
+        op = node.op.name if node.op.version is None else f"{node.op.name} {node.op.version}"
+        key = f"o{len(op)}:{op}{inputs}".encode() + _aval_key(value.aval) + attrs_key(node.attrs)
         return key if len(node.avals) == 1 else key + encode((value.index, node.avals))
     if value.kind is not None:
         return b"x" + encode(value.kind.value) + _aval_key(value.aval)

@@ -21,7 +21,8 @@ class ScalarOp:
     """A scalar operation: ``numpy(*args, dtype)`` gives its value on arrays, in the NumPy dtype of the result.
 
     ``result`` is ``"same"`` (the dtype of the arguments), ``"bool"`` or ``"free"`` (the dtype of the Apply: casts).
-    ``cost`` is in units of one addition.
+    ``cost`` is in units of one addition. ``version`` identifies the formula of an operation from outside ``loops`` in
+    the cache of machine code.
     """
 
     name: str
@@ -29,17 +30,20 @@ class ScalarOp:
     numpy: Callable[..., Any]
     result: str = "same"
     cost: int = 1
+    version: str = ""
 
     def __repr__(self) -> str:
-        return self.name
+        return f"{self.name} {self.version}" if self.version else self.name
 
 
 SCALAR_OPS: list[ScalarOp] = []
 
 
-def row(name: str, arity: int, numpy: Callable[..., Any], result: str = "same", cost: int = 1) -> ScalarOp:
+def row(
+    name: str, arity: int, numpy: Callable[..., Any], result: str = "same", cost: int = 1, version: str = ""
+) -> ScalarOp:
     """Add a row to the table. ``formulas.table`` needs one, too."""
-    op = ScalarOp(name, arity, numpy, result, cost)
+    op = ScalarOp(name, arity, numpy, result, cost, version)
     SCALAR_OPS.append(op)
     return op
 

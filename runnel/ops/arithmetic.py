@@ -18,7 +18,7 @@ from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.comparison import equal, less, less_equal, not_equal
-from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials, per_element
+from runnel.ops.family import NUMBERS, computed_in_numpy, elementwise, partials, per_element
 from runnel.ops.logic import where
 from runnel.ops.promotion import binary, binary_float, unary
 
@@ -163,7 +163,7 @@ def minimum(x: Operand, y: Operand) -> Array:
 
 
 relu_p = Op("relu", "x", "x where it is positive or NaN, else 0.")
-reference.register(relu_p, in_numpy(lambda x: np.where(x < 0, np.zeros_like(x), x)))
+reference.register(relu_p, computed_in_numpy(lambda x: np.where(x < 0, np.zeros_like(x), x)))
 partials(relu_p, lambda g, out, x: where(less_equal(out, 0), _zeros_of(out), g))  # NaN passes it, as in PyTorch
 cost.register(relu_p, per_element)
 axes.register(relu_p, ELEMENTWISE)

@@ -31,10 +31,25 @@ Partial = Callable[..., Array]  # (g, out, *inputs, **attrs) -> cotangent, befor
 
 
 def elementwise(
-    op: Op, scalar_op: ScalarOp, accepted: Sequence[Any], *, literal: bool = False, of_bools: ScalarOp | None = None
+    op: Op,
+    scalar_op: ScalarOp,
+    accepted: Sequence[Any],
+    *,
+    literal: bool = False,
+    of_bools: ScalarOp | None = None,
+    in_numpy: Callable[..., Any] | None = None,
 ) -> None:
-    """Register ``op`` as ``scalar_op`` on each element, for operands of one of the ``accepted`` dtypes; and as
-    ``of_bools``, if there is one, for bools."""
+    """Register ``op`` as ``scalar_op`` on each element.
+
+    Args:
+        op: the op.
+        scalar_op: the operation on one element of each operand.
+        accepted: the dtypes that it takes.
+        literal: whether constant operands become literals of the kernel.
+        of_bools: the operation on bools, if they are taken as well.
+        in_numpy: the rule of table ``reference``; by default the operation's NumPy function, with half precision
+            computed in float32 and rounded once.
+    """
     accepted = accepted if of_bools is None else (bool_, *accepted)
     accepts = frozenset(accepted)
     gives_bool = scalar_op.result == "bool"
@@ -53,14 +68,14 @@ def elementwise(
         return Apply(computed, xs, avals[-1].dtype)
 
     abstract_eval.register(op, abstract_eval_rule)
-    reference.register(op, in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))
+    reference.register(op, in_numpy or computed_in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))
     lower.register(op, Elementwise(expr, literal))
     cost.register(op, per_element)
     axes.register(op, ELEMENTWISE)
 
 
 def meeting_shape(op: Op, *avals: ShapedArray) -> tuple[int, ...]:
-    """The broadcast shape of operands of equal dtype and rank."""
+    """Return the broadcast shape of operands of equal dtype and rank."""
     first = avals[0]
     if len(avals) == 1 or all(a is first for a in avals):
         return first.shape
@@ -70,15 +85,16 @@ def meeting_shape(op: Op, *avals: ShapedArray) -> tuple[int, ...]:
 
 
 def per_element(*avals: ShapedArray, **attrs: Any) -> int:
-    """One operation for each element of the result (table ``cost``)."""
+    """Count one operation for each element of the result (table ``cost``)."""
     size = 1
     for n in broadcast_shapes("cost", *(a.shape for a in avals)):
         size *= n
     return size
 
 
-def in_numpy(function: Callable[..., Any], result: Any = None) -> Callable[..., Any]:
-    """A rule of table ``reference`` from a NumPy function. Half precision is computed in float32 and rounded once."""
+def computed_in_numpy(function: Callable[..., Any], result: Any = None) -> Callable[..., Any]:
+    """Return a rule of table ``reference`` from a NumPy function. Half precision is computed in float32 and rounded
+    once."""
 
     def rule(*arrays: Any, **attrs: Any) -> Any:
         dtype = arrays[-1].dtype if result is None else result
@@ -90,10 +106,10 @@ def in_numpy(function: Callable[..., Any], result: Any = None) -> Callable[..., 
 
 
 def partials(op: Op, *rules: Partial | None) -> None:
-    """Register the cotangent of each operand: ``rule(g, out, *inputs, **attrs)``, or None for an operand without
-    gradient. The tangent follows from the same rules.
+    """Register the gradient of each operand: ``rule(g, out, *inputs, **attrs)``, or None for an operand without one.
 
-    Cotangents of ops with several operands are given as functions, so that the tape makes only those it needs.
+    The tangent follows from the same rules. Gradients of ops with several operands are registered as functions, so that
+    the tape computes only those it needs.
     """
     jvp.register(op, diagonal(rules))
     if len(rules) == 1:
@@ -113,8 +129,9 @@ def partials(op: Op, *rules: Partial | None) -> None:
 
 
 def diagonal(rules: Sequence[Partial | None]) -> Rule:
-    """The tangent of an elementwise op: its Jacobian is diagonal, so what takes the cotangent of the result to that of
-    an operand takes the tangent of the operand to that of the result."""
+    """Return the rule for the tangent of an elementwise op. Its Jacobian is diagonal, so the rule that maps the
+    gradient of the result to the gradient of an operand also maps the tangent of the operand to the tangent of the
+    result."""
 
     def jvp_rule(tangents: Tangents, out: Array, *inputs: Array, **attrs: Any) -> list[Array]:
         pairs = [(rule, t) for rule, t in zip(rules, tangents, strict=True) if rule is not None and t is not None]

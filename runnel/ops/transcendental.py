@@ -17,7 +17,7 @@ from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.comparison import equal, greater_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
-from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials
+from runnel.ops.family import NUMBERS, computed_in_numpy, elementwise, partials
 from runnel.ops.logic import logical_and, where
 from runnel.ops.promotion import binary, common_dtype, unary_float
 
@@ -187,7 +187,7 @@ def _pow_by_exponent(g: Array, out: Array, x: Array, y: Array) -> Array:
 
 pow_p = Op("pow", "x, y", "x to the power y; an integer to a negative one is its reciprocal rounded toward 0.")
 elementwise(pow_p, scalar.pow_, NUMBERS)
-reference.register(pow_p, in_numpy(_pow_reference), replace=True)
+reference.register(pow_p, computed_in_numpy(_pow_reference), replace=True)
 partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 

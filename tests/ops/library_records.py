@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-import runnel.ops.library.bessel
 import runnel.ops.library.circular
-import runnel.ops.library.polynomials
-import runnel.ops.library.special  # noqa: F401 - all fill the tables
+import runnel.ops.library.special
+import runnel.special.bessel
+import runnel.special.orthogonal  # noqa: F401 - all fill the tables
 from runnel.core import dtypes as dt
 from runnel.ops.family import NUMBERS
 
@@ -45,9 +45,10 @@ LIBRARY: dict[str, tuple[Any, int, dict[str, Any], Any, dict[str, Any]]] = {
     "polynomial": (_legendre, 2, {"kind": "legendre_p", "order": 0}, WIDE, {"domain": (0.3, 5.0)}),
     "bessel_j0": (sp.j0, 1, {}, None, {}), "bessel_j1": (sp.j1, 1, {}, None, {}),
     "bessel_y0": (sp.y0, 1, {}, WIDE, {"domain": POSITIVE}), "bessel_y1": (sp.y1, 1, {}, WIDE, {"domain": POSITIVE}),
-    "bessel_k0": (sp.k0, 1, {}, WIDE, {"domain": POSITIVE}), "bessel_k1": (sp.k1, 1, {}, WIDE, {"domain": POSITIVE}),
-    "bessel_k0e": (sp.k0e, 1, {}, WIDE, {"domain": POSITIVE}),
-    "bessel_k1e": (sp.k1e, 1, {}, WIDE, {"domain": POSITIVE}),
+    "modified_bessel_k0": (sp.k0, 1, {}, WIDE, {"domain": POSITIVE}),
+    "modified_bessel_k1": (sp.k1, 1, {}, WIDE, {"domain": POSITIVE}),
+    "scaled_modified_bessel_k0": (sp.k0e, 1, {}, WIDE, {"domain": POSITIVE}),
+    "scaled_modified_bessel_k1": (sp.k1e, 1, {}, WIDE, {"domain": POSITIVE}),
     "airy": (lambda x, *, order: sp.airy(x)[order], 1, {"order": 0}, WIDE, {"domain": (-9.0, 3.0)}),
     "spherical_bessel": (
         lambda x, *, n: sp.spherical_jn(n, np.abs(x)) / np.abs(x) ** n, 1, {"n": 1}, WIDE, {"domain": (0.3, 9.0)},

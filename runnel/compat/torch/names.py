@@ -202,7 +202,7 @@ NAMES = {
     "histogram": "runnel.ops.library.histograms:histogram",
     "histogramdd": "runnel.ops.library.histograms:histogramdd",
     "hsplit": "runnel.ops.library.joining:hsplit",
-    "i0": "runnel.ops.library.special:i0",
+    "i0": "runnel.special.bessel:i0",
     "i0_": "runnel.compat.functions.choosing:i0_",
     "igamma": "runnel.random.incomplete_gamma:gammainc",
     "igammac": "runnel.random.incomplete_gamma:gammaincc",

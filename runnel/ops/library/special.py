@@ -1,6 +1,6 @@
-"""Special functions: error functions, Γ and its relatives, modified Bessel functions.
+"""The error function's relatives, the normal distribution, the gamma function and its derivatives, and zeta.
 
-Errors in float64 are a few units in the last place; float32 and half precision are computed in float64.
+Errors in float64 are a few units in the last place. float32 and half precision are computed in float64.
 """
 
 from __future__ import annotations
@@ -8,108 +8,84 @@ from __future__ import annotations
 import math
 import operator
 
+from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, float64
-from runnel.loops.formulas.special import bessel, error, gamma
+from runnel.loops.formulas import error, gamma, zeta as zeta_formula
 from runnel.ops.arguments import Array, Operand
-from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
-from runnel.ops.comparison import equal
+from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
 from runnel.ops.family import partials
-from runnel.ops.library.scalars import function_of_floats, functions_of_floats
-from runnel.ops.library.zeta import zeta
-from runnel.ops.logic import where
-from runnel.ops.promotion import unary_float
+from runnel.ops.library.scalars import family_of_floats, function_of_floats
+from runnel.ops.promotion import meet_as_floats, unary_float
 from runnel.ops.reductions import sum
 from runnel.ops.statistics import rounded_as, wide_dtype
 from runnel.ops.transcendental import exp, square
 from runnel.ops.views import expand_dims
 
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
-
-erfc_p = function_of_floats("erfc", "x", "1 - erf x.", error.erfc, 160)
-erfcx_p = function_of_floats("erfcx", "x", "e^(x²)·erfc x.", error.erfcx, 120)
-erfinv_p = function_of_floats("erfinv", "x", "The y with erf y = x.", error.erfinv, 900)
-ndtr_p = function_of_floats("ndtr", "x", "The probability that a normal number is below x.", error.ndtr, 200)
-ndtri_p = function_of_floats("ndtri", "p", "The x with ndtr x = p.", error.ndtri, 900)
-log_ndtr_p = function_of_floats("log_ndtr", "x", "log ndtr x.", error.log_ndtr, 300)
-lgamma_p = function_of_floats("lgamma", "x", "log |Γ(x)|.", gamma.lgamma, 250)
-digamma_p = function_of_floats("digamma", "x", "The derivative of log Γ.", gamma.digamma, 250)
-i0_p = function_of_floats("i0", "x", "I₀(x).", bessel.i0, 120)
-i0e_p = function_of_floats("i0e", "x", "e^-|x|·I₀(x).", bessel.i0e, 100)
-i1_p = function_of_floats("i1", "x", "I₁(x).", bessel.i1, 120)
-i1e_p = function_of_floats("i1e", "x", "e^-|x|·I₁(x).", bessel.i1e, 100)
-
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def _density(x: Array) -> Array:
-    """Of a normal number."""
+    """Return the density of the standard normal distribution."""
     return multiply(exp(multiply(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
 
 
-def over(out: Array, x: Array) -> Array:
-    """I₁(x)/x, ½ at 0."""
-    is_zero = equal(x, 0)
-    return where(is_zero, 0.5, divide(out, where(is_zero, 1, x)))
+# --- error functions and the normal distribution ------------------------------------------------------------------
 
+_, erfc = function_of_floats(
+    "erfc", error.erfc, 160, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), -1 / _HALF_ROOT_PI)),
+    "Return 1 - erf(x), with full precision where it is small.",
+)  # fmt: skip
+_, erfcx = function_of_floats(
+    "erfcx", error.erfcx, 120,
+    lambda g, out, x: multiply(g, subtract(multiply(multiply(x, out), 2), 1 / _HALF_ROOT_PI)),
+    "Return e^(x²) · erfc(x).",
+)  # fmt: skip
+_, erfinv = function_of_floats(
+    "erfinv", error.erfinv, 900, lambda g, out, x: multiply(g, multiply(exp(square(out)), _HALF_ROOT_PI)),
+    "Return the inverse of erf: ±∞ at ±1, NaN outside [-1, 1].",
+)  # fmt: skip
+_, ndtr = function_of_floats(
+    "ndtr", error.ndtr, 200, lambda g, out, x: multiply(g, _density(x)),
+    "Return the probability that a standard normal variable is below x.",
+)  # fmt: skip
+_, ndtri = function_of_floats(
+    "ndtri", error.ndtri, 900, lambda g, out, p: divide(g, _density(out)),
+    "Return the inverse of `ndtr`, the quantiles of the standard normal distribution: NaN outside [0, 1].",
+)  # fmt: skip
+_, log_ndtr = function_of_floats(
+    "log_ndtr", error.log_ndtr, 300,
+    lambda g, out, x: multiply(g, exp(subtract(multiply(square(x), -0.5), add(out, _LOG_ROOT_2PI)))),
+    "Return the logarithm of `ndtr`, accurate in the lower tail.",
+)  # fmt: skip
 
-# --- polygamma ----------------------------------------------------------------------------------------------------
+# --- the gamma function -------------------------------------------------------------------------------------------
 
-_CLOSED = 30  # up to which there is a formula for arguments of both signs
-_HIGHEST = 170  # whose factorial float64 has
+_, lgamma = function_of_floats(
+    "lgamma", gamma.lgamma, 250, lambda g, out, x: multiply(g, digamma(x)),
+    "Return log |Γ(x)|: ∞ at 0, -1, -2, ...",
+)  # fmt: skip
+_, digamma = function_of_floats(
+    "digamma", gamma.digamma, 250, lambda g, out, x: multiply(g, polygamma(1, x)),
+    "Return the derivative of log Γ(x): -∞ at 0, NaN at -1, -2, ...",
+)  # fmt: skip
 
-polygamma_p = functions_of_floats("polygamma", "x, *, n", "The derivative n ≥ 1 of digamma.", gamma.polygamma, 1000)
+_CLOSED = 30  # up to this order, one formula serves arguments of both signs
+_HIGHEST = 170  # its factorial is the largest that float64 represents
 
-
-# --- functions ----------------------------------------------------------------------------------------------------
-
-
-def erfc(x: Operand) -> Array:
-    """1 - erf x, with all digits where it is small."""
-    return unary_float(erfc_p, x)
-
-
-def erfcx(x: Operand) -> Array:
-    """e^(x²) · erfc x."""
-    return unary_float(erfcx_p, x)
-
-
-def erfinv(x: Operand) -> Array:
-    """The y with erf y = x: ±∞ at ±1, NaN beyond."""
-    return unary_float(erfinv_p, x)
-
-
-def ndtr(x: Operand) -> Array:
-    """The probability that a normal number of mean 0 and deviation 1 is below x."""
-    return unary_float(ndtr_p, x)
-
-
-def ndtri(p: Operand) -> Array:
-    """The x below which a normal number of mean 0 and deviation 1 lies with probability p."""
-    return unary_float(ndtri_p, p)
-
-
-def log_ndtr(x: Operand) -> Array:
-    """The logarithm of :func:`ndtr`, far below, too."""
-    return unary_float(log_ndtr_p, x)
-
-
-def lgamma(x: Operand) -> Array:
-    """log |Γ(x)|; infinite at 0, -1, -2, …"""
-    return unary_float(lgamma_p, x)
-
-
-def digamma(x: Operand) -> Array:
-    """The derivative of log Γ: -∞ at 0, NaN at -1, -2, …"""
-    return unary_float(digamma_p, x)
+polygamma_p = family_of_floats("polygamma", "x, *, n", "Return derivative n ≥ 1 of digamma.", gamma.polygamma, 1000)
+partials(polygamma_p, lambda g, out, x, *, n: multiply(g, polygamma(n + 1, x)))
 
 
 def polygamma(n: int, x: Array) -> Array:
-    """The derivative ``n`` of digamma, from 0 to 170 (else ValueError): (-1)ⁿ⁺¹·n!·ζ(n + 1, x)."""
+    """Return derivative ``n`` of digamma at x: (-1)ⁿ⁺¹·n!·ζ(n + 1, x), and digamma itself for n = 0.
+
+    Raises ValueError unless n is from 0 to 170."""
     order = operator.index(n)
     if not 0 <= order <= _HIGHEST:
-        raise ValueError(f"[polygamma] n lies from 0 to {_HIGHEST}; received {n}.")
+        raise ValueError(f"[polygamma] n must be from 0 to {_HIGHEST}; got {n}.")
     if order == 0:
         return digamma(x)
     if order <= _CLOSED:
@@ -120,53 +96,46 @@ def polygamma(n: int, x: Array) -> Array:
 
 
 def polygamma_of(x: Array, n: int) -> Array:
-    """The derivative ``n`` of digamma."""
+    """Return derivative ``n`` of digamma at x (the method's order of arguments)."""
     return polygamma(n, x)
 
 
 def mvlgamma(x: Array, p: int) -> Array:
-    """The logarithm of the multivariate Γ of dimension ``p``: p·(p - 1)/4·log π + Σ log Γ(x - j/2) over j < p."""
+    """Return the logarithm of the multivariate gamma function of dimension ``p``.
+
+    It is p·(p - 1)/4·log π + Σ log Γ(x - j/2) for j from 0 to p - 1."""
     count = operator.index(p)
     if not 1 <= count <= 1 << 16:
-        raise ValueError(f"[mvlgamma] the dimension p is 1 at least; received {p}.")
+        raise ValueError(f"[mvlgamma] the dimension p must be from 1 to 65536; got {p}.")
     wide = cast(x, wide_dtype(x))
     halves = multiply(iota(x, (count,), 0), 0.5)
     total = sum(lgamma(subtract(expand_dims(wide, x.ndim), halves)), -1)
     return rounded_as(add(total, count * (count - 1) / 4 * math.log(math.pi)), x)
 
 
-def i0(x: Operand) -> Array:
-    """The modified Bessel function I₀."""
-    return unary_float(i0_p, x)
+# --- zeta ---------------------------------------------------------------------------------------------------------
+
+zeta_p = family_of_floats(
+    "zeta", "x, q, *, order", "Return the derivative `order` by x of Σ (q + k)⁻ˣ.", zeta_formula.zeta, 600
+)
 
 
-def i0e(x: Operand) -> Array:
-    """e^-|x| · I₀(x)."""
-    return unary_float(i0e_p, x)
+def zeta(x: Operand, q: Operand) -> Array:
+    """Return Hurwitz' zeta function, the sum of (q + k)⁻ˣ for k ≥ 0 (Riemann's for q = 1).
+
+    It is ∞ at x = 1 and at q = 0, -1, ...; NaN for x < 1, and for q < 0 unless x is an integer. It has gradients by q,
+    and by x for q > 0."""
+    s, a = meet_as_floats(zeta_p, x, q)
+    return apply(zeta_p, s, a, order=0)
 
 
-def i1(x: Operand) -> Array:
-    """The modified Bessel function I₁."""
-    return unary_float(i1_p, x)
+def _zeta_by_q(g: Array, out: Array, x: Array, q: Array, *, order: int) -> Array:
+    """-x·ζ(x + 1, q) ("NIST Digital Library of Mathematical Functions", 25.11.17), differentiated by x."""
+    above = add(x, 1)
+    slope = multiply(negative(x), apply(zeta_p, above, q, order=order))
+    if order:
+        slope = add(slope, multiply(apply(zeta_p, above, q, order=order - 1), -order))
+    return multiply(g, slope)
 
 
-def i1e(x: Operand) -> Array:
-    """e^-|x| · I₁(x)."""
-    return unary_float(i1e_p, x)
-
-
-# --- derivatives --------------------------------------------------------------------------------------------------
-
-partials(erfc_p, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), -1 / _HALF_ROOT_PI)))
-partials(erfcx_p, lambda g, out, x: multiply(g, subtract(multiply(multiply(x, out), 2), 1 / _HALF_ROOT_PI)))
-partials(erfinv_p, lambda g, out, x: multiply(g, multiply(exp(square(out)), _HALF_ROOT_PI)))
-partials(ndtr_p, lambda g, out, x: multiply(g, _density(x)))
-partials(ndtri_p, lambda g, out, p: divide(g, _density(out)))
-partials(log_ndtr_p, lambda g, out, x: multiply(g, exp(subtract(multiply(square(x), -0.5), add(out, _LOG_ROOT_2PI)))))
-partials(lgamma_p, lambda g, out, x: multiply(g, digamma(x)))
-partials(digamma_p, lambda g, out, x: multiply(g, polygamma(1, x)))
-partials(i0_p, lambda g, out, x: multiply(g, i1(x)))
-partials(i0e_p, lambda g, out, x: multiply(g, subtract(i1e(x), multiply(sign(x), out))))
-partials(i1_p, lambda g, out, x: multiply(g, subtract(i0(x), over(out, x))))
-partials(i1e_p, lambda g, out, x: multiply(g, subtract(i0e(x), add(over(out, x), multiply(sign(x), out)))))
-partials(polygamma_p, lambda g, out, x, *, n: multiply(g, polygamma(n + 1, x)))
+partials(zeta_p, lambda g, out, x, q, *, order: multiply(g, apply(zeta_p, x, q, order=order + 1)), _zeta_by_q)

@@ -117,7 +117,7 @@ def test_polygamma_of_high_orders() -> None:
         np.testing.assert_allclose(actual[:3], expected, rtol=1e-13)
     step = rn.grad(lambda x: rn.special.polygamma(30, x).sum())(rn.asarray(x)).numpy()
     np.testing.assert_allclose(step, rn.special.polygamma(31, rn.asarray(x)).numpy(), rtol=1e-12)
-    with pytest.raises(ValueError, match=r"\[polygamma\] n lies from 0 to 170; received 171"):
+    with pytest.raises(ValueError, match=r"\[polygamma\] n must be from 0 to 170; got 171"):
         rn.special.polygamma(171, rn.asarray(x))
 
 

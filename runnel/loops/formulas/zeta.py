@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from runnel.loops.formulas.gamma import BERNOULLI
 from runnel.loops.formulas.log import log
 from runnel.loops.formulas.power import power
 from runnel.loops.formulas.series import in_float64
-from runnel.loops.formulas.special.gamma import BERNOULLI
 from runnel.loops.formulas.value import State, Value, choose
 
 _WEIGHTS: Final = [float(b / math.factorial(2 * j)) for j, b in enumerate(BERNOULLI, 1)]
