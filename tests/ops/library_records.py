@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special as sp
 
 import runnel.ops.library.circular
+import runnel.ops.library.requirement
 import runnel.ops.library.special
 import runnel.special.bessel
 import runnel.special.orthogonal  # noqa: F401 - all fill the tables
