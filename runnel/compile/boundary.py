@@ -26,7 +26,7 @@ from runnel.tensor import tracing
 from runnel.tensor.floats import is_traceable
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
-from runnel.tensor.variable import STATE_VERSION
+from runnel.tensor.variable import STATE_VERSION, TracedVariables
 
 _APPLICATIONS: Final = tuple(  # they use the library as a user does
     f"{PACKAGE}.{name}" for name in ("cli", "train", "compat.keras.models", "compat.keras.losses")
@@ -49,14 +49,26 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     trace: Any = tracing.ACTIVE.trace
     if trace is None:  # what is looked at aside from a trace computes
         return target(*values, **named)
-    before = trace.deferred_error
+    if not call.is_symbolic:
+        return target(*values, **named)
+    state, error = trace.facet(TracedVariables), trace.deferred_error
+    held, written, done = dict(state.values), set(state.written), _done(rec, trace)
     try:
         return target(*values, **named)
     except TracedValueError:
-        if not call.is_symbolic:
-            raise
-        trace.deferred_error = before
+        if _done(rec, trace) != done:
+            rec.refuse(
+                f"{function.__qualname__} looks at a number after it has changed something", "pass a plain number"
+            )
+        state.values, state.written = held, written  # random numbers that the first attempt drew
+        trace.deferred_error = error
         return target(*[call.concrete(x) for x in args], **{n: call.concrete(x) for n, x in kwargs.items()})
+
+
+def _done(rec: Recorder, trace: Any) -> tuple[Any, ...]:
+    """Return what the run has done so far that cannot be taken back."""
+    last = None if trace.last_effect is None else trace.last_effect()
+    return len(rec.effects.done), len(trace.checks), last, dict(trace.facet(TracedVariables).gradients)
 
 
 class _Arguments:

@@ -337,6 +337,7 @@ def _tree_checked(rec: Recorder, value: Any) -> Any:
         known, label = rec.constant(tree(value, modules)), f"Modules and Variables of {source}"
         by_version = all(advances_version(type(module)) for module in modules.values())
         rec.log.check(source, "tree({v}) != {0}", label, (known,), looks_into=modules if by_version else None)
+        _reach_tree(rec, value)  # so that Modules of the user's below it have a source
     return value
 
 
@@ -484,7 +485,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         return rec.twin(function), args, kwargs
     if args and isinstance(args[0], (Wrapper, Uncompiled)) and function.__name__ == "__get__":
         return returning(function(*args, **kwargs))
-    if args and isinstance(args[0], Stateful):
+    if args and isinstance(args[0], Stateful) and hasattr(type(args[0]), function.__name__):
         owner, name = args[0], function.__name__
         answer = _SPECIAL.get(name)
         if answer is not None:

@@ -159,7 +159,10 @@ class Hooked(Part, Hooks):
                 changed = hook.function(self, args)
                 if changed is not None:
                     args = changed if isinstance(changed, tuple) else (changed,)
-        watch = Watch(self) if self._backward_hooks or self._backward_pre_hooks else None
+        watch = None
+        if self._backward_hooks or self._backward_pre_hooks:
+            at_results = [hook.function for hook in self._backward_pre_hooks]
+            watch = Watch(self, at_results, [hook.function for hook in self._backward_hooks])
         if watch is not None:
             args = watch.arguments(args)
         try:
@@ -184,13 +187,15 @@ def _called(hook: Hook, module: Any, args: Any, kwargs: Any, result: Any) -> Any
 
 
 class Watch:
-    """The backward hooks of one call, through which the gradients of its results and its arguments pass."""
+    """The backward hooks of one call, through which the gradients of its results and its arguments pass.
 
-    def __init__(self, module: Any) -> None:
+    As in PyTorch, later changes of the module's hooks do not affect the call.
+    """
+
+    def __init__(self, module: Any, at_results: list[Function], at_arguments: list[Function]) -> None:
         self.module = module
-        # As in PyTorch, the hooks that a call has are those its gradients pass.
-        self.at_results = [hook.function for hook in module._backward_pre_hooks]
-        self.at_arguments = [hook.function for hook in module._backward_hooks]
+        self.at_results = at_results
+        self.at_arguments = at_arguments
         self.grad_output: tuple[Any, ...] = ()
 
     def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:

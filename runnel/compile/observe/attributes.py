@@ -85,6 +85,7 @@ def of_object(rec: Recorder, value: Any, name: str) -> Any:
     kind = type(value)
     if not is_python_class(kind):
         return _of_c_object(rec, value, name)
+    rec.require_origin(value)
     getter = rec.class_attribute(kind, "__getattribute__")
     if getter not in _GENERIC:
         if issubclass(kind, types.ModuleType) and type(getter) is not FunctionType:
@@ -235,11 +236,11 @@ def _bound(rec: Recorder, attribute: Any, value: Any, kind: type, at: Source | N
     if what is classmethod:
         function = _part(rec, attribute, "__func__", at)
         return MethodType(function, kind) if type(function) is FunctionType else function.__get__(kind)
-    getter = lookup(what, "__get__")
+    getter = rec.class_attribute(what, "__get__")
     if getter is MISSING:
         return attribute
     if type(getter) is FunctionType:
-        return rec.passed(rec.class_attribute(what, "__get__"), (attribute, value, kind))
+        return rec.passed(getter, (attribute, value, kind))
     return attribute.__get__(value, kind)
 
 

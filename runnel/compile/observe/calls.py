@@ -131,7 +131,7 @@ def made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any
     """Return an object of a Python class. Its ``__new__`` and ``__init__`` run observed."""
     if lookup(kind, "__del__") is not MISSING:
         rec.refuse(f"{described(kind)} has a __del__, which runs at an unknown time", "make the object outside")
-    instance = _new_instance(rec, kind, args, kwargs)
+    instance = rec.make(_new_instance(rec, kind, args, kwargs))
     if issubclass(type(instance), kind):
         method = rec.class_attribute(type(instance), "__init__")
         if is_users_method(type(instance), "__init__", method):

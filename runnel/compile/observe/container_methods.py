@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque
 from typing import Any, Final
 
-from runnel.compile.observe import containers
+from runnel.compile.observe import attributes, containers
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.functions import Rule, argument_rule, sorted_rule
 from runnel.compile.observe.recorder import Recorder
@@ -26,7 +26,8 @@ def sequence_rule(kind: Any) -> Rule:
     def rule(rec: Recorder, *values: Any, **kwargs: Any) -> Any:
         kwargs = {name: content(rec, x) for name, x in kwargs.items()}
         rest = [content(rec, x) for x in values[1:]]
-        return kind(*[rec.hooks.spread(x) for x in values[:1]], *rest, **kwargs)
+        read = rec.hooks.listed if kind is not deque else rec.hooks.spread
+        return kind(*[read(x) for x in values[:1]], *rest, **kwargs)
 
     return rule
 
@@ -66,7 +67,8 @@ def _update(rec: Recorder, target: Any, values: Any = (), /, **named: Any) -> No
 def _extend(rec: Recorder, value: Any, name: str, items: Any) -> None:
     taken: list[Any] = []
     try:
-        taken.extend(rec.hooks.iterate(items))  # keeps what came before an error
+        read = rec.hooks.listed if name == "extend" else rec.hooks.iterate
+        taken.extend(read(items))  # keeps what came before an error
     finally:
         if taken:
             containers.grow(rec, value, name, taken)
@@ -153,6 +155,12 @@ _OF_SETS: Final = (
 )  # fmt: skip
 
 
+def _copied(rec: Recorder, value: Any) -> Any:
+    if issubclass(type(value), defaultdict):
+        attributes.reach_parts(rec, value, ("default_factory",))
+    return type(value).copy(containers.laid_out(rec, value))
+
+
 def _changing(name: str) -> Rule:
     def rule(rec: Recorder, value: Any, *args: Any, **kwargs: Any) -> Any:
         if name == "pop" and any(type(x) not in PLAIN for x in value):
@@ -182,7 +190,7 @@ _OF_CONTAINERS: Final[dict[str, Rule]] = {
     "copy": lambda rec, value: (
         type(value)(containers.pairs(rec, value)) if type(value) in (dict, OrderedDict)
         else type(value)(containers.items(rec, value)) if type(value) is list
-        else type(value).copy(containers.laid_out(rec, value))
+        else _copied(rec, value)
     ),
     **{name: lambda rec, value, name=name: containers.view(rec, value, name) for name in ("keys", "values", "items")},
     "__getitem__": containers.get_item, "__setitem__": _set_item, "__delitem__": _delete_item,

@@ -371,7 +371,7 @@ def is_member(rec: Recorder, value: Any, key: Any) -> bool:
             rec.log.check(source, fails, f"{described(key)} in {source}", (key, base))
             return bool(is_in)
         return bool(base.__contains__(laid_out(rec, value), key))
-    if any(map(is_nan, (key, *value))):
+    if any(map(is_nan, (key, *base.__iter__(value)))):
         _refuse_nan(rec)
     for item in each(rec, value):
         is_same = item is key if type(item) not in PLAIN and type(item) not in SYMBOLIC else False
@@ -382,8 +382,14 @@ def is_member(rec: Recorder, value: Any, key: Any) -> bool:
 
 def each(rec: Recorder, value: Any) -> Iterator[Any]:
     """Iterate over a sequence, so that items that are not reached are not read."""
-    base, i = container_of(type(value)), 0
-    while i < base.__len__(value):
+    base = container_of(type(value))
+    return _each(rec, value, base, deque.__iter__(value) if base is deque else None)
+
+
+def _each(rec: Recorder, value: Any, base: Any, watch: Iterator[Any] | None) -> Iterator[Any]:
+    """``watch`` iterates over a deque beside, because that raises when the deque changes."""
+    i = 0
+    while i < base.__len__(value) if watch is None else next(watch, MISSING) is not MISSING:
         yield get_item(rec, value, i)
         i += 1
     if rec.source_of(value) is not None:
@@ -481,6 +487,8 @@ def change_item(rec: Recorder, target: Any, key: Any, value: Any, deletes: bool 
     base, source, effects = container_of(type(target)), rec.source_of(target), rec.effects
     change = DELETE_ITEM if deletes else SET_ITEM
     key = content(rec, key)
+    if type(key) is slice and not deletes:
+        value = list(rec.hooks.iterate(value))
     if base not in (list, deque) or source is None:
         change(target, key, value)
         return

@@ -9,11 +9,12 @@ import functools
 import io
 import itertools
 import logging
+import math
 import re
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import FunctionType, MethodType
 from typing import Any, Final, NoReturn
@@ -23,6 +24,8 @@ from runnel.compile.observe.containers import content
 from runnel.compile.observe.effects import CallingMethod, Printing
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
+    DICT_VIEWS,
+    ITERATORS,
     MISSING,
     PLAIN,
     container_of,
@@ -69,8 +72,8 @@ def given_rule(function: Any) -> Rule:
 
 
 def argument_rule(rec: Recorder, value: Any) -> Any:
-    if type(value) in (FunctionType, MethodType, functools.partial):
-        rec.refuse_value(value, "a C function")
+    if type(value) in (FunctionType, MethodType, functools.partial) or type(value) in ITERATORS:
+        rec.refuse_value(value, "a C function")  # which may call methods of its items
     return content(rec, value)
 
 
@@ -148,7 +151,11 @@ def id_rule(rec: Recorder, value: Any) -> int:
 def hash_rule(rec: Recorder, value: Any) -> int:
     own = rec.class_attribute(type(value), "__hash__") if is_python_class(type(value)) else MISSING
     if is_users_method(type(value), "__hash__", own):
-        return hash(rec.concrete_number(operators.passed(rec, own, value)))
+        result = rec.concrete_number(operators.passed(rec, own, value))
+        if type(result) is not int:
+            rec.refuse(f"__hash__ of {described(value)} returns no int", "return an int")
+        fits = -(1 << 63) <= result < 1 << 63  # then it is taken as it is
+        return (result if result != -1 else -2) if fits else hash(result)
     return hash(operators.require_hashable(rec, value))
 
 
@@ -207,13 +214,17 @@ def str_format_rule(rec: Recorder, text: Any, *args: Any, **kwargs: Any) -> Any:
     """``text.format(...)``: fields are formatted as in f-strings. Fields that read attributes or items are refused."""
     out: list[Any] = []
     automatic = iter(range(len(args)))
-    for literal, name, spec, conversion in _PARSE(rec.concrete_number(text)):
+    fields = list(_PARSE(rec.concrete_number(text)))
+    numbered = {name == "" for _, name, _, _ in fields if name is not None and (name == "" or name.isdigit())}
+    for literal, name, spec, conversion in fields:
         out.append(literal)
         if name is None:
             continue
         if not (name == "" or name.isalnum() or name.isidentifier()) or "{" in (spec or ""):
             rec.refuse(f"a field '{name}' of str.format() reads a part of its argument", "use an f-string")
-        place = next(automatic) if name == "" else int(name) if name.isdigit() else name
+        place = next(automatic, len(args)) if name == "" else int(name) if name.isdigit() else name
+        if len(numbered) > 1 or (place not in kwargs if type(place) is str else place >= len(args)):
+            rec.refuse("the arguments of str.format() do not fit its fields", "use an f-string")
         value = kwargs[place] if type(place) is str else args[place]
         out.append(rec.hooks.format({None: 0, "s": 1, "r": 2, "a": 3}[conversion], value, spec or ""))
     return numbers.joined(rec, tuple(out))
@@ -223,34 +234,54 @@ _PARSE: Final[Any] = __import__("string").Formatter().parse
 
 
 def sum_rule(rec: Recorder, values: Any, start: Any = 0) -> Any:
-    items = list(rec.hooks.iterate(values))
-    if all(map(numbers.is_number, items)) and numbers.is_number(start):  # 3.12 adds floats exactly
+    is_number = numbers.kind_of(start) in _ADDED
+    if not is_number:
+        sum((), start)  # raises for texts
+    items, rest = _split(rec.hooks.iterate(values), _ADDED if is_number else ())
+    if items:  # at once, because 3.12 adds floats exactly
         result = sum(map(numbers.bare, items), numbers.bare(start))
-        if not numbers.is_any(rec, start, *items):
-            return result
-        places = "".join([f"{{a{i + 1}}}, " for i in range(len(items))])
-        return numbers.computed(rec, f"{{0}}(({places}), {{a0}})", (start, *items), result, (sum,), False)
-    for x in items:
+        if numbers.is_any(rec, start, *items):
+            places = "".join([f"{{a{i + 1}}}, " for i in range(len(items))])
+            result = numbers.computed(rec, f"{{0}}(({places}), {{a0}})", (start, *items), result, (sum,), False)
+        start = result
+    for x in rest:
         start = rec.hooks.binary("+", start, x)
     return start
+
+
+_REAL: Final = (int, float, bool)
+_ADDED: Final = (*_REAL, complex)
+
+
+def _split(values: Any, kinds: tuple[type, ...]) -> tuple[list[Any], Iterator[Any]]:
+    """Return the numbers that come first and an iterator over the rest, which an error leaves where it is."""
+    first: list[Any] = []
+    iterator = iter(values)
+    for x in iterator:
+        if numbers.kind_of(x) not in kinds:
+            return first, itertools.chain((x,), iterator)
+        first.append(x)
+    return first, iterator
 
 
 def extreme_rule(function: Any, symbol: str) -> Rule:
     """Make the rule of ``min`` and ``max``."""
 
     def rule(rec: Recorder, *args: Any, key: Any = None, default: Any = MISSING) -> Any:
-        items = list(args) if len(args) > 1 else list(rec.hooks.iterate(*args))
-        if not items:
-            return function(()) if default is MISSING else default
-        if key is None and len(items) <= 8 and all(map(numbers.is_number, items)):
+        if not args or (len(args) > 1 and default is not MISSING):
+            return function(*args, default=default)  # raises
+        values = args if len(args) > 1 else rec.hooks.iterate(*args)
+        items, rest = _split(values, _REAL if key is None else ())
+        if 1 < len(items) <= 8:
             known = numbers.called(rec, function, tuple(items), {})
-            if known is not None:
-                return known[0]
-        best, rank = items[0], rec.passed(key, (items[0],)) if key is not None else items[0]
-        for item in items[1:]:
+            items = items if known is None else [known[0]]
+        best = rank = MISSING
+        for item in itertools.chain(items, rest):
             other = rec.passed(key, (item,)) if key is not None else item
-            if rec.hooks.truth(rec.hooks.compare((symbol, False), other, rank)):
+            if best is MISSING or rec.hooks.truth(rec.hooks.compare((symbol, False), other, rank)):
                 best, rank = item, other
+        if best is MISSING:
+            return function(()) if default is MISSING else default
         return best
 
     return rule
@@ -289,6 +320,8 @@ def over_rule(function: Any, places: int | None = None) -> Rule:
 
     def rule(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
         values = [rec.hooks.iterate(x) if places is None or i < places else content(rec, x) for i, x in enumerate(args)]
+        if function in (math.fsum, math.prod):
+            values[0] = (content(rec, x) for x in values[0])
         return function(*values, **{name: content(rec, x) for name, x in kwargs.items()})
 
     return rule
@@ -314,10 +347,11 @@ def iterator_rule(kind: Any) -> Rule:
     def argument(rec: Recorder, value: Any) -> Any:
         if numbers.is_number(value) or kind is itertools.repeat:
             return rec.concrete_number(value)
+        if kind not in _LOOKING:
+            return rec.hooks.listed(value) if kind in _LISTING else rec.hooks.iterate(value)
         if callable(value):
             return lambda *items: content(rec, rec.passed(value, items))
-        items = rec.hooks.iterate(value)
-        return (content(rec, x) for x in items) if kind in _LOOKING else items
+        return (content(rec, x) for x in rec.hooks.iterate(value))
 
     def rule(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
         return kind(*[argument(rec, x) for x in args], **{name: argument(rec, x) for name, x in kwargs.items()})
@@ -328,6 +362,9 @@ def iterator_rule(kind: Any) -> Rule:
 _LOOKING: Final = (
     itertools.accumulate, itertools.groupby, itertools.compress, itertools.takewhile, itertools.dropwhile,
     itertools.filterfalse,
+)  # fmt: skip
+_LISTING: Final = (
+    itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
 )  # fmt: skip
 
 
@@ -346,6 +383,8 @@ def reversed_rule(rec: Recorder, value: Any) -> Any:
         return operators.passed(rec, own, value)
     if kind in PLAIN:
         return reversed(rec.concrete_number(value))
+    if kind in DICT_VIEWS:
+        return reversed(list(rec.hooks.iterate(value)))
     if container_of(kind) is dict:
         return reversed(list(rec.hooks.iterate(value)))
     size = rec.concrete_number(rec.hooks.length(value))
@@ -357,9 +396,9 @@ def reduce_rule(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
 
 
 def sorted_rule(rec: Recorder, values: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
-    items = list(rec.hooks.iterate(values))
+    items = list(rec.hooks.listed(values))
     ranks = [content(rec, x if key is None else rec.passed(key, (x,))) for x in items]
-    order = sorted(range(len(items)), key=ranks.__getitem__, reverse=rec.hooks.truth(reverse))
+    order = sorted(range(len(items)), key=ranks.__getitem__, reverse=rec.concrete_number(reverse))
     return [items[i] for i in order]
 
 

@@ -33,6 +33,7 @@ from runnel.compile.observe.values import (
 from runnel.compile.observe.versions import EMPTY_SELF_ABOVE
 
 Name = tuple[dict[str, Any], str]  # a namespace and a name in it
+_OBSERVER: Final = __name__.rpartition(".")[0]
 _WITH_NAMESPACE: Final = frozenset({"load_global", "store_global", "delete_global", "import_name", "import_from"})
 
 
@@ -169,7 +170,7 @@ class Hooks:
             name = f"{module.__name__}.{at[1]}"
             value = sys.modules.get(name)
             if value is None:
-                raise ImportError(f"cannot import name {at[1]!r} from {module.__name__!r}", name=name) from None
+                self.rec.refuse(f"{at[1]} cannot be imported from {module.__name__}")
             return self.rec.reach(value, self.rec.log.source(None, f"modules.get({name!r})", f"module {name}", value))
 
     # Attributes and items ---------------------------------------------------------------------------------------------
@@ -193,8 +194,6 @@ class Hooks:
         """Return a method written in Python that the class of ``value`` has, or None."""
         kind = type(value)
         method = self.rec.class_attribute(kind, name) if is_python_class(kind) else MISSING
-        if method is None:
-            self.rec.refuse(f"{name} of {described(value)} is None", "write a method that raises TypeError")
         return method if is_users_method(kind, name, method) else None
 
     def get_item(self, value: Any, key: Any) -> Any:
@@ -205,6 +204,8 @@ class Hooks:
             own = self._own_method(value, "__getitem__")
             if own is not None:
                 return operators.passed(rec, own, value, key)
+            if rec.class_attribute(value, "__class_getitem__") is MISSING:
+                raise TypeError(f"type '{value.__name__}' is not subscriptable")
             return rec.invoke(attributes.of_class(rec, value, "__class_getitem__"), (containers.content(rec, key),))
         answer = rec.policy.item(kind)
         if answer is not None:
@@ -258,8 +259,6 @@ class Hooks:
             return
         if base is None and rec.source_of(target) is not None:
             rec.refuse(f"an item of {described(target)} from outside is set")
-        if type(key) is slice:
-            value = list(self.iterate(value))
         containers.change_item(rec, target, key, value)
 
     def delete_item(self, target: Any, key: Any) -> None:
@@ -411,7 +410,19 @@ class Hooks:
                 return
             yield item
 
-    delegate = listed = iterate
+    delegate = iterate
+
+    def listed(self, value: Any) -> Any:
+        """Return what a list or tuple is made of. C code asks an object for its length, too."""
+        kind = type(value)
+        is_users = is_python_class(kind) and not self.rec.policy.is_library(str(kind.__module__))
+        for name in ("__len__", "__length_hint__") if is_users else ():
+            if self._own_method(value, name) is not None:
+                self.rec.refuse(
+                    f"{described(value)}, which has a {name} of its own, is unpacked or made a list",
+                    "write a loop over it",
+                )
+        return self.spread(value)
 
     def spread(self, value: Any) -> Any:
         """Return the items that the code takes apart."""
@@ -435,6 +446,25 @@ class Hooks:
         kind, source = type(value), self.rec.source_of(value)
         if is_python_class(kind) and source is not None:
             self.rec.log.check(source, "type({v}).__flags__ & 96 != {0}", f"kind of {source}", (kind.__flags__ & 96,))
+
+    def caught(self, problem: BaseException, kinds: Any) -> None:
+        """``except kinds``: a tuple from outside must hold the same classes at later calls."""
+        if type(kinds) is tuple:
+            containers.reach_items(self.rec, kinds)
+            for kind in kinds:
+                self.caught(problem, kind)
+        elif is_class(kinds) and issubclass(type(problem), kinds):
+            self._require_known(problem)
+
+    def _require_known(self, problem: BaseException) -> None:
+        """Refuse to go on after a TypeError of a hook, which may differ from the error of the call itself."""
+        if type(problem) not in (TypeError, RuntimeError):
+            return
+        last = problem.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        if last is not None and str(last.tb_frame.f_globals.get("__name__")).startswith(_OBSERVER):
+            self.rec.refuse(f"the function catches a {type(problem).__name__} of an operation", "test before it")
 
     def match_keys(self, subject: Any, keys: Any) -> Any:
         self.rec.refuse("a pattern of 'match' looks for keys", "use if and in")
@@ -460,10 +490,17 @@ class Hooks:
         result = operators.passed(rec, enter, manager)
 
         def exit(*details: Any) -> Any:
+            if details[0] is not None and rec.policy.context_manager(kind):
+                return leave.__get__(manager, kind)(*details)
             if details[0] is NotCapturable:  # nothing more is observed
-                return leave.__get__(manager, kind)(*details) if rec.policy.context_manager(kind) else False
+                return False
             outcome = operators.passed(rec, leave, manager, *details)
-            return operators.truth(rec, outcome) if details[0] is not None else outcome
+            if details[0] is None:
+                return outcome
+            is_caught = operators.truth(rec, outcome)
+            if is_caught:
+                self._require_known(details[1])
+            return is_caught
 
         return result, exit
 
@@ -479,7 +516,7 @@ class Hooks:
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         values = args[0]
         if type(values) is not tuple or self.rec.source_of(values) is not None:
-            values = tuple(self.spread(values))
+            values = tuple(self.listed(values))
         kwargs = dict(args[1]) if len(args) > 1 else {}
         return to_call(*calls.prepared(self.rec, function, values, kwargs))
 

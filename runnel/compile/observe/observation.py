@@ -365,7 +365,7 @@ class Recipes:
             return self._container(value, kind)
         if kind is MethodType and not rec.is_own(value.__func__):
             return self._call(MethodType, (value.__func__, value.__self__))
-        if kind is functools.partial:
+        if kind is functools.partial and type(value.func) is not kind and not vars(value):
             return self._call(functools.partial, (value.func, *value.args), value.keywords)
         if is_python_class(kind) and not issubclass(kind, BaseException) and not is_class(value):
             return self._object(value, kind)

@@ -6,6 +6,7 @@ Operators of C code are applied to plain values and exact containers of these; o
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, Final
@@ -16,6 +17,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     CONTAINERS,
+    DICT_VIEWS,
     FIXED,
     MISSING,
     SETS,
@@ -81,14 +83,14 @@ def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
             grow(rec, a, "extend", list(items(rec, b)))
             return a
         return items(rec, a) + items(rec, b)
-    if symbol.endswith("=") and rec.source_of(a) is not None:
+    if symbol.endswith("=") and container_of(type(a)) not in (None, tuple, frozenset):
         return _changed(rec, symbol, a, b)
-    if symbol == "%" and type(a) is str and type(b) is tuple:
-        texts = tuple([x if numbers.is_number(x) else text(rec, str, x) for x in b])
-        if any(map(numbers.is_any, [rec] * len(texts), texts)):
-            places = "".join([f"{{a{i + 1}}}, " for i in range(len(texts))])
-            result = a % tuple(map(numbers.bare, texts))
-            return numbers.computed(rec, f"({{a0}} % ({places}))", (a, *texts), result, (), False)
+    if symbol == "%" and type(a) in (str, Text) and type(b) is tuple:
+        parts = items(rec, b)
+        if numbers.is_any(rec, a, *parts) and all(map(numbers.is_number, parts)):
+            places = "".join([f"{{a{i + 1}}}, " for i in range(len(parts))])
+            result = numbers.bare(a) % tuple(map(numbers.bare, parts))
+            return numbers.computed(rec, f"({{a0}} % ({places}))", (a, *parts), result, (), False)
     return OPERATORS[symbol](content(rec, a), content(rec, b))
 
 
@@ -104,21 +106,20 @@ def _beside(rec: Recorder, symbol: str, value: Any, other: Any) -> Any:
 
 
 def _changed(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
-    """Do ``a += b`` of a container from outside."""
+    """Do ``a += b`` of a list, dict, set or deque: of the object itself, and not of a copy for C code."""
     base = container_of(type(a))
     if base is dict and symbol == "|=" and container_of(type(b)) is dict:
         for key, item in pairs(rec, b).items():
             rec.hooks.set_item(item, a, key)
         return a
-    if symbol == "+=" and base not in (None, tuple, *SETS):
+    if symbol == "+=" and base in (list, deque):
         grow(rec, a, "extend", list(rec.hooks.iterate(b)))
         return a
-    if (symbol == "*=" and base is list) or (base is set and container_of(type(b)) in SETS):
+    is_set = container_of(type(b)) in SETS or type(b) in DICT_VIEWS
+    if (symbol == "*=" and base is list) or (base is set and is_set):
         change(rec, a, _IN_PLACE[symbol], (content(rec, b),))
         return a
-    if base not in (None, tuple, frozenset):
-        rec.refuse(f"{described(a)} from outside is changed by {symbol}", "use its methods")
-    return OPERATORS[symbol](content(rec, a), content(rec, b))
+    rec.refuse(f"{described(a)} is changed by {symbol}", "use its methods")
 
 
 def by_methods(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
@@ -142,8 +143,6 @@ def by_methods(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
         is_sequence = plain in ("+", "*") and type(method) in C_FUNCTIONS and container_of(kind) is not None
         order.insert(0 if is_override or is_sequence else 1, (reflected, b, a))
     for candidate, value, argument in order:
-        if candidate is None:
-            rec.refuse(f"a method __{name}__ is None", "write a method that raises TypeError")
         if candidate is not MISSING and type(candidate) not in C_FUNCTIONS:
             result = passed(rec, candidate, value, argument)
             if result is not NotImplemented:
@@ -195,8 +194,6 @@ def compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
         order.reverse()
     for method_name, value, argument in order:
         method = rec.class_attribute(type(value), method_name)
-        if method is None:
-            rec.refuse(f"a method {method_name} is None", "write a method that raises TypeError")
         if symbol == "!=" and method is object.__ne__:  # the inverse of ==
             method = rec.class_attribute(type(value), "__eq__")
             if method not in _OF_OBJECT and method is not MISSING:

@@ -93,6 +93,7 @@ class Recorder:
         self.codes: dict[int, CodeType] = {}  # rewritten code of this run by id, and its original
         self.not_capturable: NotCapturable | None = None
         self.memo: dict[Any, Any] = {}
+        self.made: set[int] = set()  # objects of Python classes that the run made, by id
         self.settled = ""  # what the run prepared that a later call will find done
         self.hooks = hooks(self)
         self._alive: list[Any] = []
@@ -267,6 +268,8 @@ class Recorder:
         attribute, source = self.class_lookup(kind, name)
         if source is not None:
             self.reach(attribute, source)
+        if attribute is None:
+            self.refuse(f"{name} of the class {kind.__name__} is None", "write a method that raises TypeError")
         return attribute
 
     # Functions --------------------------------------------------------------------------------------------------------
@@ -291,6 +294,10 @@ class Recorder:
         self._twins[id(function)] = observed
         self._alive.append(function)
         source = self.sources.get(id(function))
+        if source is None and not self.policy.is_library(str(function.__module__)):
+            if not is_in_its_module(function):
+                self.refuse(f"{described(function)} is called, which was not found by a read", "call it by its name")
+            source = self.sources[id(function)] = self.log.source(None, "{0}", function.__name__, function, (function,))
         if source is not None:
             self._reach_parts(function, source)
         return observed
@@ -371,14 +378,29 @@ class Recorder:
     def close(self) -> None:
         """Release everything; hooks and recorder refer to each other and must not wait for the collector."""
         self.hooks.rec = _OVER
-        for collection in (self.sources, self.symbols, self.cells, self.memo, self._twins, self._bound, self._spaces):
-            collection.clear()
+        for known in (self.sources, self.symbols, self.cells, self.memo, self._twins, self._bound, self._spaces):
+            known.clear()
+        self.made.clear()
         self._alive.clear()
         self.log.forget_values()
         self.session.end()
         self.session = None
         self.not_capturable = None  # its traceback leads to the frames of all callers
         self.effects = Effects()
+
+    def make(self, value: Any) -> Any:
+        """Note that the run made an object, and return it."""
+        self.made.add(id(value))
+        self._alive.append(value)
+        return value
+
+    def require_origin(self, value: Any) -> None:
+        """Refuse an object from outside that unobserved code found: no guard would see its changes."""
+        kind = type(value)
+        if id(value) in self.sources or id(value) in self.made or self.policy.is_fixed_class(kind):
+            return
+        if not self.policy.is_library(str(kind.__module__)):
+            self.refuse(f"{described(value)} is used, which was not found by a read", "pass it as an argument")
 
     def keep(self, value: Any) -> None:
         """Keep an object alive until the recording ends, so that its address means it."""

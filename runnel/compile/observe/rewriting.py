@@ -455,6 +455,8 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "GET_LEN": _beside("length", 1, replaces=True),
     "MATCH_MAPPING": _beside("matched", 1, replaces=False),
     "MATCH_SEQUENCE": _beside("matched", 1, replaces=False),
+    "CHECK_EXC_MATCH": _beside("caught", 2, replaces=False),
+    "CHECK_EG_MATCH": _beside("caught", 2, replaces=False),
     "MATCH_KEYS": _beside("match_keys", 2, replaces=True),
     "MATCH_CLASS": _replaced(3, "match_class", lambda w, arg: arg),
     "BEFORE_WITH": _with,

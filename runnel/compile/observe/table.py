@@ -145,7 +145,7 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     *[(logging_rule(name, False), (getattr(logging, name),)) for name in (*LEVELS, "log")],
     (get_logger_rule, (logging.getLogger,)),
     (deepcopy_rule, (copy.deepcopy,)),
-    (lambda rec, *args: object.__new__(args[0]), (object.__new__,)),
+    (lambda rec, *args: rec.make(object.__new__(args[0])), (object.__new__,)),
     (lambda rec, *args: None, (object.__init__, object.__init_subclass__)),
     *[(given_rule(f), (f,)) for f in (json.dumps, json.loads, os.fspath, *_OF_TEXTS)],
     *[(refusing_rule(f"{f.__name__}() looks at the frame or runs a text", _FRAME), (f,))
@@ -154,12 +154,16 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (refusing_rule("a file is read or written", "do it outside of the compiled function"), (open, input)),
     (refusing_rule("a warning is given", "warn outside of the compiled function"), (_WARN,)),
 )  # fmt: skip
+_CHANGING: Final = (operator.iconcat, operator.call)
 _PURE: Final = (
-    *[f for m in (math, operator) for f in vars(m).values() if type(f) is BuiltinFunctionType],
+    *[f for m in (math, operator) for f in vars(m).values() if type(f) is BuiltinFunctionType and f not in _CHANGING],
     sys.intern, sys.exc_info, sys.exception, bin, chr, oct, ord, hex, divmod, pow, str.maketrans, os.getpid,
 )  # fmt: skip
 _PURE_CLASSES: Final = (range, slice, bytes, bytearray, datetime.date, datetime.datetime, datetime.timedelta)
-_STORING: Final = (functools.partial, MethodType, types.SimpleNamespace, property, staticmethod, classmethod, object)
+_STORING: Final = (
+    functools.partial, MethodType, types.SimpleNamespace, property, staticmethod, classmethod, object,
+    operator.itemgetter, operator.attrgetter,
+)  # fmt: skip
 
 
 _CONSTANTS: Final = (
@@ -395,12 +399,12 @@ class Policy:
             return rec.prepared(kind, args, kwargs)
         if name == "__new__" and args and not issubclass(args[0], type):
             if args[0] is object or container_of(args[0]) in (list, dict, set) or not args[1:]:
-                return function, args[:1], {}
-            if issubclass(args[0], tuple):
-                return function, (args[0], tuple(rec.hooks.spread(args[1]))), {}
-            if issubclass(args[0], BaseException):
-                return function, args, kwargs
-            return function, (args[0], *[content(rec, x) for x in args[1:]]), kwargs
+                args, kwargs = args[:1], {}
+            elif issubclass(args[0], tuple):
+                args, kwargs = (args[0], tuple(rec.hooks.spread(args[1]))), {}
+            elif not issubclass(args[0], BaseException):
+                args = (args[0], *[content(rec, x) for x in args[1:]])
+            return returning(rec.make(function(*args, **kwargs)))
         if name in ("__init_subclass__", "mro", "__or__", "__ror__", "__class_getitem__", "__getitem__"):
             return function, args, kwargs
         if name == "__setattr__":

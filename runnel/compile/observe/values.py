@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import itertools
 import re
 import types
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
@@ -59,6 +60,7 @@ ITERATORS: Final = frozenset(
         type(iter(range(1 << 70))), type(iter({})), type(iter({}.values())), type(iter({}.items())), type(reversed([])),
         type(reversed({})), zip, map, filter, enumerate, reversed, types.GeneratorType,
         type(iter(collections.deque())), type(iter(int, 1)),
+        *[kind for kind in vars(itertools).values() if isinstance(kind, type)],
     }
 )  # fmt: skip
 C_FUNCTIONS: Final = frozenset(

@@ -176,6 +176,9 @@ class Plain:
     def matched(self, value: Any) -> None:
         """The pattern asks whether the value is a sequence or a mapping."""
 
+    def caught(self, problem: BaseException, kinds: Any) -> None:
+        pass
+
     def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return match_keys(self, subject, keys)
 
