@@ -51,8 +51,8 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return target(*values, **named)
     if not call.is_symbolic:
         return target(*values, **named)
-    state, error = trace.facet(TracedVariables), trace.deferred_error
-    held, written, done = dict(state.values), set(state.written), _done(rec, trace)
+    state, error, done = trace.facet(TracedVariables), trace.deferred_error, _done(rec, trace)
+    nodes, held, written = dict(state.nodes), dict(state.values), set(state.written)
     try:
         return target(*values, **named)
     except TracedValueError:
@@ -60,7 +60,9 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
             rec.refuse(
                 f"{function.__qualname__} looks at a number after it has changed something", "pass a plain number"
             )
-        state.values, state.written = held, written  # random numbers that the first attempt drew
+        drawn = {state.nodes[variable] for variable in state.nodes.keys() - nodes}
+        trace.inputs = [node for node in trace.inputs if node not in drawn]
+        state.nodes, state.values, state.written = nodes, held, written  # as before it drew random numbers
         trace.deferred_error = error
         return target(*[call.concrete(x) for x in args], **{n: call.concrete(x) for n, x in kwargs.items()})
 
