@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -115,7 +115,10 @@ def from_numpy(dtype: Any) -> DType:
     return result
 
 
-def as_dtype(dtype: Any) -> DType:
+Dtype: TypeAlias = Any  # whatever as_dtype takes
+
+
+def as_dtype(dtype: Dtype) -> DType:
     """What names a dtype as a DType: one itself, its name, a NumPy dtype, ``complex``, ``float``, ``int``, ``bool``,
     PyTorch's type of tensors or its name, "torch.FloatTensor"."""
     if isinstance(dtype, DType):

@@ -15,7 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
 from runnel.core.errors import ArgumentError
-from runnel.core.kinds import kind_of
+from runnel.core.kinds import Kind, kind_of
 from runnel.core.missing import known_keywords, missing
 from runnel.core.overrides import Override, overridden
 from runnel.core.showing import short_repr
@@ -168,7 +168,7 @@ def _settled(name: str, parameter: inspect.Parameter, value: Any) -> Any:
     if kind is None:
         return value
     if not kind.fits(value):
-        raise _unfit(name, parameter, value)
+        raise _unfit(name, parameter, kind, value)
     return kind.settle(value)
 
 
@@ -195,15 +195,14 @@ def explained(
     for parameter, value in _each(signature, bound):
         kind = kind_of(parameter)
         if kind is not None and not kind.fits(value):
-            return _unfit(name, parameter, value)
+            return _unfit(name, parameter, kind, value)
     return error
 
 
-def _unfit(name: str, parameter: inspect.Parameter, value: Any) -> ArgumentError:
-    kind = kind_of(parameter)
-    description, remedy = (kind.description, kind.remedy(value)) if kind is not None else ("something else", "")
+def _unfit(name: str, parameter: inspect.Parameter, kind: Kind, value: Any) -> ArgumentError:
+    remedy = kind.remedy(value)
     hint = f"; {remedy}" if remedy else ""
-    return ArgumentError(f"[{name}] {parameter.name} is {description}; received {short_repr(value)}{hint}.")
+    return ArgumentError(f"[{name}] {parameter.name} must be {kind.description}; got {short_repr(value)}{hint}.")
 
 
 def _bound(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.core import pytree
-from runnel.core.dtypes import from_numpy
+from runnel.core.dtypes import Dtype, from_numpy
 from runnel.core.errors import ArgumentError, GraphError
 from runnel.declarative import inference
 from runnel.declarative.graph import Graph, default_graph, whole
@@ -115,7 +115,7 @@ def base_name(function: Any) -> str:
     return re.sub(r"[^A-Za-z0-9_.]", "", name).strip("_") or "call"
 
 
-def constant(value: Any, dtype: Any = None, name: str = "constant") -> Declared:
+def constant(value: Any, dtype: Dtype = None, name: str = "constant") -> Declared:
     """An array that is a part of the graph: of ``value``, a number, nested sequence, array or tensor.
 
     Python numbers become float32, int64 or bool, as :func:`runnel.asarray` makes them.

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
-from runnel.core.dtypes import DType, as_dtype
+from runnel.core.dtypes import DType, Dtype, as_dtype
 from runnel.core.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from runnel.declarative.calls import Constant, base_name, declared_call, live
 from runnel.declarative.graph import Graph, default_graph, whole
@@ -123,7 +123,7 @@ class Group(Operation):
 
 
 def placeholder(
-    dtype: Any = "float32", shape: Iterable[int | None] | None = None, name: str = "placeholder"
+    dtype: Dtype = "float32", shape: Iterable[int | None] | None = None, name: str = "placeholder"
 ) -> Declared:
     """A value that each run is fed.
 
@@ -143,7 +143,7 @@ def variable(
     initial: Any = None,
     *,
     shape: Iterable[int | None] | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     name: str = "Variable",
 ) -> Variable:
     """A value that lasts from run to run, in each session its own, and has none before something is assigned.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn import functional, init
 from runnel.nn.module import Module
@@ -31,12 +32,12 @@ class Convolution(Module):
         out_channels: int,
         kernel_size: Size,
         stride: Size,
-        padding: str | Size,
+        padding: str | Size | Sequence[tuple[int, int]],
         dilation: Size,
         groups: int,
         bias: bool,
         padding_mode: str,
-        dtype: Any,
+        dtype: Dtype,
         *,
         transposed: bool = False,
     ) -> None:
@@ -92,12 +93,12 @@ class _Forward(Convolution):
         out_channels: int,
         kernel_size: Size,
         stride: Size = 1,
-        padding: str | Size = 0,
+        padding: str | Size | Sequence[tuple[int, int]] = 0,
         dilation: Size = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
@@ -201,7 +202,7 @@ class _Transposed(Convolution):
         bias: bool = True,
         dilation: Size = 1,
         padding_mode: str = "zeros",
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
         if padding_mode != "zeros":

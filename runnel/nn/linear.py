@@ -9,6 +9,7 @@ from runnel import ops
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
+from runnel.ops.arguments import Array
 from runnel.tensor.creation import zeros
 
 
@@ -48,7 +49,7 @@ class Linear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from runnel.core.composed import composed
-from runnel.core.dtypes import as_dtype
+from runnel.core.dtypes import Dtype, as_dtype
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, relu, subtract
 from runnel.ops.comparison import greater, greater_equal, isnan, less_equal
@@ -115,7 +114,7 @@ def shifted(x: Array, axis: int) -> Array:
 
 
 @composed
-def softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
+def softmax(x: Array, axis: int = -1, dtype: Dtype = None) -> Array:
     """exp(x) along ``axis``, divided by its sum; computed in ``dtype`` if there is one."""
     if dtype is not None:
         x = cast(x, as_dtype(dtype))
@@ -124,7 +123,7 @@ def softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
 
 
 @composed
-def log_softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
+def log_softmax(x: Array, axis: int = -1, dtype: Dtype = None) -> Array:
     """log(softmax(x)), without cancellation; computed in ``dtype`` if there is one."""
     if dtype is not None:
         x = cast(x, as_dtype(dtype))

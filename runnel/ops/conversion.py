@@ -9,7 +9,7 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import DType, as_dtype, bool_
+from runnel.core.dtypes import DType, Dtype, as_dtype, bool_
 from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
@@ -51,7 +51,7 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
     return [cast(tangents[0], dtype)]
 
 
-def cast(x: Array, dtype: Any) -> Array:
+def cast(x: Array, dtype: Dtype) -> Array:
     """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already. DTypeError for complex numbers that
     would become real ones: take real(x) or abs(x)."""
     if x.dtype is dtype:

@@ -32,7 +32,7 @@ def conv(
     weight: Array,
     bias: Array | None = None,
     stride: int | Sequence[int] = 1,
-    padding: str | int | Sequence[Any] = 0,
+    padding: str | int | Sequence[int] | Sequence[tuple[int, int]] = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
     *,

@@ -11,7 +11,7 @@ import numpy as np
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import as_dtype, int64
+from runnel.core.dtypes import Dtype, as_dtype, int64
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
@@ -28,7 +28,7 @@ def full_like(
     like: Array,
     fill_value: bool | int | float | complex,
     shape: int | Iterable[int] | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     device: Any = None,
 ) -> Array:
     """``fill_value`` everywhere, in the shape and dtype and on the device of ``like``, unless others are given. No
@@ -41,7 +41,7 @@ def full_like(
     return own if device is None else own.to(device=device)
 
 
-def zeros_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
+def zeros_like(like: Array, dtype: Dtype = None, device: Any = None) -> Array:
     """0 in the shape of ``like``."""
     return full_like(like, 0, dtype=dtype, device=device)
 
@@ -51,7 +51,7 @@ def or_zeros(cotangents: Iterable[Array | None], outs: Iterable[Array]) -> list[
     return [zeros_like(out) if g is None else g for g, out in zip(cotangents, outs, strict=True)]
 
 
-def ones_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
+def ones_like(like: Array, dtype: Dtype = None, device: Any = None) -> Array:
     """1 in the shape of ``like``."""
     return full_like(like, 1, dtype=dtype, device=device)
 

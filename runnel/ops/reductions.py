@@ -11,7 +11,7 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import REDUCTION
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import DType, as_dtype, bool_, float32, int64, uint8, uint64
+from runnel.core.dtypes import DType, Dtype, as_dtype, bool_, float32, int64, uint8, uint64
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, no_tangent
@@ -131,12 +131,12 @@ def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array
     return cast(finished(reduced_as(op, x, wide, axes), axes, keepdims), result)
 
 
-def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """The sum over ``axis``. Bool and integers are added up in 64 bits; half precision in float32, rounded once."""
     return _totalled(sum_p, x, axis, keepdims, dtype)
 
 
-def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """The product over ``axis``, in the dtypes of :func:`sum`."""
     return _totalled(prod_p, x, axis, keepdims, dtype)
 

@@ -6,11 +6,10 @@ import builtins
 import math
 import numbers
 from collections.abc import Sequence
-from typing import Any
 
 from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import DType, as_dtype, float32, float64, real_of
+from runnel.core.dtypes import DType, Dtype, as_dtype, float32, float64, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
@@ -35,7 +34,7 @@ def rounded_as(statistic: Array, x: Array) -> Array:
 
 
 @composed
-def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """The mean over ``axis``, in ``dtype`` if it is given; of integers, in float32. Half precision is rounded once, at
     the end, here and in the other statistics."""
     axes = normalize_axes("mean", axis, x.ndim)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful, TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable, assign_together
+
+Parameters: TypeAlias = Any  # Parameters, or dicts with them
 
 
 @kinds.declare
@@ -55,7 +57,7 @@ class Optimizer(Stateful):
         super().__init_subclass__()
         cls._is_custom = cls.__module__.partition(".")[0] != __name__.partition(".")[0]
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self.state: dict[Variable, dict[str, Any]] = TickingDict()
         self.param_groups: tuple[ParamGroup, ...] = ()

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import float64
+from runnel.core.dtypes import Dtype, float64
 from runnel.ops.arguments import Numbers, Operand
 from runnel.ops.library.circular import acos
 from runnel.ops.library.special import ndtr, ndtri
@@ -20,7 +20,7 @@ def _placed(draw: Draw, standard: Any, loc: Any, scale: Any) -> Tensor:
 
 
 def normal(
-    mean: Numbers = 0.0, std: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    mean: Numbers = 0.0, std: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal numbers of ``mean`` and deviation ``std``, tensors or numbers (G. Box, M. Muller, "A note on the
@@ -31,7 +31,7 @@ def normal(
 
 
 def uniform(
-    low: Operand = 0.0, high: Operand = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    low: Operand = 0.0, high: Operand = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers from ``low`` up to, but for rounding, not including ``high``."""
@@ -41,7 +41,7 @@ def uniform(
 
 
 def lognormal(
-    mean: Numbers = 0.0, sigma: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    mean: Numbers = 0.0, sigma: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers whose logarithms are normal, of ``mean`` and deviation ``sigma``. ValueError if ``sigma`` is negative."""
@@ -52,7 +52,7 @@ def lognormal(
 
 def truncated_normal(
     mean: Numbers = 0.0, std: Numbers = 1.0, low: Operand = -2.0, high: Operand = 2.0, size: Any = None, *,
-    dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None,
+    dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal numbers of ``mean`` and deviation ``std`` before truncation, given that they lie in [low, high]; by
     inversion in float64, on the side of the mean where probabilities are small numbers. ValueError if ``std`` is not
@@ -75,7 +75,7 @@ def _difference(high: Any, low: Any) -> Any:
 
 
 def exponential(
-    scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Exponential numbers of mean ``scale``, greater than 0. ValueError if ``scale`` is negative."""
@@ -91,7 +91,7 @@ def standard_exponential(draw: Draw) -> Tensor:
 
 
 def laplace(
-    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the density exp(-|x - loc|/scale) / (2·scale). ValueError if ``scale`` is negative."""
@@ -102,7 +102,7 @@ def laplace(
 
 
 def cauchy(
-    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the density scale / (π·(scale² + (x - loc)²)). ValueError if ``scale`` is negative."""
@@ -113,7 +113,7 @@ def cauchy(
 
 
 def gumbel(
-    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the distribution function exp(-exp(-(x - loc)/scale)). ValueError if ``scale`` is negative."""
@@ -129,7 +129,7 @@ def standard_gumbel(key: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
 
 
 def logistic(
-    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Numbers with the distribution function sigmoid((x - loc)/scale). ValueError if ``scale`` is negative."""
@@ -140,7 +140,7 @@ def logistic(
 
 
 def weibull(
-    a: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    a: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Numbers with the distribution function 1 - exp(-xᵃ), x > 0. ValueError if ``a`` is not positive."""
     require_positive("weibull", a=a)
@@ -149,7 +149,7 @@ def weibull(
 
 
 def pareto(
-    a: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    a: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Numbers with the distribution function 1 - (1 + x)⁻ᵃ, x > 0, as NumPy's (Lomax). ValueError if ``a`` is not
     positive."""
@@ -159,7 +159,7 @@ def pareto(
 
 
 def rayleigh(
-    scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Lengths of two normal numbers of deviation ``scale``. ValueError if ``scale`` is negative."""
@@ -169,7 +169,7 @@ def rayleigh(
 
 
 def vonmises(
-    mu: Numbers, kappa: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    mu: Numbers, kappa: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Angles in [-π, π) with a density proportional to exp(kappa·cos(x - mu)) (D. Best, N. Fisher, "Efficient

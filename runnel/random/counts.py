@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import float64
+from runnel.core.dtypes import Dtype, float64
 from runnel.ops.arguments import Array, Numbers
 from runnel.ops.library.special import lgamma
 from runnel.random.drawing import (
@@ -31,7 +31,7 @@ def _number(draw: Draw, count: Any, is_valid: Any) -> Tensor:
 
 
 def bernoulli(
-    p: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    p: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Array:
     """1 with probability ``p``, else 0, in the dtype of ``p`` (float32 for a number) or in ``dtype``. ValueError unless
     ``p`` lies from 0 to 1."""
@@ -44,7 +44,7 @@ def poisson(
     lam: Numbers = 1.0,
     size: Any = None,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,
@@ -93,7 +93,7 @@ def binomial(
     p: Numbers,
     size: Any = None,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,
@@ -146,7 +146,7 @@ def _binomial(key: Any, n: Any, p: Any) -> Any:
 
 
 def geometric(
-    p: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    p: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """How many trials of probability ``p`` it takes to succeed, 1 at least, by inversion. ValueError unless p is
     greater than 0 and at most 1."""
@@ -162,7 +162,7 @@ def negative_binomial(
     p: Numbers,
     size: Any = None,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,

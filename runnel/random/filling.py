@@ -9,7 +9,7 @@ import numpy as np
 from runnel import ops
 from runnel.backends.context import default_device
 from runnel.core.devices import as_device
-from runnel.core.dtypes import DType, as_dtype, bool_, int64, uint64
+from runnel.core.dtypes import DType, Dtype, as_dtype, bool_, int64, uint64
 from runnel.core.errors import DTypeError
 from runnel.ops.arguments import Array
 from runnel.random import continuous, counts
@@ -110,7 +110,7 @@ def _key(x: Any, generator: Any, key: Any, device: Any) -> Any:
 def rand_like(
     x: Array,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,
@@ -123,7 +123,7 @@ def rand_like(
 def randn_like(
     x: Array,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,
@@ -138,7 +138,7 @@ def randint_like(
     low: int,
     high: int | None = None,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import float64
+from runnel.core.dtypes import Dtype, float64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.conversion import stop_gradient
@@ -66,7 +66,7 @@ def _standard(draw: Draw, shape: Any) -> Any:
 
 
 def standard_gamma(
-    shape: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    shape: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Numbers with the density x^(shape - 1)·e⁻ˣ / Γ(shape). ValueError if ``shape`` is negative."""
     require_scale("standard_gamma", shape=shape)
@@ -75,7 +75,7 @@ def standard_gamma(
 
 
 def gamma(
-    shape: Numbers, scale: Numbers = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None,
+    shape: Numbers, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Gamma numbers of ``shape`` and mean shape · scale. ValueError if one of them is negative."""
@@ -85,7 +85,7 @@ def gamma(
 
 
 def chisquare(
-    df: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    df: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Sums of the squares of ``df`` normal numbers, which need not be a whole number. ValueError if ``df`` is not
     positive."""
@@ -95,7 +95,7 @@ def chisquare(
 
 
 def standard_t(
-    df: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    df: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Student's t with ``df`` degrees of freedom: a normal number over the root of a chi-square number over ``df``.
     ValueError if ``df`` is not positive."""
@@ -112,7 +112,7 @@ def beta(
     b: Numbers,
     size: Any = None,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     generator: Any = None,
     key: Any = None,
     device: Any = None,
@@ -125,7 +125,7 @@ def beta(
 
 
 def dirichlet(
-    alpha: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+    alpha: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
     """Vectors of probabilities with a density proportional to Π x_i^(alpha_i - 1), along the last axis of the result;
     ``size`` is the shape in front of it. ValueError if an element of ``alpha`` is not positive, ShapeError if it has
@@ -146,7 +146,7 @@ def vectors(name: str, size: Any, length: int) -> tuple[int, ...] | None:
 
 
 def multivariate_normal(
-    mean: Numbers, cov: Numbers, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    mean: Numbers, cov: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None,
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Normal vectors (…, n) of ``mean`` (…, n) and covariance ``cov`` (…, n, n), symmetric and positive definite:

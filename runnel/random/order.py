@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import as_dtype, float64, int64
+from runnel.core.dtypes import Dtype, as_dtype, float64, int64
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
 from runnel.ops.arguments import Numbers, as_sizes, normalize_axis
@@ -23,7 +23,7 @@ from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 
-def randperm(n: int, *, dtype: Any = int64, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
+def randperm(n: int, *, dtype: Dtype = int64, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
     """The numbers 0, …, n - 1 in random order: the order of n random numbers of 64 bits."""
     count = operator.index(n)
     if count < 0:
@@ -38,8 +38,10 @@ def _order(key: Any, count: int) -> Tensor:
 
 
 def permutation(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
-    """The slices of ``x`` along ``axis`` in random order; of an int n, those of ``arange(n)``."""
+    """Return the slices of an array or list ``x`` along ``axis`` in random order; for an int n, of ``arange(n)``."""
     if not isinstance(x, (TensorLike, np.ndarray, list, tuple)):
+        if not hasattr(x, "__index__"):
+            raise ArgumentError(f"[permutation] x must be an array, a list or an int; got {type(x).__name__}.")
         return randperm(x, generator=generator, key=key, device=device)
     array = asarray(x)
     along = normalize_axis("permutation", axis, array.ndim)

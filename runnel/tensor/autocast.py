@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from runnel.core.casting import CASTING, casting
-from runnel.core.dtypes import DType, as_dtype, bfloat16, float16
+from runnel.core.dtypes import DType, Dtype, as_dtype, bfloat16, float16
 from runnel.core.errors import DTypeError
 
 P = ParamSpec("P")
@@ -26,7 +26,7 @@ class autocast:
     ``dtype`` that it is called under.
     """
 
-    def __init__(self, dtype: Any = bfloat16, enabled: bool = True) -> None:
+    def __init__(self, dtype: Dtype = bfloat16, enabled: bool = True) -> None:
         target = as_dtype(dtype)
         if target not in (bfloat16, float16):
             raise DTypeError(f"[autocast] dtype is bfloat16 or float16; received {target.name}.")

@@ -11,7 +11,7 @@ from runnel.core import pytree
 from runnel.core.avals import ShapedArray, aval, common_device
 from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber, apply
-from runnel.core.dtypes import as_dtype
+from runnel.core.dtypes import Dtype, as_dtype
 from runnel.core.errors import ArgumentError
 from runnel.ops.callbacks import Callback, as_expected, callback_p
 from runnel.tensor import tracing
@@ -26,7 +26,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, shape: Iterable[int], dtype: Any) -> None:
+    def __init__(self, shape: Iterable[int], dtype: Dtype) -> None:
         self.shape = tuple(shape)
         self.dtype = as_dtype(dtype)
 

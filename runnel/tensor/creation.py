@@ -16,7 +16,7 @@ from runnel.core.arrays import as_array, can_share
 from runnel.core.avals import MOST
 from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.core.showing import short_repr
@@ -29,7 +29,7 @@ from runnel.tensor.tensor import Tensor
 Shape: TypeAlias = int | Sequence[int]
 
 
-def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(data: Any, dtype: Dtype = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """``data`` as a tensor.
 
     A tensor is a value, so nothing that another library does to an array may change it: arrays are copied, unless
@@ -105,7 +105,7 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
     return stacked
 
 
-def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, dtype: Dtype = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
     return leaf(asarray(data, dtype, device=device, copy=True).detach(), requires_grad)
 
@@ -131,7 +131,7 @@ def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> T
 def full(
     shape: Shape,
     fill_value: bool | int | float | complex,
-    dtype: Any = None,
+    dtype: Dtype = None,
     *,
     device: Any = None,
     requires_grad: bool = False,
@@ -143,7 +143,7 @@ def full(
     return leaf(_filled("full", shape, fill_value, kind, device), requires_grad)
 
 
-def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def zeros(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
 
     The shape is one int, a tuple (after which the dtype may stand), or several ints: ``zeros((2, 3), "int64")``,
@@ -152,7 +152,7 @@ def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requ
     return leaf(_filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device), requires_grad)
 
 
-def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones; its arguments are those of :func:`zeros`."""
     return leaf(_filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device), requires_grad)
 
@@ -186,7 +186,7 @@ def arange(
     start: float,
     stop: float | None = None,
     step: float = 1,
-    dtype: Any = None,
+    dtype: Dtype = None,
     *,
     device: Any = None,
     requires_grad: bool = False,
@@ -211,7 +211,7 @@ def linspace(
     start: complex,
     stop: complex,
     num: int,
-    dtype: Any = None,
+    dtype: Dtype = None,
     *,
     endpoint: bool = True,
     device: Any = None,
@@ -232,7 +232,7 @@ def linspace(
 def eye(
     n: int,
     m: int | None = None,
-    dtype: Any = dtypes.float32,
+    dtype: Dtype = dtypes.float32,
     *,
     k: int = 0,
     device: Any = None,
@@ -245,7 +245,7 @@ def eye(
     return leaf(_tensor_of(identity, target, device), requires_grad)
 
 
-def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
     return zeros(shape, *sizes, dtype=dtype, device=device, requires_grad=requires_grad)
 

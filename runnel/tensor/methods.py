@@ -17,6 +17,7 @@ from runnel import ops
 from runnel.core import dtypes, public
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
 from runnel.core.overrides import Override, overridden
@@ -219,12 +220,12 @@ class ArrayMethods(FunctionMethods[ResultT]):
         copy: ResultT = self.handle()
         return copy
 
-    def astype(self, dtype: Any) -> ResultT:
+    def astype(self, dtype: Dtype) -> ResultT:
         """The values converted to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
     def to(
-        self, target: Any = None, dtype: Any = None, *flags: bool, device: Any = None, copy: bool = False
+        self, target: Any = None, dtype: Dtype = None, *flags: bool, device: Any = None, copy: bool = False
     ) -> ResultT:
         """The values on another device, in another dtype, or both: ``x.to("interpreter")``, ``x.to("float64")``,
         ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from. With

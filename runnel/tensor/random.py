@@ -19,6 +19,7 @@ from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import Dtype
 from runnel.ops.arguments import Array, as_sizes, is_single
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
@@ -135,7 +136,7 @@ def set_rng_state(state: Any) -> None:
 
 def rand(
     *shape: Shape,
-    dtype: Any = dtypes.float32,
+    dtype: Dtype = dtypes.float32,
     generator: Generator | None = None,
     key: TensorLike | None = None,
     device: Any = None,
@@ -150,7 +151,7 @@ def rand(
 
 def randn(
     *shape: Shape,
-    dtype: Any = dtypes.float32,
+    dtype: Dtype = dtypes.float32,
     generator: Generator | None = None,
     key: TensorLike | None = None,
     device: Any = None,
@@ -187,7 +188,7 @@ def randint(
     low: int,
     high: Any = None,
     shape: Any = None,
-    dtype: Any = dtypes.int64,
+    dtype: Dtype = dtypes.int64,
     generator: Generator | None = None,
     key: TensorLike | None = None,
     device: Any = None,

@@ -20,7 +20,7 @@ from runnel.core.arrays import as_array
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
-from runnel.core.dtypes import DType, as_dtype, from_numpy
+from runnel.core.dtypes import DType, Dtype, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.core.tracebacks import ending_at_user
@@ -107,7 +107,7 @@ class Variable(StandIn[Tensor]):
     data = data_of
 
     def __init__(
-        self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None, device: Any = None
+        self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Dtype = None, device: Any = None
     ) -> None:
         _refuse_in_trace()
         if isinstance(value, Variable):

@@ -62,7 +62,7 @@ def test_other_graphs(mistake: Callable[[Any, Any], Any]) -> None:
         (lambda x: dg.Session().run(x, {x: np.array("1")}), "'placeholder' is float32.*a tensor holds numbers"),
         (lambda x: dg.Session().run(x, {x: np.array([None])}), "'placeholder' is float32.*a tensor holds numbers"),
         (lambda x: dg.Session().run(x, {x: [1, [2]]}), "'placeholder' is float32.*its rows differ in length"),
-        (lambda x: dg.Session("graph"), r"\[Session\] graph is a Graph, or None; received 'graph'"),
+        (lambda x: dg.Session("graph"), r"\[Session\] graph must be a Graph or None; got 'graph'"),
         (lambda x: dg.function([x], x, session=x), "takes a session"),
         (lambda x: dg.function([x, x + 1, x], x, session=dg.Session()), "'placeholder' is an input twice"),
         (lambda x: dg.minimize(x, rn.optim.SGD, rate=0.1), "takes no argument 'rate'"),

@@ -158,7 +158,7 @@ def test_the_error_itself_stays_what_it_was() -> None:
 
 
 def test_what_a_layer_is_given_is_explained() -> None:
-    with pytest.raises(ArgumentError, match=r"\[Linear\] x is a tensor; received \[1, 2\] \(list\)") as caught:
+    with pytest.raises(ArgumentError, match=r"\[Linear\] x must be a tensor; got \[1, 2\] \(list\)") as caught:
         nn.Sequential(nn.Linear(2, 3))([1, 2])
     assert caught.value.__notes__[0].startswith("In 0 (Linear) of Sequential")
     with pytest.raises(ArgumentError, match=r"\[Linear\] missing a required argument: 'x'"):

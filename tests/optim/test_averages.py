@@ -91,7 +91,7 @@ def test_an_average_is_saved_and_loaded_with_pytorchs_names() -> None:
 
 
 def test_refused() -> None:
-    with pytest.raises(TypeError, match=r"\[AveragedModel\] model is a Module; received 1.0"):
+    with pytest.raises(TypeError, match=r"\[AveragedModel\] model must be a Module; got 1.0"):
         swa_utils.AveragedModel(1.0)
     with pytest.raises(ValueError, match="avg_fn or multi_avg_fn; got both"):
         swa_utils.AveragedModel(nn.Linear(2, 2), None, swa_utils.get_swa_avg_fn(), swa_utils.get_swa_multi_avg_fn())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel import ops
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import Dtype, int64
 from runnel.core.library.dtype_info import result_type
 from runnel.io import saving
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
@@ -138,22 +138,22 @@ def _signed(x: Array, dtype: Any) -> Any:
     return int64 if dtype is None and x.dtype.kind == "uint" else dtype
 
 
-def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """The sum over ``axis``; of integers and bools in int64."""
     return ops.sum(x, axis, keepdims, _signed(x, dtype))
 
 
-def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """The product over ``axis``; of integers and bools in int64."""
     return ops.prod(x, axis, keepdims, _signed(x, dtype))
 
 
-def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+def cumsum(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
     """The sums of the elements up to each one along ``axis``; of integers and bools in int64."""
     return cumulative.cumsum(x, axis, _signed(x, dtype))
 
 
-def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+def cumprod(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
     """The products of the elements up to each one along ``axis``; of integers and bools in int64."""
     return cumulative.cumprod(x, axis, _signed(x, dtype))
 

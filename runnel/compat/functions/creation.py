@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel.core import dtypes
 from runnel.core.avals import Shape
-from runnel.core.dtypes import DType, as_dtype, float32
+from runnel.core.dtypes import DType, Dtype, as_dtype, float32
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.ops import creation_like
 from runnel.ops.arguments import Array, as_sizes
@@ -39,7 +39,7 @@ def sizes(size: tuple[Any, ...], shape: Any = None) -> tuple[int, ...]:
 def zeros(
     *shape: Any,
     size: Any = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -52,7 +52,7 @@ def zeros(
 def ones(
     *shape: Any,
     size: Any = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -65,7 +65,7 @@ def ones(
 def empty(
     *shape: Any,
     size: Any = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -80,7 +80,7 @@ def full(
     size: Shape,
     fill_value: bool | int | float | complex,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -95,7 +95,7 @@ def arange(
     end: float | None = None,
     step: float = 1,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -117,7 +117,7 @@ def _of_kind(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
     return tuple(None if number is None else int(number) for number in numbers)
 
 
-def range(start: float, end: float | None = None, step: float = 1, *, dtype: Any = None, **options: Any) -> Tensor:
+def range(start: float, end: float | None = None, step: float = 1, *, dtype: Dtype = None, **options: Any) -> Tensor:
     """Evenly spaced numbers from ``start`` (0, if one number is given) up to and including ``end``; float32 by
     default."""
     first, last = (0, start) if end is None else (start, end)
@@ -143,7 +143,7 @@ def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tenso
     return empty(size, **options)
 
 
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """The ``count`` elements (-1: all) of a buffer's bytes from ``offset`` on, as a tensor of their own."""
     values = np.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset)
     return finished(creation.asarray(values), None, None, requires_grad)
@@ -154,7 +154,7 @@ def linspace(
     end: float,
     steps: int,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -174,7 +174,7 @@ def logspace(
     steps: int,
     base: float = 10.0,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -192,7 +192,7 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool = False,
@@ -203,13 +203,13 @@ def eye(
 
 
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+    data: Any, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """``data`` as a new tensor without a tape."""
     return creation.tensor(data, dtype, device=device, requires_grad=requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A number as a 0-d tensor, float32 unless another dtype is named."""
     return creation.tensor(s, float32 if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
@@ -217,7 +217,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_gra
 def zeros_like(
     input: Array,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -230,7 +230,7 @@ def zeros_like(
 def ones_like(
     input: Array,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -243,7 +243,7 @@ def ones_like(
 def empty_like(
     input: Array,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -257,7 +257,7 @@ def full_like(
     input: Array,
     fill_value: bool | int | float | complex,
     *,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,

@@ -13,7 +13,7 @@ import numpy as np
 from runnel import ops
 from runnel.backends.context import default_device
 from runnel.compat.functions.creation import finished, sizes
-from runnel.core.dtypes import float32, int64
+from runnel.core.dtypes import Dtype, float32, int64
 from runnel.data.sampling import permutation
 from runnel.distributions import distribution
 from runnel.ops.arguments import Array
@@ -34,7 +34,7 @@ def rand(
     *shape: Any,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -51,7 +51,7 @@ def randn(
     *shape: Any,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -70,7 +70,7 @@ def randint(
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -86,7 +86,7 @@ def randperm(
     n: int,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: Dtype = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -97,20 +97,20 @@ def randperm(
 
 
 def rand_like(
-    input: Array, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    input: Array, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False, **ignored: Any
 ) -> Tensor:
     """Uniform numbers in [0, 1) in the shape of ``input``."""
     return finished(filling.rand_like(input, dtype=dtype, device=device), None, None, requires_grad)
 
 
 def randn_like(
-    input: Array, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    input: Array, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False, **ignored: Any
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 in the shape of ``input``."""
     return finished(filling.randn_like(input, dtype=dtype, device=device), None, None, requires_grad)
 
 
-def randint_like(input: Array, low: int, high: int | None = None, *, dtype: Any = None, **ignored: Any) -> Tensor:
+def randint_like(input: Array, low: int, high: int | None = None, *, dtype: Dtype = None, **ignored: Any) -> Tensor:
     """Integers in [low, high), or below the one number that is given, in the shape and dtype of ``input``."""
     return filling.randint_like(input, low, high, dtype=dtype)
 

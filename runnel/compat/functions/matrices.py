@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, Axis
 from runnel.ops.library import matrices, products
@@ -79,20 +80,20 @@ def _share(x: Array, atol: Any, rtol: Any) -> Any:
     return share if rtol is None else ops.maximum(share, rtol)
 
 
-def vector_norm(x: Array, ord: float = 2, dim: Axis = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+def vector_norm(x: Array, ord: float = 2, dim: Axis = None, keepdim: bool = False, *, dtype: Dtype = None) -> Array:
     """The vector norm over ``dim``, computed in ``dtype``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are
     extremes."""
     return matrices.vector_norm(_in(dtype, x), ord, dim, keepdim)
 
 
 def matrix_norm(
-    input: Array, ord: Any = "fro", dim: Axis = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+    input: Array, ord: Any = "fro", dim: Axis = (-2, -1), keepdim: bool = False, *, dtype: Dtype = None
 ) -> Array:
     """A norm of the matrices in two axes, computed in ``dtype``; orders are those of ``runnel.linalg.matrix_norm``."""
     return matrices.matrix_norm(_in(dtype, input), ord, dim, keepdim)
 
 
-def norm(input: Array, ord: Any = None, dim: Axis = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+def norm(input: Array, ord: Any = None, dim: Axis = None, keepdim: bool = False, *, dtype: Dtype = None) -> Array:
     """The vector norm of all elements (no ``ord`` and no ``dim``) or along one axis; the matrix norm for a matrix or
     along two axes; computed in ``dtype``."""
     return matrices.norm(_in(dtype, input), ord, dim, keepdim)

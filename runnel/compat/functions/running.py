@@ -13,7 +13,7 @@ from runnel.compile import compiled, wrappers
 from runnel.core import switches
 from runnel.core.casting import CASTING
 from runnel.core.devices import as_device
-from runnel.core.dtypes import DType, bfloat16, float16
+from runnel.core.dtypes import DType, Dtype, bfloat16, float16
 from runnel.nn.module import Module
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.autocast import autocast as casting
@@ -78,7 +78,7 @@ ACCELERATORS = ("cuda", "mps", "xpu")
 
 
 def autocast(
-    device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    device_type: Any = "cpu", dtype: Dtype = None, enabled: bool = True, cache_enabled: bool | None = None
 ) -> casting:
     """``rn.autocast``: products in ``dtype`` (bfloat16 unless another one is named) inside a ``with`` block. For
     a device that is not there, such as "cuda", nothing is cast, as in PyTorch."""
@@ -156,7 +156,7 @@ def custom_autocast(function: Any = None, **options: Any) -> Any:
     return custom_autocast if function is None else function
 
 
-def autocast_on_gpu(enabled: bool = True, dtype: Any = None, cache_enabled: bool | None = None) -> casting:
+def autocast_on_gpu(enabled: bool = True, dtype: Dtype = None, cache_enabled: bool | None = None) -> casting:
     """Nothing: there is no GPU whose products could be cast."""
     return casting(enabled=False)
 

@@ -16,6 +16,7 @@ import numpy as np
 from runnel.backends.context import default_device
 from runnel.core import dtypes, switches
 from runnel.core.devices import Device
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import DTypeError
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
@@ -66,7 +67,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     return tensor.__dlpack__()
 
 
-def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, **options: Any) -> Any:
+def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Dtype = None, **options: Any) -> Any:
     """The first ``size`` numbers of a file of bytes, in the machine's order, as a tensor of their own: what is written
     to it does not reach the file, so ``shared`` is refused."""
     if shared:

@@ -10,6 +10,7 @@ import numpy as np
 
 from runnel.compat.functions.creation import sizes
 from runnel.core import dtypes
+from runnel.core.dtypes import Dtype
 from runnel.core.library.dtype_info import finfo, iinfo
 from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import asarray
@@ -90,7 +91,7 @@ def _text(msg: Any, text: str) -> str:
 
 def make_tensor(
     *shape: Any,
-    dtype: Any,
+    dtype: Dtype,
     device: Any = None,
     low: float | None = None,
     high: float | None = None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.core.dtypes import Dtype
+
 
 class Symbol:
     """The output of ``layer`` for ``args``; without a layer, an input of a model. ``shape`` begins with None, for the
@@ -23,7 +25,7 @@ class Symbol:
         return f"<symbol of shape {self.shape}>"
 
 
-def Input(shape: Sequence[int | None], dtype: Any = "float32", name: str = "") -> Symbol:
+def Input(shape: Sequence[int | None], dtype: Dtype = "float32", name: str = "") -> Symbol:
     """A symbol of a model's input: ``shape`` is that of a sample, without the batch."""
     return Symbol((None, *shape), dtype)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from runnel.core import dtypes
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import DTypeError
 from runnel.core.records import record
 from runnel.core.showing import short_repr
@@ -120,7 +120,7 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+def isdtype(dtype: Dtype, kind: Any) -> builtins.bool:
     """Whether ``dtype`` is ``kind``: a dtype, one of the Array API's words ("bool", "integral", "numeric", "real
     floating", "signed integer", "unsigned integer", "complex floating"), or one of several of these."""
     own = _dtype_of("isdtype", dtype)

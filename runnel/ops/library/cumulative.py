@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from runnel.core.dtypes import as_dtype, float32, int64
+from runnel.core.dtypes import Dtype, as_dtype, float32, int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
@@ -85,24 +85,24 @@ def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: A
     return cast(partial_results, result)
 
 
-def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+def cumsum(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
     """The sums of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``."""
     return _accumulating("cumsum", x, axis, dtype, add, 0)
 
 
-def cumprod(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+def cumprod(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
     """The products of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of
     ``sum``. The gradient is right at zeros, too."""
     return _accumulating("cumprod", x, axis, dtype, multiply, 1)
 
 
-def cumulative_sum(x: Array, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_sum(x: Array, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False) -> Array:
     """:func:`cumsum` as in the Array API: ``axis`` may be left out for vectors only, and with ``include_initial`` a 0
     stands in front."""
     return _standard("cumulative_sum", cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
-def cumulative_prod(x: Array, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+def cumulative_prod(x: Array, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False) -> Array:
     """:func:`cumprod` as in the Array API: ``axis`` may be left out for vectors only, and with ``include_initial`` a 1
     stands in front."""
     return _standard("cumulative_prod", cumprod, x, axis, dtype, 1 if include_initial else None)

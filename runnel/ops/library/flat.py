@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
@@ -24,7 +24,7 @@ def put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) ->
     return reshape(written, x.shape)
 
 
-def unravel_index(indices: Array, shape: Any) -> tuple[Array, ...]:
+def unravel_index(indices: Array, shape: int | Sequence[int]) -> tuple[Array, ...]:
     """For numbers of elements in row-major order of ``shape``, their index along each axis."""
     sizes = as_sizes("unravel_index", shape)
     numbers = cast(indices, int64)

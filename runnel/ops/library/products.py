@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import bool_, float32
+from runnel.core.dtypes import Dtype, bool_, float32
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.ops.arguments import Array, Axis, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.arithmetic import add, divide, multiply, subtract
@@ -271,7 +271,7 @@ def cross(x: Array, y: Array, axis: int = -1) -> Array:
 # --- statistics of several ----------------------------------------------------------------------------------------
 
 
-def nansum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def nansum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """The sum of the elements over ``axis`` that are numbers."""
     return sum(where(isnan(x), 0, x), axis, keepdims, dtype)
 

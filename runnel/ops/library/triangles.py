@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import Dtype, int64
 from runnel.core.errors import AxisError, ShapeError
 from runnel.ops.arguments import Array, as_sizes, normalize_axis
 from runnel.ops.arithmetic import add, multiply
@@ -89,7 +88,7 @@ def diagflat(x: Array, k: int = 0) -> Array:
     return diag_embed(reshape(x, (x.size,)), k)
 
 
-def trace(x: Array, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: Array, offset: int = 0, dtype: Dtype = None) -> Array:
     """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
     _require_matrices("trace", x)
     return sum(diagonal(x, offset, -2, -1), -1, dtype=dtype)

@@ -9,7 +9,7 @@ from runnel.backends import context
 from runnel.core import dtypes, switches
 from runnel.core.devices import Device, devices as every_device
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ShapeError
 from runnel.core.library.dtype_info import isdtype
 from runnel.ops.arguments import Array
@@ -101,7 +101,7 @@ def is_nonzero(x: Array) -> bool:
     return bool(x)
 
 
-def astype(x: Array, dtype: Any, copy: bool = True, device: Any = None) -> Array:
+def astype(x: Array, dtype: Dtype, copy: bool = True, device: Any = None) -> Array:
     """``x`` in another dtype, and on another device if one is named."""
     result = cast(x, dtypes.as_dtype(dtype))
     result = result if device is None else result.to(device=device)

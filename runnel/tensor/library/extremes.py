@@ -10,22 +10,26 @@ from typing import Any, Final
 
 from runnel.core.dispatch import TensorLike
 from runnel.ops import arithmetic, reductions, sorting
-from runnel.ops.arguments import Array, normalize_axis
+from runnel.ops.arguments import Array, Axis, normalize_axis
 from runnel.ops.indexing import take_along_axis
 from runnel.ops.library.order import Ranked
 from runnel.ops.views import expand_dims, reshape, squeeze
 
-_LEFT_OUT: Final = object()
+_LEFT_OUT: Final[Any] = object()
 
 
-def max(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT) -> Any:
+def max(
+    x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
+) -> Any:
     """The greatest element; along ``dim`` a named tuple (values, indices), of equal elements the first one, which the
     gradient goes to; of ``x`` and an array in the place of ``dim``, the greater ones. With ``axis=`` or
     ``keepdims=``, or of several ``dim``, the values alone, as of ``rn.max``."""
     return _extremes("max", (reductions.max, reductions.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
 
 
-def min(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT) -> Any:
+def min(
+    x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
+) -> Any:
     """The smallest element, or elements; arguments and results are those of :func:`max`."""
     return _extremes("min", (reductions.min, reductions.argmin, arithmetic.minimum), x, dim, keepdim, axis, keepdims)
 
@@ -54,7 +58,7 @@ def _extremes(
     return Ranked(values, indices) if keepdim else Ranked(squeeze(values, dim), squeeze(indices, dim))
 
 
-def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Any = _LEFT_OUT) -> Any:
+def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Axis = _LEFT_OUT) -> Any:
     """The elements along ``dim`` in ascending (or ``descending``) order, and their int64 positions: a named tuple
     (values, indices); equal elements keep their order. With ``axis=``, the values alone, as of ``rn.sort``."""
     if axis is not _LEFT_OUT:

@@ -8,19 +8,20 @@ import numpy as np
 
 from runnel.core import dtypes
 from runnel.core.devices import as_device
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
 
 
-def fftfreq(n: int, d: float = 1.0, dtype: Any = dtypes.float32, device: Any = None) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, dtype: Dtype = dtypes.float32, device: Any = None) -> Tensor:
     """The frequencies of a transform of ``n`` samples that lie ``d`` apart: 0, 1, …, then the negative ones up to -1,
     over n·d."""
     return _made("fftfreq", np.fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = dtypes.float32, device: Any = None) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, dtype: Dtype = dtypes.float32, device: Any = None) -> Tensor:
     """The frequencies of the transform of ``n`` real samples that lie ``d`` apart: 0, 1, …, n//2, over n·d."""
     return _made("rfftfreq", np.fft.rfftfreq, n, d, dtype, device)
 

@@ -9,6 +9,7 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.devices import as_device
 from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import Dtype
 from runnel.ops.arguments import Array, Axis, Operand, as_sizes, gathered, normalize_axes
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
@@ -29,22 +30,22 @@ def _sizes(size: tuple[Any, ...], named: Any) -> Any:
     return gathered(size) if named is None else named
 
 
-def new_zeros(x: Array, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Array:
+def new_zeros(x: Array, *sizes: Any, size: Any = None, dtype: Dtype = None, device: Any = None) -> Array:
     """Zeros of another shape, in the dtype of ``x`` unless one is named."""
     return _filled(x, _sizes(sizes, size), 0, dtype, device)
 
 
-def new_ones(x: Array, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Array:
+def new_ones(x: Array, *sizes: Any, size: Any = None, dtype: Dtype = None, device: Any = None) -> Array:
     """Ones of another shape, in the dtype of ``x`` unless one is named."""
     return _filled(x, _sizes(sizes, size), 1, dtype, device)
 
 
-def new_full(x: Array, size: Any, fill_value: bool | int | float, dtype: Any = None, device: Any = None) -> Array:
+def new_full(x: Array, size: Any, fill_value: bool | int | float, dtype: Dtype = None, device: Any = None) -> Array:
     """``fill_value`` in another shape, in the dtype of ``x`` unless one is named."""
     return _filled(x, size, fill_value, dtype, device)
 
 
-def new_tensor(x: Array, data: Any, dtype: Any = None, device: Any = None) -> Array:
+def new_tensor(x: Array, data: Any, dtype: Dtype = None, device: Any = None) -> Array:
     """``data`` as a tensor, in the dtype of ``x`` unless one is named."""
     kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, TensorLike):
@@ -71,7 +72,7 @@ def squeeze(x: Array, axis: Axis = None) -> Array:
     return squeezed(x, tuple(a for a in axes if x.shape[a] == 1))
 
 
-def type_of(x: Array, dtype: Any = None) -> Any:
+def type_of(x: Array, dtype: Dtype = None) -> Any:
     """``x`` in another dtype, or PyTorch's type ("torch.FloatTensor", ``FloatTensor``) in its place; without one, the
     name of that type."""
     if dtype is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.core.dtypes import Dtype
 from runnel.ops import precision
 from runnel.ops.arguments import Array, Axis
 from runnel.ops.library.matrices import matrix_norm
@@ -48,7 +49,7 @@ def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float
 
 
 def norm(
-    x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None
+    x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Dtype = None
 ) -> Array:
     """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2. Derivative 0 at 0.
     With "nuc", the sum of the singular values of matrices, in the two axes ``axis`` or all."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.core.dtypes import Dtype
 from runnel.ops.arguments import Array
 from runnel.ops.library.joining import chunk
 from runnel.ops.pieces import narrow
@@ -73,7 +74,7 @@ def new(x: Array, *args: Any) -> Array:
 
 
 def new_empty_strided(
-    x: Array, size: Sequence[int], stride: Sequence[int], dtype: Any = None, device: Any = None
+    x: Array, size: Sequence[int], stride: Sequence[int], dtype: Dtype = None, device: Any = None
 ) -> Array:
     """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
     return new_zeros(x, size=size, dtype=dtype, device=device)

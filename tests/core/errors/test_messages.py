@@ -267,4 +267,4 @@ def test_a_bug_keeps_its_class_and_traceback() -> None:
     error = explained("broken", broken, (rn.ones(2), 1), {}, bug)  # type: ignore[arg-type]
     assert error is bug
     error = explained("broken", broken, (rn.ones(2), "two"), {}, bug)  # type: ignore[arg-type]
-    assert isinstance(error, ArgumentError) and str(error) == "[broken] size is an int; received 'two' (str)."
+    assert isinstance(error, ArgumentError) and str(error) == "[broken] size must be an int; got 'two' (str)."
