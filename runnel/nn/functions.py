@@ -10,8 +10,8 @@ from runnel import ops
 from runnel.core.composed import composed
 from runnel.core.dtypes import float64, int64
 from runnel.core.errors import ShapeError
-from runnel.nn import window_indices
-from runnel.nn.spatial import over_axes
+from runnel.nn import windows
+from runnel.nn.windows import over_axes
 from runnel.ops.arguments import Array, as_shape, normalize_axis
 from runnel.ops.indexing import labels_below
 from runnel.ops.losses import reduced
@@ -21,11 +21,11 @@ from runnel.tensor.variable import Variable
 
 conv1d, conv2d, conv3d = over_axes(ops.conv, "conv{}")
 conv_transpose1d, conv_transpose2d, conv_transpose3d = over_axes(ops.conv_transpose, "conv_transpose{}")
-max_pool1d, max_pool2d, max_pool3d = over_axes(window_indices.max_pool, "max_pool{}")
+max_pool1d, max_pool2d, max_pool3d = over_axes(windows.max_pool, "max_pool{}")
 avg_pool1d, avg_pool2d, avg_pool3d = over_axes(ops.avg_pool, "avg_pool{}")
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(ops.adaptive_avg_pool, "adaptive_avg_pool{}")
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(
-    window_indices.adaptive_max_pool, "adaptive_max_pool{}"
+    windows.adaptive_max_pool, "adaptive_max_pool{}"
 )
 
 

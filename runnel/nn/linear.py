@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from runnel import ops
+from runnel.core.errors import ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.ops.arguments import Array
 from runnel.tensor.creation import zeros
+from runnel.tensor.tensor import Tensor
 
 
 class Linear(Module):
@@ -87,3 +89,72 @@ class Flatten(Module):
 
     def extra_repr(self) -> str:
         return f"{self.start_dim}, {self.end_dim}"
+
+
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Tensor:
+    """Compute x1ᵀ · weight[k] · x2 + bias[k] for each k.
+
+    Inputs are (…, in1) and (…, in2), the weight is (out, in1, in2), and the result (…, out).
+    """
+    if (
+        weight.ndim != 3
+        or input1.shape[:-1] != input2.shape[:-1]
+        or (input1.shape[-1:], input2.shape[-1:]) != (weight.shape[1:2], weight.shape[2:])
+    ):
+        raise ShapeError(
+            f"[bilinear] takes inputs (…, in1) and (…, in2) with a weight (out, in1, in2); received shapes "
+            f"{input1.shape}, {input2.shape} and {weight.shape}."
+        )
+    out, first, second = weight.shape
+    rows = ops.reshape(ops.matmul(input1, ops.reshape(ops.moveaxis(weight, 0, 1), (first, out * second))),
+                       (*input1.shape[:-1], out, second))  # fmt: skip
+    products = ops.sum(rows * ops.expand_dims(input2, -2), -1)
+    result: Tensor = products if bias is None else products + bias
+    return result
+
+
+def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
+    """Convolve (T, N, in) with a weight (kernel, in, out) along the first axis; return (T', N, out)."""
+    if x.ndim != 3 or weight.ndim != 3:
+        raise ShapeError(
+            f"[conv_tbc] takes (T, N, in) and a weight (kernel, in, out); received shapes {x.shape} and {weight.shape}."
+        )
+    channels_first = ops.conv(ops.permute(x, (1, 2, 0)), ops.permute(weight, (2, 1, 0)), bias, padding=pad)
+    result: Tensor = ops.permute(channels_first, (2, 0, 1))
+    return result
+
+
+class Bilinear(Module):
+    """Compute x1ᵀ · weight[k] · x2 + bias[k], with a weight (out_features, in1_features, in2_features).
+
+    Weight and bias start uniform in ±1/√in1_features, as in PyTorch.
+    """
+
+    bias: Parameter | None
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None
+    ) -> None:
+        if in1_features < 1:
+            raise ValueError(f"[Bilinear] in1_features is positive; received {in1_features}.")
+        kind = parameter_dtype(dtype)
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(zeros((out_features, in1_features, in2_features), kind))
+        self.register_parameter("bias", Parameter(zeros((out_features,), kind)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+        return text + ("" if self.bias is not None else ", bias=False")

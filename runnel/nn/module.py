@@ -491,14 +491,14 @@ class Module(Hooks, StatefulTree):
     # As text ----------------------------------------------------------------------------------------------------------
 
     def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Any:
-        """Return a table of the modules with their outputs, Parameters and operations; see :func:`runnel.nn.summary`.
+        """Return a table of the modules with their outputs, Parameters and operations; see :func:`runnel.nn.summaries`.
 
         Args:
             inputs: arrays, or shapes of arrays of ``dtype``.
             depth: how many levels of modules to show.
             dtype: the dtype of the inputs.
         """
-        return namespaces.imported("runnel.nn.rare.summary:summary")(self, *inputs, depth=depth, dtype=dtype)
+        return namespaces.imported("runnel.nn.summaries:summary")(self, *inputs, depth=depth, dtype=dtype)
 
     def extra_repr(self) -> str:
         """Return what ``repr`` shows between the parentheses of this module."""

@@ -15,9 +15,9 @@ from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
-from runnel.nn.packing import PackedSequence, reordered
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, require_nonlinearity
+from runnel.nn.utils.rnn import PackedSequence, reordered
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, zeros
 from runnel.transforms.scan import scan

@@ -10,11 +10,11 @@ from runnel import ops
 from runnel.nn import init
 from runnel.nn.attention import MultiheadAttention
 from runnel.nn.containers import ModuleList
+from runnel.nn.dropout import Dropout
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
 from runnel.nn.normalization import LayerNorm
 from runnel.nn.parameter import Parameter, parameter_dtype
-from runnel.nn.regularization import Dropout
 from runnel.tensor.creation import full
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable

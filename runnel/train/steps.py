@@ -15,7 +15,7 @@ from runnel.core.errors import ArgumentError, NonFiniteError
 from runnel.core.pytree import flatten, unflatten
 from runnel.core.showing import short_repr
 from runnel.nn.module import Module
-from runnel.nn.utils.clipping import clip_grad_norm_, clip_grad_value_
+from runnel.nn.utils.parameters import clip_grad_norm_, clip_grad_value_
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.methods import ArrayMethods

@@ -9,8 +9,8 @@ from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn import functions
-from runnel.nn.rare.dropout import alpha_dropout, feature_alpha_dropout
-from runnel.nn.rare.grids import affine_grid, grid_sample
+from runnel.nn.dropout import alpha_dropout, feature_alpha_dropout
+from runnel.nn.resampling import affine_grid, grid_sample
 from runnel.ops.arguments import Array, as_tuple
 from runnel.tensor.random import dropout, rand
 

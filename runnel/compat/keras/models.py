@@ -18,7 +18,7 @@ from runnel.data.datasets import TensorDataset
 from runnel.data.loader import DataLoader
 from runnel.io.saving import load, save
 from runnel.nn.containers import ModuleList
-from runnel.nn.rare.summary import Summary, summary
+from runnel.nn.summaries import Summary, summary
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import no_grad
 from runnel.train.batches import joined
@@ -163,7 +163,7 @@ class Model(Layer):
     # Looking at it, saving --------------------------------------------------------------------------------------------
 
     def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32", print_fn: Any = print) -> Summary:
-        """Print the table of :func:`runnel.nn.summary`, with outputs for a batch of one where the shape is known."""
+        """Print the table of :func:`runnel.nn.summaries`, with outputs for a batch of one where the shape is known."""
         shapes = [(1, *symbol.shape[1:]) for symbol in self.__dict__.get("_inputs", ())]
         table = summary(self, *(inputs or (shapes if len(shapes) == 1 else ())), depth=depth, dtype=dtype)
         print_fn(str(table))

@@ -214,9 +214,9 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "export": {},
     "func": {
-        "functional_call": "runnel.nn.rare.functional_calls:functional_call",
+        "functional_call": "runnel.nn.functional_calls:functional_call",
         "grad_and_value": "runnel.compat.functions.transforming:grad_and_value",
-        "stack_module_state": "runnel.nn.rare.functional_calls:stack_module_state",
+        "stack_module_state": "runnel.nn.functional_calls:stack_module_state",
         "vmap": "runnel.compat.functions.transforming:vmap",
     },
     "fx": {},
@@ -288,7 +288,7 @@ NAMES: dict[str, dict[str, str]] = {
         "data_parallel": "runnel.compat.functions.running:data_parallel",
     },
     "nn.utils.stateless": {
-        "functional_call": "runnel.nn.rare.functional_calls:functional_call",
+        "functional_call": "runnel.nn.functional_calls:functional_call",
     },
     "onnx": {},
     "optim.lr_scheduler": {

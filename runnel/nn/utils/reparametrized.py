@@ -10,8 +10,7 @@ from runnel.core.errors import ArgumentError
 from runnel.nn.derived import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
-from runnel.nn.utils.parametrizations import norm_except
-from runnel.nn.utils.power_iteration import as_matrix, power_iteration, start_vectors
+from runnel.nn.utils.parametrizations import as_matrix, norm_except, power_iteration, start_vectors
 
 
 class _WeightNorm(Recipe):

@@ -2,18 +2,238 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from runnel import ops
-from runnel.core import public
+from runnel.core import public, pytree
+from runnel.core.dispatch import TensorLike, required
+from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.nn.packing import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from runnel.core.kinds import declare
 from runnel.ops.arguments import Array
 from runnel.tensor.creation import asarray
-from runnel.tensor.tensor import Tensor
+from runnel.tensor.ownership import CONSTANT_SERIAL
+from runnel.tensor.tensor import Tensor, from_numpy
+
+
+class _Fields(NamedTuple):
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any = None
+    unsorted_indices: Any = None
+
+
+Numbers = tuple[int, ...]
+
+
+class Steps(NamedTuple):
+    """The steps of a packed sequence, in numbers that are part of a program."""
+
+    sizes: Numbers
+    order: Numbers | None
+    back: Numbers | None
+
+    def lengths(self) -> list[int]:
+        """The length of each sequence, the longest first."""
+        sizes = np.array(self.sizes, np.int64)
+        return [int((sizes > row).sum()) for row in range(self.batch)]
+
+    @property
+    def batch(self) -> int:
+        """The number of sequences."""
+        return self.sizes[0] if self.sizes else 0
+
+    def live(self, count: int) -> np.ndarray:
+        """Return which elements of a padded batch (``count`` steps, sequences) exist."""
+        sizes = np.zeros(count, np.int64)
+        sizes[: len(self.sizes)] = self.sizes
+        return np.arange(self.batch) < sizes[:, None]
+
+    def rows(self, count: int) -> np.ndarray:
+        """Return the row in the data of each element of a padded batch (``count`` steps, sequences).
+
+        Elements after the end of a sequence have an index after the last row.
+        """
+        live = self.live(count)
+        rows = np.full(live.shape, sum(self.sizes), np.int64)
+        rows[live] = np.arange(int(live.sum()))
+        return rows
+
+
+@declare
+class PackedSequence(_Fields):
+    """Sequences without padding, the longest first.
+
+    Make one by :func:`pack_padded_sequence`, or from ``data`` and sizes. The sizes are part of a program, so each set
+    of sizes is traced separately.
+
+    Attributes:
+        data: the elements of step 0 of all sequences, then of step 1 of all that have one, and so on.
+        batch_sizes: how many sequences have each step: an int64 vector.
+        sorted_indices: the index, in the caller's order, of each sequence; None if that is the order.
+        unsorted_indices: the place of each of the caller's sequences; computed from ``sorted_indices`` by default.
+    """
+
+    steps: Steps
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+    ) -> Self:
+        sizes = _numbers("batch_sizes", () if batch_sizes is None else batch_sizes)
+        order = None if sorted_indices is None else _numbers("sorted_indices", sorted_indices)
+        back = None if unsorted_indices is None else _numbers("unsorted_indices", unsorted_indices)
+        if order is not None and back is None:
+            back = tuple(np.argsort(np.array(order, np.int64)).tolist())
+        return cls._of(data, Steps(sizes, order, back))
+
+    @classmethod
+    def _of(cls, data: Any, steps: Steps) -> Self:
+        device = getattr(data, "device", None)
+        made = super().__new__(cls, data, *(None if own is None else _constant(own, device) for own in steps))
+        made.steps = steps
+        return made
+
+    def _replace(self, **changed: Any) -> Self:
+        if changed.keys() == {"data"}:
+            return self._of(changed["data"], self.steps)
+        return type(self)(**(self._asdict() | changed))
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Return the same sequences with ``data.to(...)``."""
+        return self._of(self.data.to(*args, **kwargs), self.steps)
+
+    def float(self) -> Self:
+        """Convert the data to float32."""
+        return self.to("float32")
+
+    def double(self) -> Self:
+        """Convert the data to float64."""
+        return self.to("float64")
+
+    def half(self) -> Self:
+        """Convert the data to float16."""
+        return self.to("float16")
+
+    def long(self) -> Self:
+        """Convert the data to int64."""
+        return self.to("int64")
+
+    def int(self) -> Self:
+        """Convert the data to int32."""
+        return self.to("int32")
+
+    def cpu(self) -> Self:
+        """Return this object, since programs run on CPUs."""
+        return self
+
+    @property
+    def is_cuda(self) -> bool:
+        """False, since programs run on CPUs."""
+        return False
+
+    def padded(self, rows: np.ndarray, padding_value: builtins.float) -> Any:
+        """Return the elements of ``rows``, a table of :meth:`Steps.rows`, and ``padding_value`` where there is none."""
+        padding = ops.full_like(self.data, padding_value, (1, *self.data.shape[1:]))
+        return ops.take(ops.concat([self.data, padding]), asarray(rows, device=self.data.device), 0)
+
+
+def _constant(numbers: Numbers, device: Any) -> Tensor:
+    """Return numbers that are part of a program as an int64 vector, whose values are known in a trace too."""
+    vector = from_numpy(np.array(numbers, np.int64), int64, copy=True, device=device)
+    vector._serial = CONSTANT_SERIAL
+    return vector
+
+
+def _numbers(name: str, values: Any) -> Numbers:
+    traced = (
+        f"[PackedSequence] {name} is part of a program, and in a compiled function its values exist only when that "
+        "runs; pack the sequences outside, or give a tuple of ints."
+    )
+    known = required(values, traced) if isinstance(values, TensorLike) else np.asarray(values)
+    if known.ndim != 1 or (known.size and known.dtype.kind not in "iu"):
+        raise ShapeError(f"[PackedSequence] {name} is a vector of integers; received {values!r}.")
+    return tuple(known.tolist())
+
+
+pytree.register(
+    PackedSequence,
+    lambda packed: ((packed.data,), packed.steps),
+    lambda steps, rest: PackedSequence._of(rest[0], steps),
+)
+
+
+def pack_padded_sequence(
+    input: Array, lengths: Array | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Remove the padding of a batch of sequences.
+
+    Args:
+        input: shape (steps, batch, …), or (batch, steps, …) with ``batch_first``.
+        lengths: the length of each sequence, at least 1. Each set of lengths is traced separately.
+        batch_first: the batch is the first axis of ``input``.
+        enforce_sorted: ``lengths`` must decrease. Otherwise the sequences are sorted, and the recurrent layers and
+            :func:`pad_packed_sequence` restore their order.
+    """
+    if input.ndim < 2:
+        raise ShapeError(f"[pack_padded_sequence] a batch has axes of steps and sequences; received {input.shape}.")
+    x = ops.moveaxis(input, 0, 1) if batch_first else input
+    steps, batch = x.shape[:2]
+    counts = np.asarray(lengths).astype(np.int64)
+    if counts.shape != (batch,) or (batch and (counts.min() < 1 or counts.max() > steps)):
+        raise ShapeError(
+            f"[pack_padded_sequence] a batch of {batch} sequences of up to {steps} steps needs {batch} lengths from 1 "
+            f"to {steps}; received {counts.tolist()}."
+        )
+    order: np.ndarray | None = None
+    if not enforce_sorted:
+        order = np.argsort(-counts, kind="stable")
+        counts = counts[order]
+    elif np.any(np.diff(counts) > 0):
+        raise ShapeError(
+            f"[pack_padded_sequence] lengths must fall with enforce_sorted=True; received {counts.tolist()}."
+        )
+    sizes = tuple(int((counts > step).sum()) for step in range(int(counts.max(initial=0))))
+    columns = np.arange(batch) if order is None else order
+    rows = np.concatenate([step * batch + columns[:size] for step, size in enumerate(sizes)] or [columns])
+    data = ops.take(ops.reshape(x, (steps * batch, *x.shape[2:])), asarray(rows, device=x.device), 0)
+    return PackedSequence(data, sizes, order)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the padded batch of ``sequence``, in the caller's order, and the lengths.
+
+    Args:
+        sequence: a result of :func:`pack_padded_sequence` or of a recurrent layer.
+        batch_first: return shape (batch, steps, …) instead of (steps, batch, …).
+        padding_value: the value after the end of a sequence.
+        total_length: the number of steps; by default the length of the longest sequence.
+    """
+    own, data = sequence.steps, sequence.data
+    sizes = own.sizes
+    steps = len(sizes) if total_length is None else total_length
+    if steps < len(sizes):
+        raise ShapeError(f"[pad_packed_sequence] total_length={steps} is less than the longest length, {len(sizes)}.")
+    rows = own.rows(steps)
+    lengths = np.array(own.lengths(), np.int64)
+    if own.back is not None:
+        back = np.array(own.back)
+        rows, lengths = rows[:, back], lengths[back]
+    padded = sequence.padded(rows.T if batch_first else rows, padding_value)
+    return padded, asarray(lengths, device=data.device)
+
+
+def reordered(states: Sequence[Any], order: tuple[int, ...] | None) -> tuple[Any, ...]:
+    """Return states of shape (layers, batch, …) with their batch in ``order``."""
+    if order is None:
+        return tuple(states)
+    return tuple(ops.take(h, asarray(np.array(order), device=h.device), 1) for h in states)
+
 
 __all__ = [
     "PackedSequence",
