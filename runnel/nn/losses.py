@@ -1,4 +1,4 @@
-"""Losses as modules, with PyTorch's names and arguments."""
+"""Losses that few programs call, as functions with PyTorch's arguments, and all losses as layers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.nn import distances
+from runnel.nn.layer import Layer, layer
 from runnel.nn.linear import Linear
-from runnel.nn.module import Module
 from runnel.ops.arguments import Array
 from runnel.ops.indexing import labels_below
 from runnel.ops.losses import IGNORED, reduced, require_same_shape
@@ -20,178 +20,7 @@ from runnel.ops.views import with_axis
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
-
-class Loss(Module):
-    """The base of losses. ``reduction`` is "mean", "sum", or "none" for a loss of each element."""
-
-    reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
-
-    def __init__(self, reduction: str = "mean") -> None:
-        if reduction not in self.reductions:
-            *first, last = map(repr, self.reductions)
-            known = f"{', '.join(first)} or {last}"
-            raise ValueError(f"[{type(self).__name__}] reduction must be {known}; got {reduction!r}.")
-        self.reduction = reduction
-
-    def extra_repr(self) -> str:
-        return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
-
-
-class MSELoss(Loss):
-    """Compute the squared error (x - target)².
-
-    Args:
-        reduction: "mean", "sum", or "none" for a loss of each element.
-
-    Shape:
-        x and target of the same shape; a scalar, or the same shape for "none".
-
-    Example:
-        >>> nn.MSELoss()(rn.tensor([1.0, 2.0]), rn.tensor([0.0, 4.0])).item()
-        2.5
-    """
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.mse_loss(x, target, self.reduction)
-
-
-class L1Loss(Loss):
-    """Compute the absolute error |x - target|.
-
-    Args:
-        reduction: "mean", "sum", or "none" for a loss of each element.
-    """
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.l1_loss(x, target, self.reduction)
-
-
-class SmoothL1Loss(Loss):
-    """Compute (x - target)²/(2·beta) where |x - target| is less than ``beta``, and else |x - target| - beta/2.
-
-    Args:
-        reduction: "mean", "sum", or "none" for a loss of each element.
-        beta: where the loss changes from quadratic to linear.
-    """
-
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.beta = beta
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.smooth_l1_loss(x, target, self.reduction, self.beta)
-
-
-class HuberLoss(Loss):
-    """Compute (x - target)²/2 where |x - target| is at most ``delta``, and else delta·(|x - target| - delta/2).
-
-    Args:
-        reduction: "mean", "sum", or "none" for a loss of each element.
-        delta: where the loss changes from quadratic to linear.
-    """
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.delta = delta
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.huber_loss(x, target, self.reduction, self.delta)
-
-
-class WeightedLoss(Loss):
-    """The base of losses with a weight for each class or element, which is a buffer."""
-
-    weight: Variable | None
-
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.register_buffer("weight", weight)
-
-
-class NLLLoss(WeightedLoss):
-    """Compute the negative log-likelihood: -x at the class of the label, for log-probabilities x.
-
-    Args:
-        weight: a weight for each class, shape (C,).
-        ignore_index: a label whose elements do not count.
-        reduction: "mean", "sum", or "none" for a loss of each element.
-
-    Shape:
-        x ``(N, C, ...)``; target ``(N, ...)`` with integers.
-    """
-
-    def __init__(self, weight: Any = None, ignore_index: int = IGNORED, reduction: str = "mean") -> None:
-        super().__init__(weight, reduction)
-        self.ignore_index = ignore_index
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
-
-
-class CrossEntropyLoss(WeightedLoss):
-    """Compute the cross-entropy of softmax(x), for logits x and labels or probabilities.
-
-    Args:
-        weight: a weight for each class, shape (C,).
-        ignore_index: a label whose elements do not count.
-        reduction: "mean", "sum", or "none" for a loss of each element.
-        label_smoothing: the share, in [0, 1], of the target that is spread evenly over all classes.
-
-    Shape:
-        x ``(N, C, ...)``; target ``(N, ...)`` with integers, or probabilities of the shape of x.
-
-    Example:
-        >>> round(nn.CrossEntropyLoss()(rn.zeros((2, 4)), rn.tensor([0, 3])).item(), 4)
-        1.3863
-    """
-
-    def __init__(
-        self, weight: Any = None, ignore_index: int = IGNORED, reduction: str = "mean", label_smoothing: float = 0.0
-    ) -> None:
-        super().__init__(weight, reduction)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-
-
-class BCELoss(WeightedLoss):
-    """Compute the binary cross-entropy -(target·log(x) + (1 - target)·log(1 - x)) of probabilities x.
-
-    Args:
-        weight: a weight for each element, which is broadcast.
-        reduction: "mean", "sum", or "none" for a loss of each element.
-    """
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.binary_cross_entropy(x, target, self.weight, self.reduction)
-
-
-class BCEWithLogitsLoss(WeightedLoss):
-    """Compute the binary cross-entropy of sigmoid(x), which is more accurate than applying :class:`BCELoss` to it.
-
-    Args:
-        weight: a weight for each element, which is broadcast.
-        reduction: "mean", "sum", or "none" for a loss of each element.
-        pos_weight: a weight for positive targets, which is broadcast.
-
-    Example:
-        >>> round(nn.BCEWithLogitsLoss()(rn.zeros(3), rn.ones(3)).item(), 4)
-        0.6931
-    """
-
-    pos_weight: Variable | None
-
-    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
-        super().__init__(weight, reduction)
-        self.register_buffer("pos_weight", pos_weight)
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.binary_cross_entropy_with_logits(x, target, self.weight, self.reduction, self.pos_weight)
-
-
-# --- margins and distances --------------------------------------------------------------------------------------------
+# Margins and distances ------------------------------------------------------------------------------------------------
 
 
 def margin_ranking_loss(
@@ -203,7 +32,7 @@ def margin_ranking_loss(
     """
     shapes = input1.shape, input2.shape, target.shape
     if len({len(shape) for shape in shapes}) > 1:
-        raise ShapeError(f"[margin_ranking_loss] inputs and target have as many axes; received shapes {shapes}.")
+        raise ShapeError(f"[margin_ranking_loss] inputs and target must have as many axes; got shapes {shapes}.")
     result: Tensor = reduced("margin_ranking_loss", ops.clip(margin - target * (input1 - input2), 0), reduction)
     return result
 
@@ -235,8 +64,8 @@ def cosine_embedding_loss(
     """
     if input1.shape != input2.shape or target.shape != input1.shape[:-1] or not 1 <= input1.ndim <= 2:
         raise ShapeError(
-            f"[cosine_embedding_loss] takes vectors (N, D) with targets (N,), or (D,) with (); received shapes "
-            f"{input1.shape}, {input2.shape} and {target.shape}."
+            f"[cosine_embedding_loss] inputs and target must have shapes (N, D), (N, D) and (N,), or (D,), (D,), (); "
+            f"got {input1.shape}, {input2.shape} and {target.shape}."
         )
     squares = (ops.sum(x * x, -1) + 1e-12 for x in (input1, input2))
     cosine = ops.sum(input1 * input2, -1) / ops.sqrt(functools.reduce(ops.multiply, squares))
@@ -279,9 +108,9 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute ``triplet_margin_loss`` with another distance, a function of two arrays."""
+    """Compute :func:`triplet_margin_loss` with ``distance_function``, a function of two arrays, as distance."""
     if margin <= 0:
-        raise ValueError(f"[triplet_margin_loss] margin is positive; received {margin}.")
+        raise ValueError(f"[triplet_margin_loss] margin must be positive; got {margin}.")
     distance = distances.pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -290,7 +119,7 @@ def triplet_margin_with_distance_loss(
     return result
 
 
-# --- classes ----------------------------------------------------------------------------------------------------------
+# Classes --------------------------------------------------------------------------------------------------------------
 
 
 def multi_margin_loss(
@@ -306,7 +135,7 @@ def multi_margin_loss(
     ``x`` is (N, C) or (C,). ``weight`` has a factor for each label. p is 1 or 2.
     """
     if p not in (1, 2):
-        raise ValueError(f"[multi_margin_loss] p is 1 or 2; received {p}.")
+        raise ValueError(f"[multi_margin_loss] p must be 1 or 2; got {p}.")
     x = with_axis(x)
     if x.ndim == 1 and target.shape == (1,):
         x = ops.expand_dims(x, 0)
@@ -339,7 +168,7 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> 
     named = ops.logical_and(
         ops.equal(ops.expand_dims(place, -2), ops.expand_dims(label, -1)), ops.expand_dims(counts, -1)
     )
-    is_label = ops.any(named, -2)  # of each class, whether it is one of the labels
+    is_label = ops.any(named, -2)
     own = ops.expand_dims(ops.take_along_axis(x, label, -1), -1)
     terms = ops.relu(1 - own + ops.expand_dims(x, -2))  # (…, labels, classes)
     is_pair = ops.logical_and(ops.expand_dims(counts, -1), ops.logical_not(ops.expand_dims(is_label, -2)))
@@ -362,10 +191,11 @@ def multilabel_soft_margin_loss(
 def _require_labels(name: str, x: Array, target: Array, shape: tuple[int, ...]) -> None:
     if not 1 <= x.ndim <= 2 or target.shape != shape:
         raise ShapeError(
-            f"[{name}] takes x (N, C) or (C,), and labels of shape {shape} for {x.shape}; received {target.shape}."
+            f"[{name}] x must have shape (N, C) or (C,), and the labels {shape} for this x; got {x.shape} and "
+            f"{target.shape}."
         )
     if not target.dtype.is_integer:
-        raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
+        raise DTypeError(f"[{name}] labels must be integers; got {target.dtype.name}. Cast them.")
 
 
 def linear_cross_entropy(
@@ -394,7 +224,7 @@ def linear_cross_entropy(
     return result
 
 
-# --- distributions ----------------------------------------------------------------------------------------------------
+# Distributions --------------------------------------------------------------------------------------------------------
 
 
 def gaussian_nll_loss(
@@ -411,8 +241,8 @@ def gaussian_nll_loss(
     elif var.shape != x.shape and (
         var.ndim != x.ndim or any(n not in (1, m) for n, m in zip(var.shape, x.shape, strict=True))
     ):
-        raise ShapeError(f"[gaussian_nll_loss] var has sizes of x, {x.shape}, or 1; received shape {var.shape}.")
-    var = var + ops.stop_gradient(ops.maximum(var, eps) - var)  # as if it had been that great
+        raise ShapeError(f"[gaussian_nll_loss] var must have the sizes of x, {x.shape}, or 1; got shape {var.shape}.")
+    var = var + ops.stop_gradient(ops.maximum(var, eps) - var)  # the value changes, the gradient does not
     losses = (ops.log(var) + ops.square(x - target) / var) * 0.5
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
@@ -437,160 +267,144 @@ def poisson_nll_loss(
     return result
 
 
-class KLDivLoss(Loss):
-    """target·(log target - x) for log-probabilities x; reduction "batchmean" divides the sum by the first axis."""
+# Layers ---------------------------------------------------------------------------------------------------------------
 
+
+class Loss(Layer):
+    """The base of losses. ``reduction`` is "mean", "sum", or "none" for a loss of each element."""
+
+    reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
+
+    def __init__(self, reduction: str = "mean") -> None:
+        self.reduction = reduction
+        self._check()
+
+    def _check(self) -> None:
+        if self.reduction not in self.reductions:
+            known = " or ".join(map(repr, self.reductions))
+            raise ValueError(f"[{type(self).__name__}] reduction must be {known}; got {self.reduction!r}.")
+
+
+class WeightedLoss(Loss):
+    """The base of losses with a weight for each class or element, which is a buffer."""
+
+    weight: Variable | None
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        self.register_buffer("weight", weight)
+        super().__init__(reduction)
+
+
+class _KLDivLoss(Loss):
     reductions = ("mean", "sum", "none", "batchmean")
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction)
-        self.log_target = log_target
 
-    def forward(self, x: Any, target: Any) -> Any:
-        return ops.kl_div(x, target, self.reduction, self.log_target)
+class _TripletLoss(Loss):
+    def _check(self) -> None:
+        super()._check()
+        if self.margin <= 0:
+            raise ValueError(f"[{type(self).__name__}] margin must be positive; got {self.margin}.")
+
+
+class _MultiMarginLoss(WeightedLoss):
+    def _check(self) -> None:
+        super()._check()
+        if self.p not in (1, 2):
+            raise ValueError(f"[MultiMarginLoss] p must be 1 or 2; got {self.p}.")
+
+
+_REDUCTION = """
+Args:
+    reduction: "mean", "sum", or "none" for a loss of each element.
+"""
+_MSE = (
+    _REDUCTION
+    + """
+Shape:
+    x and target of the same shape; a scalar, or the same shape for "none".
+
+Example:
+    >>> nn.MSELoss()(rn.tensor([1.0, 2.0]), rn.tensor([0.0, 4.0])).item()
+    2.5
+"""
+)
+_BETA = _REDUCTION + "    beta: where the loss changes from quadratic to linear.\n"
+_DELTA = _REDUCTION + "    delta: where the loss changes from quadratic to linear.\n"
+_CLASSES = """
+Args:
+    weight: a weight for each class, shape (C,).
+    ignore_index: a label whose elements do not count.
+    reduction: "mean", "sum", or "none" for a loss of each element.
+"""
+_CROSS_ENTROPY = (
+    _CLASSES
+    + """\
+    label_smoothing: the share, in [0, 1], of the target that is spread evenly over all classes.
+
+Shape:
+    x ``(N, C, ...)``; target ``(N, ...)`` with integers, or probabilities of the shape of x.
+
+Example:
+    >>> round(nn.CrossEntropyLoss()(rn.zeros((2, 4)), rn.tensor([0, 3])).item(), 4)
+    1.3863
+"""
+)
+_ELEMENTS = """
+Args:
+    weight: a weight for each element, which is broadcast.
+    reduction: "mean", "sum", or "none" for a loss of each element.
+"""
+_LOGITS = (
+    _ELEMENTS
+    + """\
+    pos_weight: a weight for positive targets, which is broadcast.
+
+Example:
+    >>> round(nn.BCEWithLogitsLoss()(rn.zeros(3), rn.ones(3)).item(), 4)
+    0.6931
+"""
+)
+
+MSELoss = layer("MSELoss", ops.mse_loss, base=Loss, doc=_MSE)
+L1Loss = layer("L1Loss", ops.l1_loss, base=Loss, doc=_REDUCTION)
+SmoothL1Loss = layer("SmoothL1Loss", ops.smooth_l1_loss, base=Loss, doc=_BETA)
+HuberLoss = layer("HuberLoss", ops.huber_loss, base=Loss, doc=_DELTA)
+KLDivLoss = layer("KLDivLoss", ops.kl_div, base=_KLDivLoss)
+NLLLoss = layer("NLLLoss", ops.nll_loss, base=WeightedLoss, doc=_CLASSES)
+CrossEntropyLoss = layer("CrossEntropyLoss", ops.cross_entropy, base=WeightedLoss, doc=_CROSS_ENTROPY)
+BCELoss = layer("BCELoss", ops.binary_cross_entropy, base=WeightedLoss, doc=_ELEMENTS)
+BCEWithLogitsLoss = layer("BCEWithLogitsLoss", ops.binary_cross_entropy_with_logits, base=WeightedLoss, doc=_LOGITS)
+MarginRankingLoss = layer("MarginRankingLoss", margin_ranking_loss, base=Loss)
+HingeEmbeddingLoss = layer("HingeEmbeddingLoss", hinge_embedding_loss, base=Loss)
+CosineEmbeddingLoss = layer("CosineEmbeddingLoss", cosine_embedding_loss, base=Loss)
+SoftMarginLoss = layer("SoftMarginLoss", soft_margin_loss, base=Loss)
+TripletMarginLoss = layer("TripletMarginLoss", triplet_margin_loss, base=_TripletLoss)
+TripletMarginWithDistanceLoss = layer(
+    "TripletMarginWithDistanceLoss", triplet_margin_with_distance_loss, base=_TripletLoss
+)
+MultiMarginLoss = layer("MultiMarginLoss", multi_margin_loss, base=_MultiMarginLoss)
+MultiLabelMarginLoss = layer("MultiLabelMarginLoss", multilabel_margin_loss, base=Loss)
+MultiLabelSoftMarginLoss = layer("MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, base=WeightedLoss)
+GaussianNLLLoss = layer("GaussianNLLLoss", gaussian_nll_loss, "*, full, eps, reduction", base=Loss)
+PoissonNLLLoss = layer("PoissonNLLLoss", poisson_nll_loss, base=Loss)
 
 
 class NLLLoss2d(NLLLoss):
-    """``NLLLoss`` under the name that it had for images."""
-
-
-class _MarginLoss(Loss):
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
-
-
-class MarginRankingLoss(_MarginLoss):
-    """max(0, margin - target·(input1 - input2)) for targets 1 and -1."""
-
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        return margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
-
-
-class HingeEmbeddingLoss(_MarginLoss):
-    """x where the target is 1, max(0, margin - x) where it is -1."""
-
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(margin, reduction)
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return hinge_embedding_loss(x, target, self.margin, self.reduction)
-
-
-class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1, for the cosine between vectors."""
-
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        return cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)
-
-
-class SoftMarginLoss(Loss):
-    """log(1 + exp(-target·x)) for targets 1 and -1."""
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return soft_margin_loss(x, target, self.reduction)
-
-
-class TripletMarginLoss(Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for the p-norm d."""
-
-    def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        if margin <= 0:
-            raise ValueError(f"[TripletMarginLoss] margin is positive; received {margin}.")
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
-
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
-        options = (self.margin, self.p, self.eps, self.swap, self.reduction)
-        return triplet_margin_loss(anchor, positive, negative, *options)
-
-
-class TripletMarginWithDistanceLoss(Loss):
-    """``TripletMarginLoss`` with another distance: a function of two arrays."""
-
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[..., Any] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        if margin <= 0:
-            raise ValueError(f"[TripletMarginWithDistanceLoss] margin is positive; received {margin}.")
-        self.distance_function = distance_function
-        self.margin = margin
-        self.swap = swap
-
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
-        return triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
-            reduction=self.reduction,
-        )  # fmt: skip
-
-
-class MultiMarginLoss(WeightedLoss):
-    """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i other than the label y."""
-
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Any = None, reduction: str = "mean") -> None:
-        super().__init__(weight, reduction)
-        if p not in (1, 2):
-            raise ValueError(f"[MultiMarginLoss] p is 1 or 2; received {p}.")
-        self.p = p
-        self.margin = margin
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return multi_margin_loss(x, target, self.p, self.margin, self.weight, self.reduction)
-
-
-class MultiLabelMarginLoss(Loss):
-    """Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i."""
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return multilabel_margin_loss(x, target, self.reduction)
-
-
-class MultiLabelSoftMarginLoss(WeightedLoss):
-    """The mean over classes of the binary cross-entropy of sigmoid(x) with targets of 0 and 1."""
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
-
-
-class GaussianNLLLoss(Loss):
-    """(log var + (x - target)²/var) / 2; called with x, target and var."""
-
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.full = full
-        self.eps = eps
-
-    def forward(self, x: Any, target: Any, var: Any) -> Any:
-        return gaussian_nll_loss(x, target, var, self.full, self.eps, self.reduction)
-
-
-class PoissonNLLLoss(Loss):
-    """exp(x) - target·x, or x - target·log(x + eps) without ``log_input``."""
-
-    def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
-
-    def forward(self, x: Any, target: Any) -> Any:
-        return poisson_nll_loss(x, target, self.log_input, self.full, self.eps, self.reduction)
+    """Compute ``NLLLoss``; the class has the name that it had for images."""
 
 
 class LinearCrossEntropyLoss(WeightedLoss):
-    """The cross-entropy of a linear layer's result, with that layer: ``linear`` has num_classes·(product of
-    ``out_features``) rows. ``options``, which divide the work in PyTorch, change nothing."""
+    """Apply a dense layer ``linear`` and compute the cross-entropy of its result.
+
+    Args:
+        in_features: number of input features.
+        num_classes: number of classes C.
+        out_features: sizes of further axes; ``linear`` has num_classes · (their product) rows.
+        bias: whether ``linear`` has a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+        reduction, weight, ignore_index, label_smoothing: as in :class:`CrossEntropyLoss`.
+        options: has no effect.
+    """
 
     def __init__(
         self,
@@ -608,7 +422,7 @@ class LinearCrossEntropyLoss(WeightedLoss):
     ) -> None:
         super().__init__(weight, reduction)
         if not 0 <= label_smoothing <= 1:
-            raise ValueError(f"[LinearCrossEntropyLoss] label_smoothing lies in [0, 1]; received {label_smoothing}.")
+            raise ValueError(f"[LinearCrossEntropyLoss] label_smoothing must be in [0, 1]; got {label_smoothing}.")
         self.num_classes = num_classes
         self.out_features = out_features
         self.ignore_index = ignore_index

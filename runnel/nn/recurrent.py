@@ -17,7 +17,7 @@ from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, require_nonlinearity
-from runnel.nn.utils.rnn import PackedSequence, reordered
+from runnel.nn.utils.rnn import PackedSequence
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, zeros
 from runnel.transforms.scan import scan
@@ -103,9 +103,9 @@ class RNNBase(Module):
     def _run(self, input: Any, hx: State | None) -> tuple[Any, State]:
         """Return the output, packed like the input, and the last states (layers · directions, batch, hidden)."""
         if isinstance(input, PackedSequence):
-            initial = None if hx is None else reordered(hx, input.steps.order)
+            initial = None if hx is None else _reordered(hx, input.steps.order)
             data, last = self._layers(input.data, input, self._first(initial, input.steps.batch, input.data))
-            return input._replace(data=data), reordered(last, input.steps.back)
+            return input._replace(data=data), _reordered(last, input.steps.back)
         batched = input.ndim == 3
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
             raise ShapeError(
@@ -175,6 +175,13 @@ class RNNBase(Module):
             value = getattr(self, name)
             text += "" if value == usual else f", {name}={value}"
         return text
+
+
+def _reordered(states: State, order: tuple[int, ...] | None) -> tuple[Any, ...]:
+    """Return states of shape (layers, batch, …) with their batch in ``order``."""
+    if order is None:
+        return tuple(states)
+    return tuple(ops.take(h, asarray(np.array(order), device=h.device), 1) for h in states)
 
 
 def _packed(step: Any, state: State, projected: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:

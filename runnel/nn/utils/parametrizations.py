@@ -9,43 +9,14 @@ from runnel.core import public
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn.module import Module
 from runnel.nn.utils.parametrize import register_parametrization
-from runnel.ops.arguments import Array
+from runnel.nn.utils.reparametrized import as_matrix, norm_except, power_iteration, start_vectors
 from runnel.ops.linalg import qr, solve
-from runnel.tensor import random
 from runnel.tensor.variable import Variable
-
-
-def as_matrix(weight: Any, dim: int) -> Any:
-    """Return ``weight`` with axis ``dim`` as rows and all others as columns."""
-    return ops.reshape(ops.moveaxis(weight, dim, 0), (weight.shape[dim], -1))
-
-
-def normalized(x: Any, eps: float) -> Any:
-    """Return ``x`` scaled to norm 1."""
-    return x / ops.maximum(ops.norm(x), eps)
-
-
-def power_iteration(matrix: Any, u: Any, v: Any, times: int, eps: float) -> tuple[Any, Any]:
-    """Return the left and right singular vectors after ``times`` iterations, without gradients."""
-    matrix = ops.stop_gradient(matrix)
-    for _ in range(times):
-        u = normalized(ops.matmul(matrix, v), eps)
-        v = normalized(ops.matmul(ops.transpose(matrix), u), eps)
-    return ops.stop_gradient(u), ops.stop_gradient(v)
-
-
-def start_vectors(matrix: Any, eps: float) -> tuple[Any, Any]:
-    """Return random vectors, brought near the singular vectors by 15 iterations."""
-    drawn = [ops.normal(random.next_key(None, matrix.device), (n,), matrix.dtype) for n in matrix.shape]
-    u, v = (normalized(x, eps) for x in drawn)
-    return power_iteration(matrix, u, v, 15, eps)
-
 
 __all__ = [
     "Orthogonal",
     "SpectralNorm",
     "WeightNorm",
-    "norm_except",
     "orthogonal",
     "spectral_norm",
     "weight_norm",
@@ -57,14 +28,6 @@ def _require(module: Module, name: str, op: str) -> Any:
     if not isinstance(weight, Variable):
         raise ArgumentError(f"[{op}] {type(module).__name__} has no Parameter '{name}'.")
     return weight
-
-
-def norm_except(v: Array, dim: int | None) -> Any:
-    """The norms of ``v`` over all axes but ``dim``, which stay with size 1 (None: over all axes, as one number)."""
-    if dim is None or dim == -1:
-        return ops.norm(v)
-    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
-    return ops.norm(v, 2.0, axes, keepdims=True) if axes else ops.abs(v)
 
 
 class WeightNorm(Module):

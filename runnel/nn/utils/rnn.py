@@ -27,15 +27,15 @@ class _Fields(NamedTuple):
     unsorted_indices: Any = None
 
 
-Numbers = tuple[int, ...]
+_Numbers = tuple[int, ...]
 
 
-class Steps(NamedTuple):
+class _Steps(NamedTuple):
     """The steps of a packed sequence, in numbers that are part of a program."""
 
-    sizes: Numbers
-    order: Numbers | None
-    back: Numbers | None
+    sizes: _Numbers
+    order: _Numbers | None
+    back: _Numbers | None
 
     def lengths(self) -> list[int]:
         """The length of each sequence, the longest first."""
@@ -78,7 +78,7 @@ class PackedSequence(_Fields):
         unsorted_indices: the place of each of the caller's sequences; computed from ``sorted_indices`` by default.
     """
 
-    steps: Steps
+    steps: _Steps
 
     def __new__(
         cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
@@ -88,10 +88,10 @@ class PackedSequence(_Fields):
         back = None if unsorted_indices is None else _numbers("unsorted_indices", unsorted_indices)
         if order is not None and back is None:
             back = tuple(np.argsort(np.array(order, np.int64)).tolist())
-        return cls._of(data, Steps(sizes, order, back))
+        return cls._of(data, _Steps(sizes, order, back))
 
     @classmethod
-    def _of(cls, data: Any, steps: Steps) -> Self:
+    def _of(cls, data: Any, steps: _Steps) -> Self:
         device = getattr(data, "device", None)
         made = super().__new__(cls, data, *(None if own is None else _constant(own, device) for own in steps))
         made.steps = steps
@@ -136,19 +136,19 @@ class PackedSequence(_Fields):
         return False
 
     def padded(self, rows: np.ndarray, padding_value: builtins.float) -> Any:
-        """Return the elements of ``rows``, a table of :meth:`Steps.rows`, and ``padding_value`` where there is none."""
+        """Return the elements of a table of ``_Steps.rows``, and ``padding_value`` after the end of a sequence."""
         padding = ops.full_like(self.data, padding_value, (1, *self.data.shape[1:]))
         return ops.take(ops.concat([self.data, padding]), asarray(rows, device=self.data.device), 0)
 
 
-def _constant(numbers: Numbers, device: Any) -> Tensor:
+def _constant(numbers: _Numbers, device: Any) -> Tensor:
     """Return numbers that are part of a program as an int64 vector, whose values are known in a trace too."""
     vector = from_numpy(np.array(numbers, np.int64), int64, copy=True, device=device)
     vector._serial = CONSTANT_SERIAL
     return vector
 
 
-def _numbers(name: str, values: Any) -> Numbers:
+def _numbers(name: str, values: Any) -> _Numbers:
     traced = (
         f"[PackedSequence] {name} is part of a program, and in a compiled function its values exist only when that "
         "runs; pack the sequences outside, or give a tuple of ints."
@@ -226,13 +226,6 @@ def pad_packed_sequence(
         rows, lengths = rows[:, back], lengths[back]
     padded = sequence.padded(rows.T if batch_first else rows, padding_value)
     return padded, asarray(lengths, device=data.device)
-
-
-def reordered(states: Sequence[Any], order: tuple[int, ...] | None) -> tuple[Any, ...]:
-    """Return states of shape (layers, batch, …) with their batch in ``order``."""
-    if order is None:
-        return tuple(states)
-    return tuple(ops.take(h, asarray(np.array(order), device=h.device), 1) for h in states)
 
 
 __all__ = [
