@@ -1,5 +1,4 @@
-"""Connectionist temporal classification: the likelihood of a sequence of labels, however it is spread over the steps
-(A. Graves et al., 2006)."""
+"""Connectionist temporal classification (A. Graves et al., 2006), as a function and as a layer."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
-from runnel.nn.module import Module
+from runnel.nn.layer import layer
 from runnel.ops.arguments import Array
 from runnel.ops.indexing import labels_below
 from runnel.ops.losses import reduced
@@ -33,14 +32,16 @@ def ctc_loss(
 ) -> Tensor:
     """Compute -log of the probability of the targets, over all ways to repeat labels and put blanks between them.
 
+    A. Graves et al., "Connectionist temporal classification", 2006.
+
     Args:
-        log_probs: log-probabilities (T, N, C), or (T, C) for one sequence; ``log_softmax`` gives them.
-        targets: labels (N, S), or those of all sequences one after the other.
-        input_lengths: how many steps of each sequence count.
-        target_lengths: how many labels each sequence has.
-        blank: the label that stands for none.
-        reduction: "mean" divides each loss by its number of labels, and takes the mean over sequences.
-        zero_infinity: whether losses of targets that cannot be, having too many labels, are 0 and not infinite.
+        log_probs: log-probabilities (T, N, C), or (T, C) for one sequence, as ``log_softmax`` returns them.
+        targets: labels (N, S), or the labels of all sequences one after the other.
+        input_lengths: the number of steps of each sequence.
+        target_lengths: the number of labels of each sequence.
+        blank: the label of a blank.
+        reduction: "mean" divides each loss by its number of labels, and takes the mean over sequences; "sum" or "none".
+        zero_infinity: return 0 instead of infinity for sequences with too many labels for their steps.
     """
     if log_probs.ndim == 2:
         input_counts, label_counts = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
@@ -56,14 +57,14 @@ def ctc_loss(
         return result
     if log_probs.ndim != 3 or not 0 <= blank < log_probs.shape[2]:
         raise ShapeError(
-            f"[ctc_loss] takes log-probabilities (T, N, C) and a blank below C; received {log_probs.shape}, {blank}."
+            f"[ctc_loss] log_probs must have shape (T, N, C), and blank be below C; got {log_probs.shape} and {blank}."
         )
     batch, classes = log_probs.shape[1:]
     input_counts, label_counts = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
     if input_counts.shape != (batch,) or label_counts.shape != (batch,):
         raise ShapeError(
-            f"[ctc_loss] {batch} sequences have as many lengths; received shapes {input_counts.shape} and "
-            f"{label_counts.shape}."
+            f"[ctc_loss] input_lengths and target_lengths must have a number for each of {batch} sequences; got shapes "
+            f"{input_counts.shape} and {label_counts.shape}."
         )
     labels = labels_below(_padded(targets, label_counts, batch), classes)
     wide = log_probs if log_probs.dtype.itemsize != 2 else ops.cast(log_probs, float32)
@@ -89,7 +90,7 @@ def _padded(targets: Array, lengths: Array, batch: int) -> Array:
     if labels.ndim == 2 and labels.shape[0] == batch:
         return labels
     if labels.ndim != 1:
-        raise ShapeError(f"[ctc_loss] targets are (N, S), or one row of all; received shape {labels.shape}.")
+        raise ShapeError(f"[ctc_loss] targets must have shape (N, S) or one axis; got shape {labels.shape}.")
     known = lengths.known()
     longest = labels.size if known is None else int(known.max(initial=0))
     if not longest:
@@ -134,16 +135,4 @@ def _log_likelihood(x: Array, labels: Array, input_counts: Array, label_counts: 
     return ops.logsumexp(ops.where(ends, last, impossible), 1)
 
 
-class CTCLoss(Module):
-    """Compute -log of the probability of sequences of labels.
-
-    Call it with log-probabilities (T, N, C), targets, and the lengths of both.
-    """
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        self.blank = blank
-        self.reduction = reduction
-        self.zero_infinity = zero_infinity
-
-    def forward(self, x: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
-        return ctc_loss(x, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+CTCLoss = layer("CTCLoss", ctc_loss)

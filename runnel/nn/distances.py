@@ -1,8 +1,6 @@
-"""Similarities and distances of vectors, as functions and as modules."""
+"""Similarities and distances of vectors, as functions and as layers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +8,7 @@ from runnel import ops
 from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.nn.module import Module
+from runnel.nn.layer import layer
 from runnel.ops.arguments import Array
 from runnel.tensor.tensor import Tensor
 
@@ -37,30 +35,11 @@ def pdist(x: Array, p: float = 2.0) -> Tensor:
     Row 0 comes first with all others, then row 1 with the rows after it, and so on.
     """
     if x.ndim != 2 or p < 0:
-        raise ShapeError(f"[pdist] takes a matrix and p of at least 0; received shape {x.shape} and p={p}.")
+        raise ShapeError(f"[pdist] x must be a matrix and p at least 0; got shape {x.shape} and p={p}.")
     first, second = (x.lift(i.astype(np.int64), int64) for i in np.triu_indices(x.shape[0], 1))
     result: Tensor = ops.norm(ops.take(x, first, 0) - ops.take(x, second, 0), p, -1)
     return result
 
 
-class CosineSimilarity(Module):
-    """Compute x1·x2 / (|x1|·|x2|) along ``dim``; each norm is at least ``eps``."""
-
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        self.dim = dim
-        self.eps = eps
-
-    def forward(self, x1: Any, x2: Any) -> Any:
-        return cosine_similarity(x1, x2, self.dim, self.eps)
-
-
-class PairwiseDistance(Module):
-    """Compute the p-norm of x1 - x2 + eps over the last axis."""
-
-    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        self.norm = p
-        self.eps = eps
-        self.keepdim = keepdim
-
-    def forward(self, x1: Any, x2: Any) -> Any:
-        return pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+CosineSimilarity = layer("CosineSimilarity", cosine_similarity)
+PairwiseDistance = layer("PairwiseDistance", pairwise_distance)

@@ -1,14 +1,13 @@
-"""Dropout of whole channels, and dropout that keeps the mean and variance of SELU's outputs."""
+"""Dropout of elements, of whole channels, and with the mean and variance of SELU's outputs kept."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Final
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.nn.module import Module
+from runnel.nn.layer import Layer, layer
 from runnel.ops.arguments import Array
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
@@ -18,7 +17,7 @@ _LOWEST: Final = -1.7580993408473766  # what SELU goes to for x → -∞ (G. Kla
 
 def _require_probability(name: str, p: float) -> None:
     if not 0 <= p <= 1:
-        raise ValueError(f"[{name}] p is a probability; received {p}.")
+        raise ValueError(f"[{name}] p must be a probability in [0, 1]; got {p}.")
 
 
 def _keep_mask(x: Array, p: float, shape: tuple[int, ...]) -> Array:
@@ -35,7 +34,7 @@ def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int
     """Set channels to 0 with probability ``p``; an input of ``alone`` axes has no batch."""
     _require_probability(name, p)
     if x.ndim not in ranks:
-        raise ShapeError(f"[{name}] an input has {' or '.join(map(str, ranks))} axes; received shape {x.shape}.")
+        raise ShapeError(f"[{name}] x must have {' or '.join(map(str, ranks))} axes; got shape {x.shape}.")
     if not training or p == 0:
         unchanged: Tensor = x.read()
         return unchanged
@@ -94,77 +93,29 @@ def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inpl
     if not training or not p:
         return x.read()
     if x.ndim < 2:
-        raise ShapeError(f"[feature_alpha_dropout] an input has axes (N, C, …); received shape {x.shape}.")
+        raise ShapeError(f"[feature_alpha_dropout] x must have axes (N, C, …); got shape {x.shape}.")
     return _to_lowest(x, p, _channels(x))
 
 
-class _Dropout(Module):
-    """The base of layers that apply ``function`` in training mode only. ``inplace`` has no effect."""
-
-    function: ClassVar[Callable[..., Any]]
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        _require_probability(type(self).__name__, p)
-        self.p = p
-        self.inplace = inplace
-
-    def forward(self, x: Any) -> Any:
-        return type(self).function(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
+class _Dropout(Layer):
+    def _check(self) -> None:
+        _require_probability(type(self).__name__, self.p)
 
 
-class Dropout1d(_Dropout):
-    """Set channels of (N, C, L) or (C, L) to 0 with probability ``p`` in training mode; divide the rest by 1 - p."""
+_DOC = """
+Only in training mode; in evaluation mode the layer returns its input.
 
-    function = staticmethod(dropout1d)
+Args:
+    p: the probability, in [0, 1].
 
+Example:
+    >>> nn.Dropout(0.5).eval()(rn.ones(3))
+    Tensor([1., 1., 1.], dtype=float32)
+"""
 
-class Dropout2d(_Dropout):
-    """Set channels of (N, C, H, W) to 0 with probability ``p`` and divide the rest by 1 - p, in training mode only."""
-
-    function = staticmethod(dropout2d)
-
-
-class Dropout3d(_Dropout):
-    """Set channels of (N, C, D, H, W) to 0 with probability ``p``, in training mode only; divide the rest by 1 - p."""
-
-    function = staticmethod(dropout3d)
-
-
-class AlphaDropout(_Dropout):
-    """Apply dropout that keeps the mean and variance of SELU's outputs, in training mode only."""
-
-    function = staticmethod(alpha_dropout)
-
-
-class FeatureAlphaDropout(_Dropout):
-    """Apply ``AlphaDropout`` to whole channels, in training mode only."""
-
-    function = staticmethod(feature_alpha_dropout)
-
-
-class Dropout(Module):
-    """Set elements to 0 with probability ``p`` and divide the rest by 1 - p, in training mode only.
-
-    Args:
-        p: the probability, in [0, 1].
-        inplace: has no effect, since tensors are values.
-
-    Example:
-        >>> nn.Dropout(0.5).eval()(rn.ones(3))
-        Tensor([1., 1., 1.], dtype=float32)
-    """
-
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        if not 0 <= p <= 1:
-            raise ValueError(f"[Dropout] p must be a probability in [0, 1]; got {p}.")
-        self.p = p
-        self.inplace = inplace
-
-    def forward(self, x: Any) -> Any:
-        return random.dropout(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"
+Dropout = layer("Dropout", random.dropout, "p=0.5, inplace=False", base=_Dropout, doc=_DOC)
+Dropout1d = layer("Dropout1d", dropout1d, "p=0.5, inplace=False", base=_Dropout)
+Dropout2d = layer("Dropout2d", dropout2d, "p=0.5, inplace=False", base=_Dropout)
+Dropout3d = layer("Dropout3d", dropout3d, "p=0.5, inplace=False", base=_Dropout)
+AlphaDropout = layer("AlphaDropout", alpha_dropout, "p=0.5, inplace=False", base=_Dropout)
+FeatureAlphaDropout = layer("FeatureAlphaDropout", feature_alpha_dropout, "p=0.5, inplace=False", base=_Dropout)

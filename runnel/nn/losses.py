@@ -281,7 +281,8 @@ class Loss(Layer):
 
     def _check(self) -> None:
         if self.reduction not in self.reductions:
-            known = " or ".join(map(repr, self.reductions))
+            *first, last = map(repr, self.reductions)
+            known = f"{', '.join(first)} or {last}"
             raise ValueError(f"[{type(self).__name__}] reduction must be {known}; got {self.reduction!r}.")
 
 

@@ -10,6 +10,7 @@ from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.nn import functional, init
 from runnel.nn.functions import require_variance
+from runnel.nn.layer import layer
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.ops.arguments import Array, as_sizes
@@ -410,7 +411,9 @@ def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 
     """Compute x / (k + alpha · mean of the squares of ``size`` neighboring channels)^beta for (N, C, …)."""
     size = operator.index(size)
     if x.ndim < 3 or size < 1:
-        raise ShapeError(f"[local_response_norm] takes (N, C, …) and a positive size; received {x.shape} and {size}.")
+        raise ShapeError(
+            f"[local_response_norm] x must have axes (N, C, …) and size be positive; got shape {x.shape} and {size}."
+        )
     widths = [(0, 0)] * x.ndim
     widths[1] = (size // 2, (size - 1) // 2)
     squares = ops.pad(ops.square(x), widths)
@@ -421,17 +424,4 @@ def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 
     return result
 
 
-class LocalResponseNorm(Module):
-    """Compute x / (k + alpha · mean of the squares of ``size`` neighboring channels)^beta."""
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
-
-    def forward(self, x: Any) -> Any:
-        return local_response_norm(x, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+LocalResponseNorm = layer("LocalResponseNorm", local_response_norm)

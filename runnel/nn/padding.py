@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from runnel.core.errors import ShapeError
-from runnel.nn import functional
+from runnel.nn import functions
 from runnel.nn.module import Module
+from runnel.nn.windows import Size
 from runnel.ops.arguments import as_shape, is_single
 
-Size = int | Sequence[int]
+_ARGS: Final = """
+
+Args:
+    padding: one int for all, or (before, after) of the last axis, then of the one before it, …. Negative numbers
+        remove elements.
+"""
 
 
 class _Pad(Module):
-    """Elements put around the last ``spatial`` axes: ``padding`` is (before, after) of the last one, then of the one
-    before it, …, or one int for all. Less than 0 takes elements away."""
+    """The base of padding layers."""
 
     spatial: ClassVar[int] = 0
     mode: ClassVar[str] = "constant"
@@ -26,15 +30,15 @@ class _Pad(Module):
         sizes = as_shape(name, padding)
         self.padding = sizes * (2 * self.spatial) if is_single(padding) else sizes
         if len(self.padding) != 2 * self.spatial:
-            raise ShapeError(f"[{name}] padding is an int or {2 * self.spatial} ints; received {padding!r}.")
+            raise ShapeError(f"[{name}] padding must be an int or {2 * self.spatial} ints; got {padding!r}.")
 
     def forward(self, x: Any) -> Any:
         if self.mode != "constant" and x.ndim not in (self.spatial + 1, self.spatial + 2):
             raise ShapeError(
-                f"[{type(self).__name__}] an input has {self.spatial + 1} or {self.spatial + 2} axes; received shape "
+                f"[{type(self).__name__}] x must have {self.spatial + 1} or {self.spatial + 2} axes; got shape "
                 f"{x.shape}."
             )
-        return functional.pad(x, self.padding, self.mode, self.value)
+        return functions.pad(x, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
@@ -49,100 +53,24 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
-    """``value`` around the last axis."""
-
-    spatial = 1
-
-
-class ConstantPad2d(_ConstantPad):
-    """``value`` around the last 2 axes."""
-
-    spatial = 2
+def _pad(name: str, spatial: int, mode: str, doc: str, base: type[_Pad] = _Pad) -> Any:
+    """Return the class of a padding layer; in ``doc``, {} are the axes."""
+    text = doc.format("the last axis" if spatial == 1 else f"the last {spatial} axes") + _ARGS
+    return type(name, (base,), {"__module__": __name__, "__doc__": text, "spatial": spatial, "mode": mode})
 
 
-class ConstantPad3d(_ConstantPad):
-    """``value`` around the last 3 axes."""
-
-    spatial = 3
-
-
-class ZeroPad1d(_Pad):
-    """Zeros around the last axis."""
-
-    spatial = 1
-
-
-class ZeroPad2d(_Pad):
-    """Zeros around the last 2 axes."""
-
-    spatial = 2
-
-
-class ZeroPad3d(_Pad):
-    """Zeros around the last 3 axes."""
-
-    spatial = 3
-
-
-class ReflectionPad1d(_Pad):
-    """(N, C, L) mirrored at its border, which is not repeated."""
-
-    spatial = 1
-    mode = "reflect"
-
-
-class ReflectionPad2d(_Pad):
-    """(N, C, H, W) mirrored at its border, which is not repeated."""
-
-    spatial = 2
-    mode = "reflect"
-
-
-class ReflectionPad3d(_Pad):
-    """(N, C, D, H, W) mirrored at its border, which is not repeated."""
-
-    spatial = 3
-    mode = "reflect"
-
-
-class ReplicationPad1d(_Pad):
-    """(N, C, L) with its border repeated."""
-
-    spatial = 1
-    mode = "replicate"
-
-
-class ReplicationPad2d(_Pad):
-    """(N, C, H, W) with its border repeated."""
-
-    spatial = 2
-    mode = "replicate"
-
-
-class ReplicationPad3d(_Pad):
-    """(N, C, D, H, W) with its border repeated."""
-
-    spatial = 3
-    mode = "replicate"
-
-
-class CircularPad1d(_Pad):
-    """(N, C, L) with its other end before and after it."""
-
-    spatial = 1
-    mode = "circular"
-
-
-class CircularPad2d(_Pad):
-    """(N, C, H, W) with its other end before and after it."""
-
-    spatial = 2
-    mode = "circular"
-
-
-class CircularPad3d(_Pad):
-    """(N, C, D, H, W) with its other end before and after it."""
-
-    spatial = 3
-    mode = "circular"
+ConstantPad1d = _pad("ConstantPad1d", 1, "constant", "Put ``value`` around {}.", _ConstantPad)
+ConstantPad2d = _pad("ConstantPad2d", 2, "constant", "Put ``value`` around {}.", _ConstantPad)
+ConstantPad3d = _pad("ConstantPad3d", 3, "constant", "Put ``value`` around {}.", _ConstantPad)
+ZeroPad1d = _pad("ZeroPad1d", 1, "constant", "Put zeros around {}.")
+ZeroPad2d = _pad("ZeroPad2d", 2, "constant", "Put zeros around {}.")
+ZeroPad3d = _pad("ZeroPad3d", 3, "constant", "Put zeros around {}.")
+ReflectionPad1d = _pad("ReflectionPad1d", 1, "reflect", "Mirror {} at the border, which is not repeated.")
+ReflectionPad2d = _pad("ReflectionPad2d", 2, "reflect", "Mirror {} at the border, which is not repeated.")
+ReflectionPad3d = _pad("ReflectionPad3d", 3, "reflect", "Mirror {} at the border, which is not repeated.")
+ReplicationPad1d = _pad("ReplicationPad1d", 1, "replicate", "Repeat the border of {}.")
+ReplicationPad2d = _pad("ReplicationPad2d", 2, "replicate", "Repeat the border of {}.")
+ReplicationPad3d = _pad("ReplicationPad3d", 3, "replicate", "Repeat the border of {}.")
+CircularPad1d = _pad("CircularPad1d", 1, "circular", "Continue {} with elements of the other end.")
+CircularPad2d = _pad("CircularPad2d", 2, "circular", "Continue {} with elements of the other end.")
+CircularPad3d = _pad("CircularPad3d", 3, "circular", "Continue {} with elements of the other end.")

@@ -1,30 +1,33 @@
-"""Elements put elsewhere: channels into space and back, channels dealt out, axes split, windows as columns."""
+"""Functions and layers that rearrange elements: pixel and channel shuffles, windows as columns, and split axes."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
+from runnel.nn.layer import layer
 from runnel.nn.module import Module
+from runnel.nn.windows import Size
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.im2col import channels_last, im2col, positions_along
 from runnel.ops.padding import pad_spread
 from runnel.ops.spatial import per_axis
 from runnel.tensor.tensor import Tensor
 
-Size = int | Sequence[int]
-
 
 def pixel_shuffle(x: Array, upscale_factor: int) -> Tensor:
-    """(…, C·r², H, W) as (…, C, H·r, W·r): each r² channels become squares of r·r elements (W. Shi et al., 2016)."""
+    """Turn (…, C·r², H, W) into (…, C, H·r, W·r), for r = ``upscale_factor`` (W. Shi et al., 2016).
+
+    Groups of r² channels become squares of r·r elements.
+    """
     r = upscale_factor
     if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
         raise ShapeError(
-            f"[pixel_shuffle] an input has axes (…, C·r², H, W), here with r={r}; received shape {x.shape}."
+            f"[pixel_shuffle] x must have axes (…, C·r², H, W) for r = upscale_factor = {r}; got shape {x.shape}."
         )
     *front, c, h, w = x.shape
     n = len(front)
@@ -35,11 +38,11 @@ def pixel_shuffle(x: Array, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(x: Array, downscale_factor: int) -> Tensor:
-    """(…, C, H·r, W·r) as (…, C·r², H, W): what ``pixel_shuffle`` undoes."""
+    """Turn (…, C, H·r, W·r) into (…, C·r², H, W), for r = ``downscale_factor``: the inverse of ``pixel_shuffle``."""
     r = downscale_factor
     if x.ndim < 3 or r < 1 or x.shape[-2] % r or x.shape[-1] % r:
         raise ShapeError(
-            f"[pixel_unshuffle] an input has axes (…, C, H·r, W·r), here with r={r}; received shape {x.shape}."
+            f"[pixel_unshuffle] x must have axes (…, C, H·r, W·r) for r = downscale_factor = {r}; got shape {x.shape}."
         )
     *front, c, h, w = x.shape
     n = len(front)
@@ -50,11 +53,13 @@ def pixel_unshuffle(x: Array, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(x: Array, groups: int) -> Tensor:
-    """Channels of (N, C, …) in ``groups``, dealt out in turn: the first of each group, then the second ones, …
-    (X. Zhang et al., 2018)."""
+    """Reorder the channels of (N, C, …): the first of each of ``groups``, then the second of each, and so on.
+
+    X. Zhang et al., "ShuffleNet", 2018.
+    """
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise ShapeError(
-            f"[channel_shuffle] an input has axes (N, C, …), where groups={groups} divides C; received shape {x.shape}."
+            f"[channel_shuffle] x must have axes (N, C, …) with C divisible by groups={groups}; got shape {x.shape}."
         )
     split = ops.reshape(x, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
     result: Tensor = ops.reshape(ops.transpose(split, 1, 2), x.shape)
@@ -62,13 +67,23 @@ def channel_shuffle(x: Array, groups: int) -> Tensor:
 
 
 def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> Tensor:
-    """The windows of (N, C, H, W) as columns: (N, C·kernel elements, windows). Zeros stand in the padding; without a
-    batch, (C, H, W) gives (C·kernel elements, windows)."""
+    """Return the windows of images as columns.
+
+    Args:
+        x: images (N, C, H, W) or (C, H, W).
+        kernel_size: the size of the window, an int or ``(height, width)``; so may be the others.
+        dilation: the distance of window elements.
+        padding: how many zeros to add on each side.
+        stride: the step of the window.
+
+    Returns:
+        Shape (N, C·kernel elements, windows), or without the batch.
+    """
     if x.ndim == 3:
         alone: Tensor = ops.squeeze(unfold(ops.expand_dims(x, 0), kernel_size, dilation, padding, stride), 0)
         return alone
     if x.ndim != 4:
-        raise ShapeError(f"[unfold] an input has axes (N, C, H, W) or (C, H, W); received shape {x.shape}.")
+        raise ShapeError(f"[unfold] x must have axes (N, C, H, W) or (C, H, W); got shape {x.shape}.")
     kernel, gaps, around, steps = _geometry("unfold", kernel_size, dilation, padding, stride)
     padded = ops.pad(x, ((0, 0), (0, 0), *((n, n) for n in around)))
     patches = im2col(channels_last(padded), kernel, steps, gaps)  # (N, rows, columns, *kernel, C)
@@ -81,8 +96,16 @@ def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, s
 def fold(
     x: Array, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
 ) -> Tensor:
-    """Columns (N, C·kernel elements, windows) added up where ``unfold`` takes them from: (N, C, *output_size); without
-    a batch too."""
+    """Add up columns, as :func:`unfold` returns them, at the places of their windows in an image.
+
+    Args:
+        x: columns (N, C·kernel elements, windows), or without the batch.
+        output_size: the size of the image, an int or ``(height, width)``.
+        kernel_size, dilation, padding, stride: as in :func:`unfold`.
+
+    Returns:
+        Shape (N, C, *output_size), or without the batch.
+    """
     if x.ndim == 2:
         alone = fold(ops.expand_dims(x, 0), output_size, kernel_size, dilation, padding, stride)
         single: Tensor = ops.squeeze(alone, 0)
@@ -93,8 +116,8 @@ def fold(
     count = tuple(positions_along(n, k, s, g) for n, k, s, g in zip(whole, kernel, steps, gaps, strict=True))
     if x.ndim != 3 or x.shape[1] % math.prod(kernel) or x.shape[2] != math.prod(count):
         raise ShapeError(
-            f"[fold] {math.prod(count)} windows of {kernel} in an output of {size} need an input (N, C·"
-            f"{math.prod(kernel)}, {math.prod(count)}); received shape {x.shape}."
+            f"[fold] x must have shape (N, C·{math.prod(kernel)}, {math.prod(count)}) for windows of {kernel} in an "
+            f"output of {size}; got {x.shape}."
         )
     columns = ops.reshape(x, (x.shape[0], -1, *kernel, *count))
     parts = []
@@ -114,93 +137,26 @@ def fold(
 
 
 def _geometry(name: str, *values: Size) -> tuple[tuple[int, int], ...]:
-    """Kernel, dilation, padding and stride as pairs."""
+    """Return kernel size, dilation, padding and stride as pairs."""
     words = ("kernel_size", "dilation", "padding", "stride")
     first, second, third, fourth = (per_axis(name, what, v, 2) for what, v in zip(words, values, strict=True))
     if min((*first, *second, *fourth)) < 1 or min(third) < 0:
         raise ShapeError(
-            f"[{name}] kernel_size {first}, dilation {second} and stride {fourth} are positive, and padding {third} is "
-            "not negative."
+            f"[{name}] kernel_size, dilation and stride must be positive, and padding must not be negative; got "
+            f"{first}, {second}, {fourth} and {third}."
         )
     return first, second, third, fourth  # type: ignore[return-value]
 
 
-class PixelShuffle(Module):
-    """(…, C·r², H, W) as (…, C, H·r, W·r)."""
-
-    def __init__(self, upscale_factor: int) -> None:
-        self.upscale_factor = upscale_factor
-
-    def forward(self, x: Any) -> Any:
-        return pixel_shuffle(x, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
-
-class PixelUnshuffle(Module):
-    """(…, C, H·r, W·r) as (…, C·r², H, W)."""
-
-    def __init__(self, downscale_factor: int) -> None:
-        self.downscale_factor = downscale_factor
-
-    def forward(self, x: Any) -> Any:
-        return pixel_unshuffle(x, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
-
-class ChannelShuffle(Module):
-    """Channels in ``groups``, dealt out in turn."""
-
-    def __init__(self, groups: int) -> None:
-        self.groups = groups
-
-    def forward(self, x: Any) -> Any:
-        return channel_shuffle(x, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
-
-
-class Unfold(Module):
-    """The windows of (N, C, H, W) as columns (N, C·kernel elements, windows)."""
-
-    def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, x: Any) -> Any:
-        return unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-
-
-class Fold(Module):
-    """Columns (N, C·kernel elements, windows) added up where ``Unfold`` takes them from."""
-
-    def __init__(
-        self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
-    ) -> None:
-        self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
-
-    def forward(self, x: Any) -> Any:
-        return fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}, kernel_size={self.kernel_size}, stride={self.stride}"
+PixelShuffle = layer("PixelShuffle", pixel_shuffle)
+PixelUnshuffle = layer("PixelUnshuffle", pixel_unshuffle)
+ChannelShuffle = layer("ChannelShuffle", channel_shuffle)
+Unfold = layer("Unfold", unfold)
+Fold = layer("Fold", fold)
 
 
 class Unflatten(Module):
-    """The axis ``dim`` as several, of the sizes ``unflattened_size``, of which one may be -1."""
+    """Split axis ``dim`` into axes of the sizes ``unflattened_size``, one of which may be -1 to be inferred."""
 
     def __init__(self, dim: int, unflattened_size: int | Iterable[int]) -> None:
         self.dim = dim
@@ -213,8 +169,8 @@ class Unflatten(Module):
             sizes[sizes.index(-1)] = x.shape[axis] // -math.prod(sizes)
         if math.prod(sizes) != x.shape[axis]:
             raise ShapeError(
-                f"[Unflatten] axis {self.dim} of shape {x.shape} has {x.shape[axis]} elements, and not the product of "
-                f"{self.unflattened_size}."
+                f"[Unflatten] the product of unflattened_size={self.unflattened_size} must be the size of axis "
+                f"{self.dim}; got shape {x.shape}."
             )
         return ops.reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))
 

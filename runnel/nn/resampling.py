@@ -1,7 +1,8 @@
-"""Images of other sizes: each axis by itself, as sums of a few elements with weights that depend on sizes alone.
+"""Resize images, and sample them at positions that are data.
 
-Positions and weights follow PyTorch's: element i of ``n`` covers [i, i + 1) of an axis, or, with ``align_corners``, the
-first and the last elements of input and output lie on each other. Cubic weights are those of R. Keys, 1981.
+Resizing treats each axis separately: each element of the result is a weighted sum of a few elements, and the weights
+depend only on the sizes. As in PyTorch, element i covers [i, i + 1) of an axis; with ``align_corners``, the first and
+last elements of input and output coincide. Cubic weights follow R. Keys, 1981.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
-from runnel.nn.module import Module
+from runnel.nn.layer import layer
+from runnel.nn.windows import Size
 from runnel.ops.arguments import Array, as_shape, as_sizes, as_tuple, is_single
 from runnel.ops.im2col import channels_last
 from runnel.tensor.tensor import Tensor
 
-Size = int | Sequence[int]
 _LINEAR: Final = {"linear": 1, "bilinear": 2, "trilinear": 3}  # mode: spatial axes
 _SMOOTH: Final = (*_LINEAR, "bicubic")
 _MODES: Final = ("nearest", "nearest-exact", *_SMOOTH, "area")
 
 
 class Sizes(NamedTuple):
-    """An axis of ``before`` elements that is to have ``after``, a distance of ``step`` apart where corners are not
-    aligned."""
+    """The sizes of an axis before and after resizing, and the distance of elements if corners are not aligned."""
 
     before: int
     after: int
@@ -46,16 +46,16 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """``x`` (N, C, *sizes) with other sizes of one to three spatial axes.
+    """Resize the spatial axes of ``x`` (N, C, *sizes), of which there may be one to three.
 
     Args:
-        x: an array; integers are interpolated in float32 and rounded.
-        size: the sizes, one for all axes or one for each; or
-        scale_factor: their ratios to those of ``x``; sizes are rounded down.
+        x: the images; integers are interpolated in float32 and rounded.
+        size: the new sizes, an int or one for each axis; or
+        scale_factor: their ratios to the sizes of ``x``; new sizes are rounded down.
         mode: "nearest", "nearest-exact", "linear" (one axis), "bilinear", "bicubic" (two), "trilinear" (three), "area".
-        align_corners: whether the outer elements of input and output lie on each other, for linear and cubic modes.
-        recompute_scale_factor: distances follow from the rounded sizes, and not from ``scale_factor``.
-        antialias: where an axis shrinks, average over all that an element covers ("bilinear" and "bicubic").
+        align_corners: the outer elements of input and output coincide; for linear and cubic modes.
+        recompute_scale_factor: compute distances from the rounded sizes instead of ``scale_factor``.
+        antialias: when an axis shrinks, average over all elements that one covers ("bilinear" and "bicubic").
     """
     spatial = x.ndim - 2
     _require_mode(x, mode, align_corners, antialias)
@@ -82,30 +82,34 @@ def interpolate(
 def _require_mode(x: Array, mode: str, align_corners: bool | None, antialias: bool) -> None:
     spatial = x.ndim - 2
     if mode not in _MODES:
-        raise ValueError(f"[interpolate] mode is one of {', '.join(_MODES)}; received {mode!r}.")
+        raise ValueError(f"[interpolate] mode must be one of {', '.join(_MODES)}; got {mode!r}.")
     expected = 2 if mode == "bicubic" else _LINEAR.get(mode)
     if not 1 <= spatial <= 3 or (expected is not None and spatial != expected):
-        fitting = f"mode '{mode}' takes (N, C) and {expected or '1 to 3'} spatial axes"
-        raise ShapeError(f"[interpolate] {fitting}; received shape {x.shape}.")
+        fitting = f"x must have axes (N, C) and {expected or '1 to 3'} spatial ones for mode '{mode}'"
+        raise ShapeError(f"[interpolate] {fitting}; got shape {x.shape}.")
     if align_corners is not None and mode not in _SMOOTH:
-        raise ValueError(f"[interpolate] align_corners is for {', '.join(_SMOOTH)}; received mode {mode!r}.")
+        raise ValueError(
+            f"[interpolate] align_corners must be None unless mode is one of {', '.join(_SMOOTH)}; got mode {mode!r}."
+        )
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError(f"[interpolate] antialias is for 'bilinear' and 'bicubic'; received mode {mode!r}.")
+        raise ValueError(f"[interpolate] mode must be 'bilinear' or 'bicubic' for antialias; got {mode!r}.")
 
 
 def _sizes(x: Array, size: Any, scale_factor: Any, recompute: bool) -> list[Sizes]:
-    """What is wanted along each spatial axis."""
+    """Return the sizes of each spatial axis."""
     before = x.shape[2:]
     if (size is None) == (scale_factor is None):
-        raise ValueError("[interpolate] needs either size or scale_factor.")
+        raise ValueError("[interpolate] must get either size or scale_factor.")
     requested = size if scale_factor is None else scale_factor
     single = is_single(requested) if scale_factor is None else isinstance(requested, (int, float))
     values = (requested,) * len(before) if single else as_tuple(requested)
     if len(values) != len(before):
-        raise ShapeError(f"[interpolate] shape {x.shape} has {len(before)} spatial axes; received {requested!r}.")
+        raise ShapeError(
+            f"[interpolate] size or scale_factor must have {len(before)} items for shape {x.shape}; got {requested!r}."
+        )
     after = [int(v) if scale_factor is None else math.floor(n * float(v)) for n, v in zip(before, values, strict=True)]
     if min((*before, *after)) < 1:
-        raise ShapeError(f"[interpolate] sizes are positive; received {before}, which are to become {tuple(after)}.")
+        raise ShapeError(f"[interpolate] sizes must be positive; got {before} and {tuple(after)}.")
     as_sizes("interpolate", after)
     steps = [n / m for n, m in zip(before, after, strict=True)]
     if scale_factor is not None and not recompute:
@@ -114,10 +118,10 @@ def _sizes(x: Array, size: Any, scale_factor: Any, recompute: bool) -> list[Size
 
 
 def _nearest(x: Array, place: int, axis: Sizes, *, exact: bool) -> Array:
-    """For each element the one that it lies in, in PyTorch's single precision."""
+    """Take for each element the one that it lies in, computed in single precision as in PyTorch."""
     if axis.before == axis.after and axis.step == 1:
         return x
-    if axis.after % axis.before == 0 and axis.step * axis.after == axis.before:  # each as often as the others
+    if axis.after % axis.before == 0 and axis.step * axis.after == axis.before:  # each equally often
         times = axis.after // axis.before
         wide = ops.broadcast_to(ops.expand_dims(x, place + 1), (*x.shape[: place + 1], times, *x.shape[place + 1 :]))
         return ops.reshape(wide, (*x.shape[:place], axis.after, *x.shape[place + 1 :]))
@@ -132,7 +136,7 @@ Taps = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]  # positions and weight
 
 
 def _weighted(x: Array, place: int, positions: np.ndarray[Any, Any], weights: np.ndarray[Any, Any]) -> Array:
-    """Σ weights[t] · x[positions[t]] along an axis."""
+    """Compute Σ weights[t] · x[positions[t]] along an axis."""
     along = tuple(-1 if i == place else 1 for i in range(x.ndim))
     terms = [
         ops.take(x, x.lift(p.astype(np.int64), int64), place) * x.lift(w.reshape(along).astype(x.dtype.numpy), x.dtype)
@@ -141,8 +145,8 @@ def _weighted(x: Array, place: int, positions: np.ndarray[Any, Any], weights: np
     return functools.reduce(ops.add, terms)
 
 
-def _centres(axis: Sizes, aligned: bool) -> np.ndarray[Any, Any]:
-    """Where the elements of the result lie, counted in those of the input."""
+def _centers(axis: Sizes, aligned: bool) -> np.ndarray[Any, Any]:
+    """Return the positions of the elements of the result, in elements of the input."""
     there = np.arange(axis.after, dtype=np.float64)
     if aligned:
         return there * ((axis.before - 1) / (axis.after - 1) if axis.after > 1 else 0.0)
@@ -150,22 +154,22 @@ def _centres(axis: Sizes, aligned: bool) -> np.ndarray[Any, Any]:
 
 
 def _linear(axis: Sizes, aligned: bool) -> Taps:
-    centres = np.maximum(_centres(axis, aligned), 0)
-    first = np.minimum(np.floor(centres).astype(np.int64), axis.before - 1)
-    share = np.clip(centres - first, 0, 1)
+    centers = np.maximum(_centers(axis, aligned), 0)
+    first = np.minimum(np.floor(centers).astype(np.int64), axis.before - 1)
+    share = np.clip(centers - first, 0, 1)
     return np.stack([first, np.minimum(first + 1, axis.before - 1)]), np.stack([1 - share, share])
 
 
 def _cubic(axis: Sizes, aligned: bool) -> Taps:
-    centres = _centres(axis, aligned)
-    first = np.floor(centres)
+    centers = _centers(axis, aligned)
+    first = np.floor(centers)
     offsets = np.arange(-1, 3)[:, None]
     positions = np.clip(first.astype(np.int64) + offsets, 0, axis.before - 1)
-    return positions, cubic_weights(centres - first - offsets, -0.75)
+    return positions, cubic_weights(centers - first - offsets, -0.75)
 
 
 def cubic_weights(distance: Any, a: float) -> Any:
-    """The weight of an element at a distance; ``a`` is the slope at 1. For NumPy's arrays, and below 2."""
+    """Return the weight of an element at ``distance``, a NumPy array; ``a`` is the slope at 1."""
     d = np.abs(distance)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -173,18 +177,18 @@ def cubic_weights(distance: Any, a: float) -> Any:
 
 
 def _covering(reach: float, weight: Callable[[Any], Any]) -> Callable[[Sizes, bool], Taps]:
-    """Taps of a filter that is as wide as what an element of the result covers."""
+    """Return the taps of a filter as wide as an element of the result, for antialiasing."""
 
     def taps(axis: Sizes, aligned: bool) -> Taps:
         step = axis.step
         if aligned:
             step = (axis.before - 1) / (axis.after - 1) if axis.after > 1 else 0.0
         wide = max(step, 1.0)
-        centres = step * (np.arange(axis.after) + 0.5)
-        first = np.maximum((centres - reach * wide + 0.5).astype(np.int64), 0)
-        last = np.minimum((centres + reach * wide + 0.5).astype(np.int64), axis.before)
+        centers = step * (np.arange(axis.after) + 0.5)
+        first = np.maximum((centers - reach * wide + 0.5).astype(np.int64), 0)
+        last = np.minimum((centers + reach * wide + 0.5).astype(np.int64), axis.before)
         offsets = np.arange(int((last - first).max()))[:, None]
-        weights = weight((first + offsets - centres + 0.5) / wide) * (offsets < last - first)
+        weights = weight((first + offsets - centers + 0.5) / wide) * (offsets < last - first)
         return np.minimum(first + offsets, axis.before - 1), weights / weights.sum(0)
 
     return taps
@@ -199,52 +203,13 @@ _TAPS: Final[dict[tuple[bool, bool], Callable[[Sizes, bool], Taps]]] = {  # by (
 
 
 def upsample_nearest(x: Array, size: Size | None = None, scale_factor: Any = None) -> Tensor:
-    """``interpolate`` with mode "nearest"."""
+    """Resize images by ``interpolate`` with mode "nearest"."""
     return interpolate(x, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(x: Array, size: Size | None = None, scale_factor: Any = None) -> Tensor:
-    """``interpolate`` with mode "bilinear" and ``align_corners``."""
+    """Resize images by ``interpolate`` with mode "bilinear" and ``align_corners``."""
     return interpolate(x, size, scale_factor, "bilinear", True)
-
-
-class Upsample(Module):
-    """An image with other sizes: ``functional.interpolate`` with these arguments."""
-
-    def __init__(
-        self,
-        size: Size | None = None,
-        scale_factor: Any = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        self.size = size
-        self.scale_factor = scale_factor
-        self.mode = mode
-        self.align_corners = align_corners
-        self.recompute_scale_factor = recompute_scale_factor
-
-    def forward(self, x: Any) -> Any:
-        return interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
-
-    def extra_repr(self) -> str:
-        what = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
-        return f"{what}, mode={self.mode!r}"
-
-
-class UpsamplingNearest2d(Upsample):
-    """``Upsample`` with mode "nearest"."""
-
-    def __init__(self, size: Size | None = None, scale_factor: Any = None) -> None:
-        super().__init__(size, scale_factor, "nearest")
-
-
-class UpsamplingBilinear2d(Upsample):
-    """``Upsample`` with mode "bilinear" and aligned corners."""
-
-    def __init__(self, size: Size | None = None, scale_factor: Any = None) -> None:
-        super().__init__(size, scale_factor, "bilinear", True)
 
 
 _SAMPLING: Final = ("bilinear", "nearest", "bicubic")
@@ -252,18 +217,28 @@ _OUTSIDE: Final = ("zeros", "border", "reflection")
 
 
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The positions (N, H, W, 2), or (N, D, H, W, 3), to which affine maps ``theta`` (N, 2, 3), or (N, 3, 4), take
-    those of an image of ``size`` (N, C, H, W), or (N, C, D, H, W). Positions are (x, y) or (x, y, z), from -1 to 1:
-    from border to border, or, with ``align_corners``, from the first element's centre to the last one's."""
+    """Return the positions to which affine maps move the elements of an image.
+
+    Positions are (x, y) or (x, y, z) in [-1, 1], which covers the image from border to border, or with
+    ``align_corners`` from the center of the first element to the center of the last one.
+
+    Args:
+        theta: the maps, shape (N, 2, 3), or (N, 3, 4) for volumes.
+        size: the size of the images, (N, C, H, W) or (N, C, D, H, W).
+        align_corners: see above.
+
+    Returns:
+        Shape (N, H, W, 2) or (N, D, H, W, 3).
+    """
     sizes = as_shape("affine_grid", size)
     if len(sizes) < 4:
-        raise ShapeError(f"[affine_grid] the size of an image is (N, C, H, W) or (N, C, D, H, W); received {sizes}.")
+        raise ShapeError(f"[affine_grid] size must be (N, C, H, W) or (N, C, D, H, W); got {sizes}.")
     sizes = sizes[2:]
     n = len(sizes)
     if theta.ndim != 3 or theta.shape[1:] != (n, n + 1) or n not in (2, 3):
         raise ShapeError(
-            f"[affine_grid] takes maps (N, 2, 3) with sizes (N, C, H, W), or (N, 3, 4) with (N, C, D, H, W); received "
-            f"shape {theta.shape} and {sizes}."
+            f"[affine_grid] theta must have shape (N, 2, 3) for (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W); got "
+            f"{theta.shape} and spatial sizes {sizes}."
         )
     axes = [np.linspace(-1, 1, m) * (1 if align_corners else (m - 1) / m) if m > 1 else np.zeros(1) for m in sizes]
     points = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sizes)], -1)
@@ -275,29 +250,32 @@ def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = 
 def grid_sample(
     x: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """``x`` (N, C, H, W), or (N, C, D, H, W), at the positions ``grid`` (N, …, 2), or (N, …, 3): (N, C, …).
+    """Sample images at the positions ``grid`` (M. Jaderberg et al., "Spatial transformer networks", 2015).
 
     Args:
-        x: the images.
-        grid: positions as :func:`affine_grid` gives them.
-        mode: what is between elements: "bilinear", "nearest", or, in two dimensions, "bicubic".
-        padding_mode: what is outside: "zeros", the "border", or the image reflected ("reflection").
+        x: the images (N, C, H, W), or volumes (N, C, D, H, W).
+        grid: positions (N, …, 2) or (N, …, 3), as :func:`affine_grid` returns them.
+        mode: how to interpolate between elements: "bilinear", "nearest", or for images "bicubic".
+        padding_mode: the values outside: "zeros", the nearest one of the "border", or the "reflection" of the image.
         align_corners: see :func:`affine_grid`.
+
+    Returns:
+        Shape (N, C, …).
     """
     spatial = x.ndim - 2
     if mode not in _SAMPLING or padding_mode not in _OUTSIDE or (mode == "bicubic" and spatial != 2):
         raise ValueError(
-            f"[grid_sample] mode is one of {', '.join(_SAMPLING)} (bicubic in two dimensions), and padding_mode of "
-            f"{', '.join(_OUTSIDE)}; received {mode!r} and {padding_mode!r}."
+            f"[grid_sample] mode must be one of {', '.join(_SAMPLING)} (bicubic for images), and padding_mode one of "
+            f"{', '.join(_OUTSIDE)}; got {mode!r} and {padding_mode!r}."
         )
     if spatial not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != spatial:
         raise ShapeError(
-            f"[grid_sample] takes images (N, C, H, W) with a grid (N, H', W', 2), or (N, C, D, H, W) with (N, D', H', "
-            f"W', 3); received shapes {x.shape} and {grid.shape}."
+            f"[grid_sample] x and grid must have shapes (N, C, H, W) and (N, H', W', 2), or (N, C, D, H, W) and "
+            f"(N, D', H', W', 3); got {x.shape} and {grid.shape}."
         )
     sizes, aligned = x.shape[2:], bool(align_corners)
     at = [_elements(ops.getitem(grid, (..., spatial - 1 - i)), n, aligned) for i, n in enumerate(sizes)]
-    if mode != "bicubic":  # whose elements are brought inside one by one
+    if mode != "bicubic":  # which moves each of its elements inside
         at = [_inside(p, n, padding_mode, aligned) for p, n in zip(at, sizes, strict=True)]
     taps = [_taps(p, mode) for p in at]
     rows = ops.reshape(channels_last(x), (-1, x.shape[1]))
@@ -323,12 +301,12 @@ def grid_sample(
 
 
 def _elements(position: Array, n: int, aligned: bool) -> Array:
-    """A position in [-1, 1], counted in elements."""
+    """Convert a position in [-1, 1] to elements."""
     return (position + 1) * ((n - 1) / 2) if aligned else ((position + 1) * n - 1) / 2
 
 
 def _inside(p: Array, n: int, padding_mode: str, aligned: bool) -> Array:
-    """A position brought into the image, where there is something outside of it."""
+    """Move a position into the image, unless there are zeros around it."""
     if padding_mode == "zeros":
         return p
     if padding_mode == "reflection":
@@ -345,7 +323,7 @@ def _inside(p: Array, n: int, padding_mode: str, aligned: bool) -> Array:
 
 
 def _taps(p: Array, mode: str) -> list[tuple[Array, Array | None]]:
-    """Elements near a position, and their weights (None: 1)."""
+    """Return the elements near a position, and their weights; None for 1."""
     if mode == "nearest":
         return [(ops.round(ops.stop_gradient(p)), None)]
     first = ops.floor(ops.stop_gradient(p))
@@ -356,8 +334,27 @@ def _taps(p: Array, mode: str) -> list[tuple[Array, Array | None]]:
 
 
 def _cubic_weight(share: Array, tap: int, a: float = -0.75) -> Array:
-    """The weight of the element ``tap`` - 1 places after the one before the position (R. Keys, 1981)."""
+    """Return the weight of the element ``tap`` - 1 places after the one before the position (R. Keys, 1981)."""
     d = share + 1 if tap == 0 else share if tap == 1 else 1 - share if tap == 2 else 2 - share
     if tap in (1, 2):
         return ((a + 2) * d - (a + 3)) * d * d + 1
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+
+# Layers ---------------------------------------------------------------------------------------------------------------
+
+Upsample = layer("Upsample", interpolate, "size, scale_factor, mode, align_corners, recompute_scale_factor")
+
+
+class UpsamplingNearest2d(Upsample):
+    """Resize images by ``interpolate`` with mode "nearest"."""
+
+    def __init__(self, size: Size | None = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Resize images by ``interpolate`` with mode "bilinear" and ``align_corners``."""
+
+    def __init__(self, size: Size | None = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)

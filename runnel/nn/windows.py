@@ -1,5 +1,4 @@
-"""Functions for one, two or three spatial axes, made from those for any number of axes.
-Maxima of windows with their indices in the flattened spatial axes, as PyTorch counts them."""
+"""Functions of windows over one, two or three spatial axes, and the places of maxima as PyTorch counts them."""
 
 from __future__ import annotations
 
@@ -17,22 +16,28 @@ from runnel.ops.spatial import per_axis
 from runnel.tensor.tensor import Tensor
 
 Function = Callable[..., Any]
+Size = int | Sequence[int]
+Table = np.ndarray[Any, Any]
 
 
-def over_axes(function: Callable[..., Any], name: str) -> tuple[Function, Function, Function]:
-    """Return ``function`` for one, two and three spatial axes as ``name``1d, …, which also accept one image."""
-    first, second, third = (_over(spatial, function, name.format(f"{spatial}d")) for spatial in (1, 2, 3))
+def over_axes(function: Function, name: str, arrays: int = 1) -> tuple[Function, Function, Function]:
+    """Return ``function`` for one, two and three spatial axes as ``name``1d, …, for batches and for single images.
+
+    The first ``arrays`` arguments are arrays (N, C, *sizes).
+    """
+    first, second, third = (_over(spatial, function, name.format(f"{spatial}d"), arrays) for spatial in (1, 2, 3))
     return first, second, third
 
 
-def _over(spatial: int, function: Callable[..., Any], name: str) -> Function:
+def _over(spatial: int, function: Function, name: str, arrays: int) -> Function:
     @functools.wraps(function)
     def checked(x: Any, *args: Any, **kwargs: Any) -> Any:
         if x.ndim == spatial + 1:
-            return _alone(function(ops.expand_dims(x, 0), *args, **kwargs))
+            images = [ops.expand_dims(image, 0) for image in (x, *args[: arrays - 1])]
+            return _single(function(*images, *args[arrays - 1 :], **kwargs))
         if x.ndim != spatial + 2:
             raise ShapeError(
-                f"[{name}] an input has a batch axis, a channel axis and {spatial} spatial ones; got shape {x.shape}."
+                f"[{name}] x must have a batch axis, a channel axis and {spatial} spatial ones; got shape {x.shape}."
             )
         return function(x, *args, **kwargs)
 
@@ -40,15 +45,11 @@ def _over(spatial: int, function: Callable[..., Any], name: str) -> Function:
     return checked
 
 
-def _alone(result: Any) -> Any:
+def _single(result: Any) -> Any:
     """Remove the batch axis from the results for one image."""
     if isinstance(result, tuple):
-        return tuple(map(_alone, result))
+        return tuple(map(_single, result))
     return ops.squeeze(result, 0)
-
-
-Size = int | Sequence[int]
-Table = np.ndarray[Any, Any]
 
 
 def max_pool(
@@ -60,8 +61,19 @@ def max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The greatest element of each window of ``x`` (N, C, *sizes) as :func:`runnel.ops.max_pool` gives it; with
-    ``return_indices`` also the number of each in the spatial axes of its channel (int64; the first of equals)."""
+    """Return the maximum of each window of ``x`` (N, C, *sizes).
+
+    The first of equal elements receives the gradient, as in PyTorch.
+
+    Args:
+        x: the input.
+        kernel_size: the size of the window, an int or one for each axis.
+        stride: the step of the window; by default ``kernel_size``.
+        padding: how many elements, which are never the maximum, to add on each side.
+        dilation: the distance of window elements.
+        ceil_mode: also use windows at the end that are only partly inside the input.
+        return_indices: also return where the maxima are, as int64 indices into the flattened spatial axes.
+    """
     values = ops.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)
     if not return_indices:
         return values
@@ -75,8 +87,13 @@ def max_pool(
 
 
 def adaptive_max_pool(x: Array, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> Any:
-    """The greatest elements of as many windows as ``output_size`` says; with ``return_indices`` also where they are, as
-    :func:`max_pool` does."""
+    """Return the maxima of ``output_size`` windows, which cover ``x`` (N, C, *sizes) and are about equally large.
+
+    Args:
+        x: the input.
+        output_size: the number of windows, an int or one for each axis; None is the size of the input.
+        return_indices: also return where the maxima are, as int64 indices into the flattened spatial axes.
+    """
     values = ops.adaptive_max_pool(x, output_size)
     if not return_indices:
         return values
@@ -89,7 +106,7 @@ def adaptive_max_pool(x: Array, output_size: int | Sequence[int | None] | None, 
 
 
 def _within(n: int, positions: Table) -> Table:
-    """Positions (taps, windows) outside of an axis moved to the first or the last one of their window inside of it."""
+    """Move positions (taps, windows) outside an axis to the first or last position of their window inside it."""
     first = np.where(positions >= 0, positions, n).min(0)
     last = np.where(positions < n, positions, -1).max(0)
     return np.clip(positions, first, last)
