@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from runnel import ops
 from runnel.nn.module import Module
 from runnel.nn.normalization import BatchNorm
-from runnel.optim.lr_scheduler.scheduler import LRScheduler, choice, per_group, whole
+from runnel.optim.lr_scheduler.scheduler import ANNEALING, EPOCH, LRScheduler, per_group
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.tensor import Tensor
@@ -181,6 +181,8 @@ class SWALR(LRScheduler):
         last_epoch: the epoch to continue after; -1 starts a new schedule.
     """
 
+    rules: ClassVar = {"anneal_epochs": EPOCH, "_anneal_strategy": ANNEALING}
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -197,10 +199,6 @@ class SWALR(LRScheduler):
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["swa_lr"] = rate
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.anneal_epochs = whole("SWALR", "anneal_epochs", self.anneal_epochs, 0)
-        choice("SWALR", "anneal_strategy", self._anneal_strategy, ("cos", "linear"))
 
     def get_lr(self) -> list[float]:
         before, now = self._share(self.last_epoch - 1), self._share(self.last_epoch)

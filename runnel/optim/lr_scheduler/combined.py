@@ -5,11 +5,19 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from runnel.optim.lr_scheduler.scheduler import LRScheduler, choice, per_group, real, whole
+from runnel.optim.hyperparameters import bounded, one_of, require
+from runnel.optim.lr_scheduler.scheduler import EPOCH, NOT_NEGATIVE, LRScheduler, per_group
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
+
+
+def _below_1(value: Any) -> int | float:
+    factor: int | float = NOT_NEGATIVE(value)
+    if factor >= 1:
+        raise ValueError("be less than 1")
+    return factor
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -40,6 +48,16 @@ class ReduceLROnPlateau(LRScheduler):
         >>> scheduler.step(validation_loss)
     """
 
+    rules: ClassVar = {
+        "mode": one_of("min", "max"),
+        "threshold_mode": one_of("rel", "abs"),
+        "factor": _below_1,
+        "patience": EPOCH,
+        "cooldown": EPOCH,
+        "threshold": NOT_NEGATIVE,
+        "eps": NOT_NEGATIVE,
+    }
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -68,18 +86,6 @@ class ReduceLROnPlateau(LRScheduler):
         self.best = math.inf if self.mode == "min" else -math.inf
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
-
-    def check(self) -> None:
-        name = "ReduceLROnPlateau"
-        choice(name, "mode", self.mode, ("min", "max"))
-        choice(name, "threshold_mode", self.threshold_mode, ("rel", "abs"))
-        self.factor = real(name, "factor", self.factor, 0.0)
-        if self.factor >= 1:
-            raise ValueError(f"[{name}] factor must be less than 1; got {self.factor}.")
-        self.patience = whole(name, "patience", self.patience, 0)
-        self.cooldown = whole(name, "cooldown", self.cooldown, 0)
-        self.threshold = real(name, "threshold", self.threshold, 0.0)
-        self.eps = real(name, "eps", self.eps, 0.0)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Go to the next epoch, given the metric of this one."""
@@ -177,13 +183,13 @@ class SequentialLR(_Combined):
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
     ) -> None:
         self._take(schedulers, optimizer)
-        self._milestones = [whole("SequentialLR", "a milestone", m, 0) for m in milestones]
+        self._milestones = [require("SequentialLR", "a milestone", m, EPOCH) for m in milestones]
         if len(self._milestones) != len(self._schedulers) - 1 or self._milestones != sorted(self._milestones):
             raise ValueError(
                 f"[SequentialLR] milestones must be {len(self._schedulers) - 1} increasing epochs for "
                 f"{len(self._schedulers)} schedulers; got {milestones!r}."
             )
-        self.last_epoch = whole("SequentialLR", "last_epoch", last_epoch, -1) + 1
+        self.last_epoch = require("SequentialLR", "last_epoch", last_epoch, bounded(-1, whole=True)) + 1
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for one in self._schedulers:
@@ -200,8 +206,8 @@ class SequentialLR(_Combined):
 
     def _load_own(self, state: Mapping[str, Any]) -> None:
         try:
-            epoch = whole("SequentialLR", "last_epoch", state["last_epoch"], 0)
-            milestones = [whole("SequentialLR", "a milestone", m, 0) for m in state["_milestones"]]
+            epoch = require("SequentialLR", "last_epoch", state["last_epoch"], EPOCH)
+            milestones = [require("SequentialLR", "a milestone", m, EPOCH) for m in state["_milestones"]]
         except (TypeError, ValueError) as error:
             raise state_error(str(error).rstrip(".")) from error
         self.last_epoch, self._milestones = epoch, milestones

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from runnel.optim.group import ParamGroup
-from runnel.optim.lr_scheduler.scheduler import LRScheduler, choice, per_group, real, require_optimizer, whole
+from runnel.optim.hyperparameters import bounded, one_of, require
+from runnel.optim.lr_scheduler.scheduler import (
+    ANNEALING,
+    COUNT,
+    NOT_NEGATIVE,
+    SHARE,
+    LRScheduler,
+    per_group,
+    require_optimizer,
+)  # fmt: skip
 from runnel.optim.optimizer import Optimizer
-
-_MODES = ("triangular", "triangular2", "exp_range")
 
 
 def _uses_betas(owner: str, optimizer: Optimizer) -> bool:
@@ -53,6 +60,13 @@ class CyclicLR(LRScheduler):
     """
 
     not_saved = ("optimizer", "scale_fn")
+    rules: ClassVar = {
+        "gamma": NOT_NEGATIVE,
+        "total_size": bounded(1),
+        "step_ratio": NOT_NEGATIVE,
+        "mode": one_of("triangular", "triangular2", "exp_range"),
+        "scale_mode": one_of("cycle", "iterations"),
+    }
 
     def __init__(
         self,
@@ -72,8 +86,8 @@ class CyclicLR(LRScheduler):
     ) -> None:
         require_optimizer("CyclicLR", optimizer)
         groups = len(optimizer.param_groups)
-        up = whole("CyclicLR", "step_size_up", step_size_up, 1)
-        down = up if step_size_down is None else whole("CyclicLR", "step_size_down", step_size_down, 1)
+        up = require("CyclicLR", "step_size_up", step_size_up, COUNT)
+        down = up if step_size_down is None else require("CyclicLR", "step_size_down", step_size_down, COUNT)
         first = per_group("CyclicLR", "base_lr", base_lr, groups)
         self.max_lrs = per_group("CyclicLR", "max_lr", max_lr, groups)
         self.total_size = float(up + down)
@@ -95,13 +109,6 @@ class CyclicLR(LRScheduler):
                 _set_momentum(group, high, base_momentum=low, max_momentum=high)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = first
-
-    def check(self) -> None:
-        self.gamma = real("CyclicLR", "gamma", self.gamma, 0.0)
-        self.total_size = float(real("CyclicLR", "total_size", self.total_size, 1))
-        self.step_ratio = float(real("CyclicLR", "step_ratio", self.step_ratio, 0.0))
-        choice("CyclicLR", "mode", self.mode, _MODES)
-        choice("CyclicLR", "scale_mode", self.scale_mode, ("cycle", "iterations"))
 
     def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
@@ -148,6 +155,8 @@ class OneCycleLR(LRScheduler):
         >>> scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, epochs=10, steps_per_epoch=len(loader))
     """
 
+    rules: ClassVar = {"total_steps": COUNT, "_anneal_func_type": ANNEALING}
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -170,30 +179,26 @@ class OneCycleLR(LRScheduler):
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError(f"[{name}] must get total_steps, or epochs and steps_per_epoch.")
-            each = whole(name, "steps_per_epoch", steps_per_epoch, 1)
-            total_steps = whole(name, "epochs", epochs, 1) * each
-        self.total_steps = whole(name, "total_steps", total_steps, 1)
-        top = float(real(name, "pct_start", pct_start, 0.0, 1.0) * self.total_steps) - 1
+            each = require(name, "steps_per_epoch", steps_per_epoch, COUNT)
+            total_steps = require(name, "epochs", epochs, COUNT) * each
+        self.total_steps = require(name, "total_steps", total_steps, COUNT)
+        top = float(require(name, "pct_start", pct_start, SHARE) * self.total_steps) - 1
         self._schedule_phases = _phases(top, self.total_steps, three_phase)
-        self._anneal_func_type = choice(name, "anneal_strategy", anneal_strategy, ("cos", "linear"))
+        self._anneal_func_type = require(name, "anneal_strategy", anneal_strategy, ANNEALING)
         self.cycle_momentum = cycle_momentum
         self.use_beta1 = _uses_betas(name, optimizer) if cycle_momentum else False
         groups = optimizer.param_groups
         largest = per_group(name, "max_lr", max_lr, len(groups))
         low = per_group(name, "base_momentum", base_momentum, len(groups))
         high = per_group(name, "max_momentum", max_momentum, len(groups))
-        div_factor = real(name, "div_factor", div_factor, 1e-300)
-        final_div_factor = real(name, "final_div_factor", final_div_factor, 1e-300)
+        div_factor = require(name, "div_factor", div_factor, bounded(1e-300))
+        final_div_factor = require(name, "final_div_factor", final_div_factor, bounded(1e-300))
         for i, group in enumerate(groups if last_epoch == -1 else ()):
             first = largest[i] / div_factor
             group.update(initial_lr=first, max_lr=largest[i], min_lr=first / final_div_factor)
             if cycle_momentum:
                 _set_momentum(group, high[i], base_momentum=low[i], max_momentum=high[i])
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.total_steps = whole("OneCycleLR", "total_steps", self.total_steps, 1)
-        choice("OneCycleLR", "anneal_strategy", self._anneal_func_type, ("cos", "linear"))
 
     def get_lr(self) -> list[float]:
         step = self.last_epoch

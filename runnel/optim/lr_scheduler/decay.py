@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from runnel.optim.lr_scheduler.scheduler import LRScheduler, real, whole
+from runnel.optim.hyperparameters import bounded, require
+from runnel.optim.lr_scheduler.scheduler import COUNT, EPOCH, NOT_NEGATIVE, SHARE, LRScheduler
 from runnel.optim.optimizer import Optimizer
 
 Functions = Callable[[int], float] | Sequence[Callable[[int], float]]
@@ -74,17 +75,21 @@ class StepLR(LRScheduler):
         >>> scheduler = optim.StepLR(optimizer, step_size=30)  # lr/10 every 30 epochs
     """
 
+    rules: ClassVar = {"step_size": COUNT, "gamma": NOT_NEGATIVE}
+
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def check(self) -> None:
-        self.step_size = whole("StepLR", "step_size", self.step_size, 1)
-        self.gamma = real("StepLR", "gamma", self.gamma, 0.0)
-
     def multiplier(self, epoch: int) -> float:
         return float(self.gamma ** (epoch // self.step_size))
+
+
+def _counts(value: Any) -> dict[int, int]:
+    if not isinstance(value, Mapping):
+        raise TypeError("be a dict from epoch to count")
+    return {EPOCH(epoch): COUNT(times) for epoch, times in value.items()}
 
 
 class MultiStepLR(LRScheduler):
@@ -100,23 +105,16 @@ class MultiStepLR(LRScheduler):
         milestones: how often each epoch occurs.
     """
 
+    rules: ClassVar = {"milestones": _counts, "gamma": NOT_NEGATIVE}
+
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
         if not isinstance(milestones, Iterable) or isinstance(milestones, str):
             raise TypeError(f"[MultiStepLR] milestones must be a list of epochs; got {milestones!r}.")
-        self.milestones = dict(Counter(whole("MultiStepLR", "a milestone", m, 0) for m in milestones))
+        self.milestones = dict(Counter(require("MultiStepLR", "a milestone", m, EPOCH) for m in milestones))
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.gamma = real("MultiStepLR", "gamma", self.gamma, 0.0)
-        if not isinstance(self.milestones, Mapping):
-            raise TypeError(f"[MultiStepLR] milestones must be a dict from epoch to count; got {self.milestones!r}.")
-        self.milestones = {
-            whole("MultiStepLR", "a milestone", m, 0): whole("MultiStepLR", "a count", times, 1)
-            for m, times in self.milestones.items()
-        }
 
     def multiplier(self, epoch: int) -> float:
         return float(self.gamma ** sum(times for m, times in self.milestones.items() if m <= epoch))
@@ -132,17 +130,22 @@ class ConstantLR(LRScheduler):
         last_epoch: the epoch to continue after; -1 starts a new schedule.
     """
 
+    rules: ClassVar = {"factor": SHARE, "total_iters": EPOCH}
+
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def check(self) -> None:
-        self.factor = real("ConstantLR", "factor", self.factor, 0.0, 1.0)
-        self.total_iters = whole("ConstantLR", "total_iters", self.total_iters, 0)
-
     def multiplier(self, epoch: int) -> float:
         return self.factor if epoch < self.total_iters else 1.0
+
+
+def _positive_share(value: Any) -> int | float:
+    share: int | float = SHARE(value)
+    if not share:
+        raise ValueError("be positive")
+    return share
 
 
 class LinearLR(LRScheduler):
@@ -159,6 +162,8 @@ class LinearLR(LRScheduler):
         >>> warmup = optim.LinearLR(optimizer, start_factor=0.01, total_iters=500)
     """
 
+    rules: ClassVar = {"start_factor": _positive_share, "end_factor": SHARE, "total_iters": COUNT}
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -171,13 +176,6 @@ class LinearLR(LRScheduler):
         self.end_factor = end_factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.start_factor = real("LinearLR", "start_factor", self.start_factor, 0.0, 1.0)
-        self.end_factor = real("LinearLR", "end_factor", self.end_factor, 0.0, 1.0)
-        self.total_iters = whole("LinearLR", "total_iters", self.total_iters, 1)
-        if not self.start_factor:
-            raise ValueError(f"[LinearLR] start_factor must be positive; got {self.start_factor}.")
 
     def multiplier(self, epoch: int) -> float:
         done = min(epoch, self.total_iters) / self.total_iters
@@ -193,12 +191,11 @@ class ExponentialLR(LRScheduler):
         last_epoch: the epoch to continue after; -1 starts a new schedule.
     """
 
+    rules: ClassVar = {"gamma": NOT_NEGATIVE}
+
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.gamma = real("ExponentialLR", "gamma", self.gamma, 0.0)
 
     def multiplier(self, epoch: int) -> float:
         return float(self.gamma**epoch)
@@ -214,14 +211,12 @@ class PolynomialLR(LRScheduler):
         last_epoch: the epoch to continue after; -1 starts a new schedule.
     """
 
+    rules: ClassVar = {"total_iters": COUNT, "power": NOT_NEGATIVE}
+
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.total_iters = whole("PolynomialLR", "total_iters", self.total_iters, 1)
-        self.power = real("PolynomialLR", "power", self.power, 0.0)
 
     def multiplier(self, epoch: int) -> float:
         return float((1 - min(epoch, self.total_iters) / self.total_iters) ** self.power)
@@ -242,14 +237,12 @@ class CosineAnnealingLR(LRScheduler):
         >>> scheduler = optim.CosineAnnealingLR(optimizer, T_max=epochs)
     """
 
+    rules: ClassVar = {"T_max": COUNT, "eta_min": NOT_NEGATIVE}
+
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
-
-    def check(self) -> None:
-        self.T_max = whole("CosineAnnealingLR", "T_max", self.T_max, 1)
-        self.eta_min = real("CosineAnnealingLR", "eta_min", self.eta_min, 0.0)
 
     @property
     def floor(self) -> float:
@@ -276,6 +269,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         T_cur: the epochs since it started.
     """
 
+    rules: ClassVar = {"T_0": COUNT, "T_i": COUNT, "T_mult": COUNT, "eta_min": NOT_NEGATIVE, "T_cur": bounded(-1)}
+
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
@@ -285,19 +280,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def check(self) -> None:
-        name = "CosineAnnealingWarmRestarts"
-        self.T_0 = whole(name, "T_0", self.T_0, 1)
-        self.T_i = whole(name, "T_i", self.T_i, 1)
-        self.T_mult = whole(name, "T_mult", self.T_mult, 1)
-        self.eta_min = real(name, "eta_min", self.eta_min, 0.0)
-        self.T_cur = real(name, "T_cur", self.T_cur, -1)
-
     def step(self, epoch: float | None = None) -> None:
         if epoch is None:
             self.advance()
         else:
-            self.jump(float(real("CosineAnnealingWarmRestarts", "epoch", epoch, 0)))
+            self.jump(float(require("CosineAnnealingWarmRestarts", "epoch", epoch, NOT_NEGATIVE)))
 
     def advance(self) -> None:
         self.last_epoch += 1

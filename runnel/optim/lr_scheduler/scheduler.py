@@ -7,9 +7,15 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from runnel.core import kinds
-from runnel.optim.hyperparameters import number
+from runnel.optim.hyperparameters import Rule, bounded, one_of, require
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
+
+NOT_NEGATIVE: Final = bounded(0)
+SHARE: Final = bounded(0, 1)
+EPOCH: Final = bounded(0, whole=True)
+COUNT: Final = bounded(1, whole=True)
+ANNEALING: Final = one_of("cos", "linear")
 
 # Entries of PyTorch's states that nothing here depends on.
 _PYTORCHS: Final = frozenset(
@@ -44,12 +50,13 @@ class LRScheduler:
     """
 
     not_saved: ClassVar[tuple[str, ...]] = ("optimizer",)
+    rules: ClassVar[Mapping[str, Rule]] = {}  # of attributes, also of loaded ones
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         name = type(self).__name__
         require_optimizer(name, optimizer)
         self.optimizer = optimizer
-        last_epoch = whole(name, "last_epoch", last_epoch, -1)
+        last_epoch = require(name, "last_epoch", last_epoch, bounded(-1, whole=True))
         self.check()
         if last_epoch >= 0 and not all("initial_lr" in group for group in optimizer.param_groups):
             raise ValueError(
@@ -97,7 +104,9 @@ class LRScheduler:
         return self.floor + (base - self.floor) * multiplier
 
     def check(self) -> None:
-        """Raise TypeError or ValueError for wrong attributes. The constructor and ``load_state_dict`` call this."""
+        """Read attributes by their ``rules``; raise TypeError or ValueError for a wrong one."""
+        for name, rule in self.rules.items():
+            setattr(self, name, require(type(self).__name__, name, getattr(self, name), rule))
 
     # Stepping ---------------------------------------------------------------------------------------------------------
 
@@ -106,7 +115,7 @@ class LRScheduler:
         if epoch is None:
             self.advance()
         else:
-            self.jump(whole(type(self).__name__, "epoch", epoch, 0))
+            self.jump(require(type(self).__name__, "epoch", epoch, EPOCH))
 
     def advance(self) -> None:
         """Go to the next epoch."""
@@ -162,7 +171,7 @@ class LRScheduler:
         loaded = copy(self)
         loaded.__dict__.update({key: _copied(value) for key, value in state.items() if key != "_last_lr"})
         try:
-            loaded.last_epoch = whole(name, "last_epoch", state["last_epoch"], least)
+            loaded.last_epoch = require(name, "last_epoch", state["last_epoch"], bounded(least, whole=True))
             rates = per_group(name, "a learning rate", list(state["_last_lr"]), groups)
             if "base_lrs" in state:
                 loaded.base_lrs = per_group(name, "a learning rate", list(state["base_lrs"]), groups)
@@ -188,37 +197,9 @@ def require_optimizer(owner: str, optimizer: Any) -> None:
         raise TypeError(f"[{owner}] optimizer must be an Optimizer; got {type(optimizer).__name__}.")
 
 
-def real(owner: str, name: str, value: Any, least: float, most: float | None = None) -> int | float:
-    """Return ``value`` as a finite number between ``least`` and ``most``; raise TypeError or ValueError."""
-    try:
-        plain = number(value)
-    except (TypeError, ValueError) as wrong:
-        raise type(wrong)(f"[{owner}] {name} must {wrong}; got {value!r}.") from None
-    if plain < least:
-        raise ValueError(f"[{owner}] {name} must be at least {least:g}; got {value!r}.")
-    if most is not None and plain > most:
-        raise ValueError(f"[{owner}] {name} must be at most {most:g}; got {value!r}.")
-    return plain
-
-
-def whole(owner: str, name: str, value: Any, least: int) -> int:
-    """Return ``value`` as an int of at least ``least``; raise TypeError or ValueError."""
-    plain = real(owner, name, value, least)
-    if plain != int(plain):
-        raise ValueError(f"[{owner}] {name} must be a whole number; got {value!r}.")
-    return int(plain)
-
-
 def per_group(owner: str, name: str, value: Any, groups: int) -> list[float]:
     """Return a number for each group, from one number for all or from a list."""
     values = list(value) if isinstance(value, list | tuple) else [value] * groups
     if len(values) != groups:
         raise ValueError(f"[{owner}] {name} must be a number, or one for each of {groups} groups; got {value!r}.")
-    return [float(real(owner, name, one, 0.0)) for one in values]
-
-
-def choice(owner: str, name: str, value: Any, words: tuple[str, ...]) -> str:
-    """Return ``value``, which must be one of these words."""
-    if value not in words:
-        raise ValueError(f"[{owner}] {name} must be {' or '.join(map(repr, words))}; got {value!r}.")
-    return str(value)
+    return [float(require(owner, name, one, NOT_NEGATIVE)) for one in values]
