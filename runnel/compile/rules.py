@@ -58,7 +58,7 @@ from runnel.tensor.stateful import Stateful, StatefulTree, TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import left_over, shows_traced
 from runnel.tensor.variable import Variable
-from runnel.transforms.custom import CustomDerivative
+from runnel.transforms.custom_vjp import CustomDerivative
 
 _EXACT: Final = 1 << 53  # below, an int is the float of its value
 _COMPARISONS: Final = frozenset({"<", "<=", "==", "!=", ">", ">="})

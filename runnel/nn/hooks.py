@@ -12,7 +12,7 @@ from runnel.core import pytree
 from runnel.core.errors import ArgumentError
 from runnel.nn.derived import Part, with_part, without_part
 from runnel.tensor.methods import ArrayMethods
-from runnel.transforms.custom import custom_vjp
+from runnel.transforms.custom_vjp import custom_vjp
 
 Function = Callable[..., Any]
 _NUMBERS: Final = itertools.count()

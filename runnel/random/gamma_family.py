@@ -17,7 +17,7 @@ from runnel.ops.library.matrices import cholesky
 from runnel.random.drawing import Draw, as_parameter, drawn, first_accepted, open_unit, require_positive, require_scale
 from runnel.random.incomplete_gamma import log_slope
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.custom import custom_vjp
+from runnel.transforms.custom_vjp import custom_vjp
 
 
 @custom_vjp

@@ -20,7 +20,7 @@ from runnel.ops.arithmetic import add_p
 from runnel.ops.broadcasting import broadcast_arrays
 from runnel.ops.library.special import digamma, lgamma
 from runnel.ops.promotion import meet
-from runnel.transforms.custom import custom_vjp
+from runnel.transforms.custom_vjp import custom_vjp
 from runnel.transforms.while_loop import while_loop
 
 _LARGE: Final = 100.0

@@ -1,8 +1,8 @@
-"""``checkpoint``: intermediate values are recomputed in the backward pass instead of stored.
+"""``checkpoint``: recompute intermediate values in the backward pass instead of storing them.
 
-The trade is that of A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep
-nets with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the
-order of its own tape: sums of gradients are rounded as without a checkpoint.
+See A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep nets with sublinear
+memory cost" (2016). The backward pass hands on the cotangents one by one in the order of the function's own tape, so
+sums of gradients have the same bits as without a checkpoint.
 """
 
 from __future__ import annotations
@@ -28,17 +28,21 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.trace import Repetition
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import TracedVariables, Variable
-from runnel.transforms.leaves import alias
+from runnel.transforms.gradients import alias
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, of which backward keeps the arguments only: it runs ``fn`` again for the values between.
+    """Return ``fn(*args, **kwargs)``; the backward pass runs ``fn`` again instead of keeping intermediate values.
 
-    Without arguments it gives the function that does so for its own: ``rn.checkpoint(fn)(x)``, or as a decorator.
+    Without arguments, return a function that does this with its arguments: ``rn.checkpoint(fn)(x)``, or a decorator.
 
-    The second run sees Variables as the first did, random state too, so that it draws the same numbers; what it assigns
-    to them is dropped. Apart from that ``fn`` must depend on its arguments alone. Gradients reach the tensors among the
-    arguments, Variables that are read inside, and tensors that ``fn`` has from elsewhere. Checkpoints nest.
+    The second run reads the same values of Variables as the first, including the random state, so it draws the same
+    numbers. Its assignments to Variables have no effect. Otherwise ``fn`` must depend only on its arguments. Gradients
+    flow to the tensors among the arguments, to Variables that ``fn`` reads, and to tensors from outside. Checkpoints
+    can be nested.
+
+    Raises:
+        GradientError: the second run computes different values from the first.
     """
     if args or kwargs:
         return _Block(fn, args, kwargs).run() if RECORDING.get() else fn(*args, **kwargs)
@@ -51,20 +55,20 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class _Run(NamedTuple):
-    """One run of the function: what it returned, and its own part of the tape."""
+    """One run of the function: its results, and its part of the tape."""
 
     outputs: list[Any]
     structure: pytree.Structure
     stretch: Stretch
-    sources: dict[int, Tensor]  # by the id of a leaf: whose value it is
+    sources: dict[int, Tensor]  # from the id of a leaf to the tensor that it shows
 
     def cotangents(self, seeds: dict[int, Tensor], create_graph: bool) -> list[Any]:
-        """What reaches each of the readings, for the cotangents of some outputs by their places."""
+        """Return the cotangents of the readings, from the cotangents of some outputs by position."""
         return self.stretch.cotangents([(self.outputs[place], g) for place, g in seeds.items()], create_graph)
 
 
 class _Block:
-    """A function with its arguments, to be run now and, for each backward, again."""
+    """A function with its arguments, which runs now and again in each backward pass."""
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.fn = fn
@@ -77,7 +81,7 @@ class _Block:
         self.cast = CASTING.dtype
 
     def run(self) -> Any:
-        """The result, with a tape that leads past everything between."""
+        """Return the result, with a tape that goes directly to the readings."""
         with self.state.noted():
             first = self._call()
         self.readings = first.stretch.readings()
@@ -141,20 +145,22 @@ class _Block:
         readings = again.stretch.readings()
         if [x.aval for x in readings] != [x.aval for x in self.readings]:
             raise GradientError(
-                f"[checkpoint] {getattr(self.fn, '__name__', 'the function')} did other things when it was run again "
-                "for its gradient; it may depend on its arguments, Variables and random numbers alone."
+                f"[checkpoint] {getattr(self.fn, '__name__', 'the function')} must compute the same when it runs again "
+                "for its gradient: it may depend only on its arguments, Variables and random numbers."
             )
         return again.cotangents(seeds, create_graph)
 
 
 def _own_handle(value: Tensor, node: Tensor) -> Tensor:
-    """What the function is passed for an argument: a handle of its own, which it may give another value."""
+    """Return a separate handle of an argument for the function, which may assign to it."""
     return alias(value, node) if node.requires_grad else value._twin()
 
 
 def _leaves(roots: Sequence[Tensor], own: dict[int, Tensor], born: int) -> dict[int, Tensor]:
-    """Where the tape of one run ends, by id: its own handles of the arguments (``own``), Variables, and tensors that
-    were there before. Each with the tensor that a cotangent is for."""
+    """Return the ends of one run's tape by id, each with the tensor that gets its cotangent.
+
+    The ends are the run's handles of the arguments (``own``), Variables, and tensors that are older than ``born``.
+    """
     leaves: dict[int, Tensor] = {}
     visited: set[int] = set()
     stack = list(map(version, reversed(roots)))
@@ -173,14 +179,14 @@ def _leaves(roots: Sequence[Tensor], own: dict[int, Tensor], born: int) -> dict[
 
 
 class _EagerState:
-    """What Variables were when the function first read or assigned them."""
+    """The values of Variables when the function first read or assigned them."""
 
     def __init__(self) -> None:
         self.readings = FirstReadings()
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note it, in the block and for whoever else wants to know."""
+        """Note the values in the block, also for an outer observer."""
         active = tracing.ACTIVE
         outer, active.readings = active.readings, self.readings
         try:
@@ -191,10 +197,10 @@ class _EagerState:
 
     @contextmanager
     def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
-        """Variables as they were, for the block."""
+        """Restore the values for the block."""
         if tracing.ACTIVE.trace is not None:
             raise GradientError(
-                "[checkpoint] the function ran outside of the compiled function that differentiates it."
+                "[checkpoint] the function must run inside the compiled function that differentiates it."
             )
         changed = [(v, v.read().detach()) for v, value in self.readings.values.items() if v.read() is not value]
         for variable, _ in changed:
@@ -207,7 +213,7 @@ class _EagerState:
 
 
 class _TracedState:
-    """What Variables were, in a trace, when the function was called."""
+    """The values of Variables in a trace when the function was called."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -215,15 +221,15 @@ class _TracedState:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Nothing to do: a trace knows its Variables."""
+        """Do nothing: a trace knows its Variables."""
         yield
 
     @contextmanager
     def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
-        """Variables as they were, for the block, in which everything is computed again after ``after``."""
+        """Restore the values for the block, in which everything is computed again after ``after``."""
         trace = self.trace
         if tracing.ACTIVE.trace is not trace:
-            raise GradientError("[checkpoint] the function ran in a compiled function, and that has ended.")
+            raise GradientError("[checkpoint] the compiled function in which the function ran has ended.")
         traced = trace.facet(TracedVariables)
         now, outer = traced.values, trace.repetition
         traced.values = {v: self.values[v] if v in self.values else self._initial_value(v) for v in traced.nodes}
@@ -239,7 +245,7 @@ class _TracedState:
             traced.values, trace.repetition = now, outer
 
     def _initial_value(self, variable: Variable) -> Tensor:
-        """The value at the start of the program."""
+        """Return the value at the start of the program."""
         value = tensors.symbolic(self.trace.facet(TracedVariables).nodes[variable])
         value._leaf = weakref.ref(variable)
         value.requires_grad = variable.requires_grad

@@ -1,4 +1,4 @@
-"""``cond``: one of two functions, chosen by a value at run time. Inside a program the other one does not run."""
+"""``cond``: run one of two functions, selected at run time. In a program the other one does not run."""
 
 from __future__ import annotations
 
@@ -15,70 +15,77 @@ from runnel.graph.hashing import Body
 from runnel.graph.rewriting import extract, placeholder, zeros
 from runnel.ops.control import cond_p
 from runnel.tensor import tracing
-from runnel.tensor.bodies import trace_body
+from runnel.tensor.bodies import Traced, trace_body
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.joined import assigned, joined
-from runnel.transforms.linearized import linearize
-from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
+from runnel.transforms.bodies import Tree, assigned, joined, linearize, require_same, take_apart, tensors_of
 
-_COMPARED: Final[Recent[Any, bool]] = Recent(256)  # functions and types of which eager code has compared the results
+_COMPARED: Final[Recent[Any, bool]] = Recent(256)  # functions and types whose results eager code has compared
 
 
 def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """``true_fn(*operands)`` where ``predicate`` holds, else ``false_fn(*operands)``.
+    """Return ``true_fn(*operands)`` if ``predicate`` is true, else ``false_fn(*operands)``.
+
+    A compiled function traces both functions and runs one of them. Eager code also traces the other function, if it
+    can, once for each combination of operand and result types, to check the type of its result.
 
     Args:
-        predicate: one bool, of shape (). Under vmap it may differ from element to element: then both run for all of
-            them, and one result is taken.
-        true_fn: gives a tree of tensors. In a compiled function both functions are traced, and one of them runs.
-        false_fn: gives a tree of the same structure, shapes and dtypes. Eagerly, too: the function that does not run is
-            traced once for operands and results of these types, as far as it can be.
+        predicate: a bool of shape (). If it differs between the elements of a vmap, both functions run for all
+            elements, and each element takes its result.
+        true_fn: a function that returns a tree of tensors.
+        false_fn: a function that returns a tree of the same structure, shapes and dtypes.
         operands: trees of tensors.
+
+    Example:
+        >>> rn.cond(rn.asarray(True), lambda x: x + 1, lambda x: x - 1, rn.asarray(1.0)).item()
+        2.0
     """
     decision = asarray(predicate)
     if decision.aval.unplaced is not aval((), bool_):
-        raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
-    is_known = not (decision.is_traced or decision._is_unknown)  # an argument is not traced before an op reads it
+        raise DTypeError(f"[cond] predicate must be a bool of shape (); got {decision.aval}.")
+    is_known = not (decision.is_traced or decision._is_unknown)  # an argument is traced when an op first reads it
     if is_known or (tracing.ACTIVE.trace is None and decision._level is None):
         taken, other = (true_fn, false_fn) if bool(decision) else (false_fn, true_fn)
-        result = taken(*operands)
+        eager = taken(*operands)
         if isinstance(predicate, ArrayMethods) and tracing.ACTIVE.trace is None and tracing.ACTIVE.level is None:
-            _require_equal_types(result, taken, other, operands)
-        return result
+            _require_equal_types(eager, taken, other, operands)
+        return eager
     tree = take_apart(operands)
     leaves = tensors_of(tree)
-    results: list[Tree] = []
-
-    def branch(function: Callable[..., Any]) -> Callable[..., list[Tensor]]:
-        def traced(*values: Tensor) -> list[Tensor]:
-            results.append(take_apart(function(*tree.filled(values))))
-            return tensors_of(results[-1])
-
-        return traced
-
-    avals = [x.aval for x in leaves]
-    then, otherwise = (trace_body("cond", branch(fn), avals) for fn in (true_fn, false_fn))
+    (then, result), (otherwise, other_result) = (_traced(fn, tree, leaves) for fn in (true_fn, false_fn))
     types = [[node.aval for node in traced.outputs] for traced in (then, otherwise)]
-    require_same("cond", "the result", results[0], types[0], results[1], types[1])
+    require_same("cond", "the result", result, types[0], other_result, types[1])
     written = assigned(then, otherwise)
     graphs, constants = joined((then, otherwise), written, "cond")
     inputs = (*constants, *leaves, *(variable.read() for variable in written))
     for traced in (then, otherwise):
         traced.require_own_derivative("cond", inputs)
     if not graphs[0].outputs:
-        return results[0].filled([])
+        return result.filled([])
     outs = apply(cond_p, decision, *inputs, then=Body(graphs[0]), otherwise=Body(graphs[1]))
-    n = len(results[0].leaves)
+    n = len(result.leaves)
     for variable, value in zip(written, outs[n:], strict=True):
         variable.assign(value)
-    return results[0].filled(outs[:n])
+    return result.filled(outs[:n])
+
+
+def _traced(function: Callable[..., Any], operands: Tree, leaves: Sequence[Tensor]) -> tuple[Traced, Tree]:
+    """Trace a branch for operands of these types; return it with its result."""
+    results: list[Tree] = []
+
+    def body(*values: Tensor) -> list[Tensor]:
+        results.append(take_apart(function(*operands.filled(values))))
+        return tensors_of(results[-1])
+
+    return trace_body("cond", body, [x.aval for x in leaves]), results[0]
 
 
 def _require_equal_types(result: Any, taken: Callable[..., Any], other: Callable[..., Any], operands: Any) -> None:
-    """Raise if the function that did not run gives another type of tree than ``result``. It is traced for that, once
-    for each pair of types; one that cannot be traced is not compared."""
+    """Raise an error if the function that did not run returns another type of tree than ``result``.
+
+    It is traced once for each combination of types. A function that cannot be traced is not compared.
+    """
     tree, ran = take_apart(operands), take_apart(result)
     leaves, types = tensors_of(tree), [x.aval for x in tensors_of(ran)]
     key = (getattr(taken, "__code__", taken), getattr(other, "__code__", other), *[x.aval for x in leaves], *types)
@@ -86,22 +93,16 @@ def _require_equal_types(result: Any, taken: Callable[..., Any], other: Callable
         if _COMPARED.get(key):
             return
         _COMPARED[key] = True  # first: a function may call itself
-    except TypeError:  # a function without a hash
-        return
-    results: list[Tree] = []
-
-    def traced(*values: Tensor) -> list[Tensor]:
-        results.append(take_apart(other(*tree.filled(values))))
-        return tensors_of(results[-1])
-
-    try:
-        others = [node.aval for node in trace_body("cond", traced, [x.aval for x in leaves]).outputs]
-    except Exception:  # its own, which it raises where it runs
+    except TypeError:  # the function is not hashable
         return
     try:
-        require_same("cond", "the result", ran, types, results[0], others)
+        traced, others = _traced(other, tree, leaves)
+    except Exception:  # the function raises it again when it runs
+        return
+    try:
+        require_same("cond", "the result", ran, types, others, [node.aval for node in traced.outputs])
     except (ShapeError, DTypeError):
-        _COMPARED[key] = False  # at the next call again
+        _COMPARED[key] = False  # compare again at the next call
         raise
 
 
@@ -115,7 +116,7 @@ def cond_vjp(
     then: Body,
     otherwise: Body,
 ) -> list[Tensor | None]:
-    """The cotangents come from the derivative of the branch that ran, which computes its values again."""
+    """Return the cotangents from the derivative of the branch that ran, which recomputes its values."""
     seeded = [i for i, g in enumerate(gs) if g is not None]
     needed = [i for i, x in enumerate(operands) if needs_grad[1 + i] and x.dtype.is_inexact]
     answer: list[Tensor | None] = [None] * (1 + len(operands))
@@ -129,7 +130,7 @@ def cond_vjp(
 
 
 def _pulled_back(body: Body, needed: Sequence[int], seeded: Sequence[int]) -> Body:
-    """From operands and cotangents of outputs to cotangents of the operands ``needed``."""
+    """Return a body from operands and cotangents of outputs to the cotangents of the operands ``needed``."""
     graph = body.graph
     both = linearize(graph, needed, seeded)
     seeds = [both.seeds[i] if i in both.seeds else placeholder(graph.outputs[i].aval, "g") for i in seeded]

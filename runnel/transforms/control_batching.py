@@ -1,7 +1,6 @@
-"""Batching of loops and branches (table ``axes``): their bodies work on stacked values.
+"""Batching rules of loops and branches (table ``axes``): their bodies compute with stacked values.
 
-Which values differ from element to element is found in the body's graph: what depends on one that does, through the
-carries too.
+A value differs between elements if it depends on an input that does, also through the carries.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from runnel.transforms.scan import run
 
 
 def _differing(graph: Graph, inputs: Collection[int]) -> set[int]:
-    """The outputs that depend on the ``inputs`` with these numbers."""
+    """Return the numbers of the outputs that depend on the inputs numbered ``inputs``."""
     differing: set[Value] = {graph.inputs[i] for i in inputs}
     for node in graph.values:
         if any(x in differing for x in node.inputs):
@@ -35,7 +34,7 @@ def _differing(graph: Graph, inputs: Collection[int]) -> set[int]:
 
 
 def _with_carries(graph: Graph, own: Collection[int], first: int, carries: int) -> set[int]:
-    """The inputs that differ: those ``own``, and the carries (from input ``first`` on) that depend on them."""
+    """Return the inputs ``own`` and all carries, which are the inputs from ``first`` on, that depend on them."""
     inputs = set(own)
     while True:
         more = {first + j for j in _differing(graph, inputs) if j < carries} - inputs
@@ -49,8 +48,10 @@ def _stacked(values: ShapedArray, size: int) -> ShapedArray:
 
 
 def _for_all(graph: Graph, size: int, inputs: Collection[int], outputs: Collection[int], then: Any = None) -> Graph:
-    """``graph`` for ``size`` elements: the inputs and outputs with these numbers are stacked. ``then``, if given, makes
-    something else of the level, the inputs and the outputs."""
+    """Return ``graph`` for ``size`` elements, with these inputs and outputs stacked.
+
+    ``then(level, inputs, outputs)``, if given, returns other outputs.
+    """
 
     def step(*values: Tensor) -> list[Tensor]:
         level = Batching(size)
@@ -75,7 +76,7 @@ def _all_elements(x: Tensor, size: int) -> Tensor:
 
 
 def _one(x: Tensor) -> Tensor:
-    """``x``, the same for all elements, with an axis of size 1 for them."""
+    """Return ``x``, which is the same for all elements, with an axis of size 1 over them."""
     wide: Tensor = reshape(x, (1, *x.shape))
     return wide
 
@@ -115,7 +116,7 @@ def _while_batched(
     constants: int,
     carries: int,
 ) -> list[Tensor]:
-    """While any element goes on; those that do not keep their values."""
+    """Loop while the condition holds for any element; the other elements keep their values."""
     n, m = constants, carries
     differing = _with_carries(body.graph, _mapped(operands, size), n, m)
     is_own = bool(_differing(cond.graph, differing))
@@ -139,7 +140,7 @@ def _while_batched(
 
 @batching(cond_p)
 def _cond_batched(size: int, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body) -> list[Tensor]:
-    """Where each element has its own predicate, both branches for all of them, and a choice."""
+    """Run both branches for all elements if each element has its own predicate, and select between the results."""
     bodies, differing = (then.graph, otherwise.graph), _mapped(operands, size)
     if predicate.shape[0] == size:
         level = Batching(size)

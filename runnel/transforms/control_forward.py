@@ -1,4 +1,4 @@
-"""Forward mode through loops and branches (table ``jvp``): their bodies carry tangents."""
+"""Forward-mode rules of loops and branches (table ``jvp``): their bodies carry tangents."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from runnel.ops.control import cond_p, scan_p, while_p
 from runnel.tensor.bodies import evaluate, graph_of
 from runnel.tensor.forward import Forward
 from runnel.tensor.tensor import Tensor
+from runnel.transforms.bodies import depending, with_carries
 from runnel.transforms.hoisting import Loop
-from runnel.transforms.linearized import depending
 from runnel.transforms.scan import run
 
 Outs = tuple[Sequence[Any], Sequence[Any]]
 
 
 def with_tangents(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
-    """``graph`` with further inputs, the tangents of the ``inputs`` with these numbers, and further outputs, those of
-    the ``outputs``."""
+    """Return ``graph`` with the tangents of these inputs as further inputs, and of these outputs as further outputs."""
     count = len(graph.inputs)
 
     def step(*values: Tensor) -> list[Tensor]:
@@ -41,19 +40,6 @@ def with_tangents(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -
     return graph_of(graph.name, step, [*avals, *(avals[i] for i in inputs)])
 
 
-def _active(graph: Graph, own: Sequence[int], first: int, carries: int) -> list[int]:
-    """The inputs that have tangents: those ``own``, and the carries, from input ``first`` on, that come to depend on
-    them."""
-    active = list(own)
-    while True:
-        dependent = depending(graph, [graph.inputs[i] for i in active])
-        more = [first + j for j in range(carries) if first + j not in active and graph.outputs[j] in dependent]
-        more = [i for i in more if graph.inputs[i].aval.dtype.is_inexact]
-        if not more:
-            return sorted(active)
-        active += more
-
-
 def _with_tangent(tangents: Tangents) -> list[int]:
     return [i for i, t in enumerate(tangents) if t is not None]
 
@@ -64,7 +50,7 @@ def _filled(tangents: Tangents, inputs: Sequence[Tensor], numbers: Sequence[int]
 
 
 def _spread(count: int, numbers: Sequence[int], values: Sequence[Tensor]) -> list[Tensor | None]:
-    """``values`` at the places ``numbers`` of a list of ``count``."""
+    """Return a list of ``count`` items with ``values`` at the positions ``numbers``, and None elsewhere."""
     known = dict(zip(numbers, values, strict=True))
     return [known.get(i) for i in range(count)]
 
@@ -79,7 +65,7 @@ def _scan_jvp(
     reverse: bool,
 ) -> Outs:
     graph, n, m = body.graph, constants, carries
-    active = _active(graph, _with_tangent(tangents), n, m)
+    active = with_carries(graph, _with_tangent(tangents), n, m)
     state = [i - n for i in active if n <= i < n + m]
     differentiable = depending(graph, [graph.inputs[i] for i in active])
     ys = [i for i in range(m, len(graph.outputs)) if graph.outputs[i] in differentiable]
@@ -108,7 +94,7 @@ def _while_jvp(
     carries: int,
 ) -> Outs:
     graph, n, m = body.graph, constants, carries
-    active = _active(graph, _with_tangent(tangents), n, m)
+    active = with_carries(graph, _with_tangent(tangents), n, m)
     state = [i - n for i in active if i >= n]
     fixed = [i for i in active if i < n]
     wide = with_tangents(graph, active, state)

@@ -1,7 +1,7 @@
-"""``custom_vjp`` functions on tensors of a level: their components get the user-defined derivative, too.
+"""``custom_vjp`` functions of tensors of a level, whose components also get the user-defined derivative.
 
-Tangents come from the transpose of the backward function. A batch is a function of the stacked components, whose
-backward function is the given one for all elements.
+Tangents come from the transpose of the backward function. A batch is a function of the stacked components; its backward
+function runs the user's for all elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runnel.tensor.tensor import Tensor
 
 
 class Custom(Protocol):
-    """What is asked of a function with a derivative of its own."""
+    """A function with a user-defined derivative, as levels use it."""
 
     fn: Callable[..., Any]
 
@@ -34,17 +34,17 @@ class Custom(Protocol):
 
 
 def at_level(function: Custom, level: Any, args: tuple[Any, ...]) -> Any:
-    """The results of ``function`` on ``level``, the highest of its arguments, without a tape of their handles."""
+    """Return the results on ``level``, the highest level of the arguments, without a tape of their handles."""
     return _forward(function, level, args) if isinstance(level, Forward) else _Batch(function, level, args).run()
 
 
 def tensors_in(tree: Any) -> list[Tensor]:
-    """The tensors and the values of Variables in a tree."""
+    """Return the tensors and the values of Variables in a tree."""
     return [x.read() for x in pytree.flatten(tree)[0] if isinstance(x, ArrayMethods)]
 
 
 def with_tensors(tree: Any, tensors: Sequence[Any]) -> Any:
-    """``tree`` with other tensors in the places of its own."""
+    """Return ``tree`` with other tensors in place of its tensors and Variables."""
     leaves, structure = pytree.flatten(tree)
     rest = iter(tensors)
     return pytree.unflatten(structure, [next(rest) if isinstance(x, ArrayMethods) else x for x in leaves])
@@ -85,27 +85,27 @@ class Batch:
         self.result: Any = None
 
     def needs_derivative(self) -> bool:
-        """Whether levels or tapes further out may ask for the derivative."""
+        """Return whether an outer level or tape may need the derivative."""
         return any(x._level is not None or (x.requires_grad and RECORDING.get()) for x in self.components)
 
     def wrapped(self, level: Batching, components: Sequence[Tensor]) -> tuple[Any, ...]:
-        """The arguments with these components."""
+        """Return the arguments with these components."""
         pairs = zip(components, self.pairs, strict=True)
         lifted = [level.stack(x) if each else level.lifted(x) for x, (_, each) in pairs]
         wrapped: tuple[Any, ...] = with_tensors(self.args, lifted)
         return wrapped
 
     def open_level(self) -> Batching:
-        """The level, or one like it where it has ended."""
+        """Return the level, or an equal one if it has ended."""
         return self.level if self.level.is_open else Batching(self.level.size)
 
     def stacked(self, components: Sequence[Tensor]) -> Any:
-        """The result with these values of all elements."""
+        """Return the result with these values of all elements."""
         return with_tensors(self.result, [self.level.stack(x) for x in components])
 
 
 class _Batch(Batch):
-    """That of a ``custom_vjp`` function."""
+    """The call of a ``custom_vjp`` function for all elements."""
 
     def __init__(self, function: Custom, level: Batching, args: tuple[Any, ...]) -> None:
         super().__init__(level, args)
@@ -124,7 +124,7 @@ class _Batch(Batch):
             return outs, [*components, *(self.level.all_elements(x) for x in tensors_in(self.residuals))]
 
     def _backward(self, saved: list[Tensor], gs: Sequence[Tensor]) -> list[Any]:
-        """Cotangents of the components: of those that all elements share, the sum of the elements'."""
+        """Return the cotangents of the components, summed over the elements for shared ones."""
         count = len(self.components)
         level = self.open_level()
         with level:

@@ -1,4 +1,4 @@
-"""``jacfwd``, ``jacrev`` and ``hessian``: all derivatives of a function's results by its arguments."""
+"""Jacobians and Hessians of functions: ``jacfwd``, ``jacrev`` and ``hessian``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from runnel.ops import cast, moveaxis, narrow, reshape
 from runnel.ops.arguments import as_shape, is_single
 from runnel.tensor.creation import asarray, eye
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.gradients import vjp
+from runnel.transforms.gradients import as_float, vjp
 from runnel.transforms.jvp import jvp
-from runnel.transforms.leaves import as_float
 from runnel.transforms.vmap import vmap
 
 
 def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the Jacobian of ``fn``, column by column: for few arguments and many results.
+    """Return a function that computes the Jacobian of ``fn`` by columns, which suits few arguments and many results.
 
-    The Jacobian of a result of shape (*m) by an argument of shape (*n) has shape (*m, *n). Of trees it is the tree of
-    the result, each leaf of which is the tree of the argument.
+    The Jacobian of a result of shape (*m) by an argument of shape (*n) has shape (*m, *n). For trees it is a tree
+    like the result, in which each leaf is a tree like the argument.
 
     Args:
-        fn: takes and returns trees of floating tensors.
-        argnums: the number of an argument, or several, for a tuple of Jacobians in place of one.
-        has_aux: ``fn`` returns a pair of what is differentiated and anything else; so does the answer.
+        fn: a function from trees of floating-point tensors to such a tree, or with ``has_aux`` to a pair of it and
+            anything.
+        argnums: the position of the argument, or several positions for a tuple of Jacobians.
+        has_aux: whether ``fn`` returns a pair; the function then returns the pair (Jacobian, second item).
     """
 
     @functools.wraps(fn)
@@ -50,8 +50,10 @@ def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
 
 
 def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the Jacobian of ``fn``, row by row: for few results and many arguments. Shapes, trees and
-    arguments are those of :func:`jacfwd`."""
+    """Return a function that computes the Jacobian of ``fn`` by rows, which suits many arguments and few results.
+
+    Shapes, trees and arguments are as in :func:`jacfwd`.
+    """
 
     @functools.wraps(fn)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -73,19 +75,21 @@ def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
 
 
 def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the second derivatives of ``fn``: ``jacfwd`` of ``jacrev``. Of a number by an argument of
-    shape (*n) they have shape (*n, *n)."""
+    """Return a function that computes the second derivatives of ``fn``, as ``jacfwd(jacrev(fn))``.
+
+    The second derivatives of a scalar by an argument of shape (*n) have shape (*n, *n).
+    """
     return jacfwd(jacrev(fn, argnums, has_aux), argnums, has_aux)
 
 
 def _by_arguments(
     name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: int | Sequence[int]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """``fn`` as a function of the arguments numbered ``argnums``, and these."""
+    """Return ``fn`` as a function of the arguments at the positions ``argnums``, and these arguments."""
     numbers = as_shape(name, argnums)
     for number in numbers:
         if not -len(args) <= number < len(args):
-            raise GradientError(f"[{name}] argnums names argument {number}; the function was given {len(args)}.")
+            raise GradientError(f"[{name}] argnums must be positions of the {len(args)} arguments; got {number}.")
 
     def call(*chosen: Any) -> Any:
         arguments = list(args)
@@ -97,7 +101,7 @@ def _by_arguments(
 
 
 def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
-    """For each of ``xs`` its part of all unit vectors of the space that they span together, along axis 0."""
+    """Return for each of ``xs`` its part of all unit vectors of their joint space, along axis 0."""
     total = sum(x.size for x in xs)
     begins = [0, *itertools.accumulate(x.size for x in xs)]
     return [
@@ -107,7 +111,7 @@ def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _split_columns(columns: Tensor, xs: Sequence[Tensor]) -> list[Tensor]:
-    """The blocks of a Jacobian whose columns lie along axis 0, for each of ``xs``."""
+    """Return for each of ``xs`` its block of a Jacobian whose columns lie along axis 0."""
     begins = [0, *itertools.accumulate(x.size for x in xs)]
     return [
         reshape(moveaxis(narrow(columns, 0, begin, x.size), 0, -1), (*columns.shape[1:], *x.shape))
@@ -116,6 +120,6 @@ def _split_columns(columns: Tensor, xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _in_place(blocks: Sequence[Tensor], structure: pytree.Structure, argnums: int | Sequence[int]) -> Any:
-    """The blocks by the arguments, in their trees."""
+    """Return the blocks as trees like the arguments."""
     trees = pytree.unflatten(structure, blocks)
     return trees[0] if is_single(argnums) else trees

@@ -1,4 +1,4 @@
-"""``scan``: a loop of known length as one op. Gradients flow through it."""
+"""``scan``: a differentiable loop of known length as one op."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from runnel.ops.control import scan_p, stacked, unstacked
 from runnel.tensor.bodies import State, trace_body
 from runnel.tensor.creation import zeros
 from runnel.tensor.tensor import Tensor
+from runnel.transforms.bodies import Tree, require_same, take_apart, tensors_of
 from runnel.transforms.hoisting import Loop, hoisted
 from runnel.transforms.scan_gradient import plan_of
-from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
 
 
 def scan(
@@ -31,18 +31,27 @@ def scan(
     *,
     checkpoint_every: int | None = None,
 ) -> tuple[Any, Any]:
-    """The loop ``for t in range(length): carry, y[t] = f(carry, xs[t])`` as one op; gives the last carry and the ys,
-    stacked along a new first axis.
+    """Run ``for t in range(length): carry, y[t] = f(carry, xs[t])`` as one op; return the last carry and all y.
 
     Args:
-        f: takes the carry and one step's x, gives the next carry and one step's y. It is traced once. Tensors and
-            Variables from outside may be read in it, and Variables assigned.
-        init: the first carry, a tree of tensors. Shapes and dtypes stay as they are, or ShapeError or DTypeError names
-            the leaf.
-        xs: a tree of tensors whose first axes have the size ``length``; None for a loop over nothing.
-        length: the number of steps; may be left out where there are xs.
-        reverse: whether to go from the last step to the first; ys stay in the order of xs.
-        checkpoint_every: for gradients, keep the carry of every so many steps only, and compute the rest again.
+        f: a function from the carry and the x of one step to the next carry and the y of the step. It is traced once.
+            It may read tensors and Variables from outside, and assign Variables.
+        init: the first carry, a tree of tensors. The carry keeps its structure, shapes and dtypes.
+        xs: a tree of tensors whose first axes have the size ``length``, or None.
+        length: the number of steps; by default the size of the first axes of ``xs``.
+        reverse: whether to go from the last step to the first; ys keep the order of xs.
+        checkpoint_every: for gradients, keep only the carry of every so many steps, and recompute the rest.
+
+    Returns:
+        The last carry, and a tree of the ys, stacked along a new first axis.
+
+    Raises:
+        ShapeError, DTypeError: the carry changes its type; the error names the leaf.
+
+    Example:
+        >>> total, sums = rn.scan(lambda c, x: (c + x, c + x), rn.asarray(0), rn.arange(4))
+        >>> total.item(), sums.tolist()
+        (6, [0, 1, 3, 6])
     """
     first, over = take_apart(init), take_apart(xs)
     carries, slices = tensors_of(first), tensors_of(over)
@@ -52,7 +61,7 @@ def scan(
     if checkpoint_every is None or checkpoint_every >= count:
         results = run(hoisted(loop), reverse)
     elif checkpoint_every < 1:
-        raise ShapeError(f"[scan] checkpoint_every must be at least 1; received {checkpoint_every}.")
+        raise ShapeError(f"[scan] checkpoint_every must be at least 1; got {checkpoint_every}.")
     else:
         results = _in_segments(loop, reverse, checkpoint_every)
     n = len(carries)
@@ -65,12 +74,12 @@ def _length(xs: list[Tensor], length: int | None) -> int:
     lengths = {x.shape[0] for x in xs if x.ndim} | ({length} if length is not None else set())
     if len(lengths) != 1 or any(x.ndim == 0 for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise ShapeError(f"[scan] xs of shapes ({shapes}) and length={length} must agree on one number of steps.")
+        raise ShapeError(f"[scan] xs and length must have one number of steps; got shapes ({shapes}) and {length}.")
     return lengths.pop()
 
 
 class _Body:
-    """``f`` as a function of leaves; its trace says how the trees it gives are made."""
+    """``f`` as a function of leaves, which notes the structure of the trees that it returns."""
 
     def __init__(self, f: Callable[[Any, Any], tuple[Any, Any]], carry: Tree, x: Tree) -> None:
         self.f = f
@@ -83,14 +92,14 @@ class _Body:
         n = len(self.carry.leaves)
         result = self.f(self.carry.filled(leaves[:n]), self.x.filled(leaves[n:]))
         if not isinstance(result, tuple) or len(result) != 2:
-            raise ShapeError(f"[scan] the function must return (carry, y); it returned a {type(result).__name__}.")
+            raise ShapeError(f"[scan] the function must return (carry, y); got {type(result).__name__}.")
         after, self.ys = take_apart(result[0]), take_apart(result[1])
         carries = tensors_of(after)
         require_same("scan", "the carry", self.carry, self.carry_types, after, [x.aval for x in carries])
         return [*carries, *self.ys.leaves]
 
     def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[State], Tree]:
-        """The loop, in which the Variables that ``f`` assigns are further carries."""
+        """Return the loop, in which the Variables that ``f`` assigns are further carries, these, and the form of y."""
         self.carry_types = [x.aval for x in carries]
         n = len(carries)
         traced = trace_body("scan", self, [*self.carry_types, *(unstacked(x.aval) for x in xs)])
@@ -101,14 +110,14 @@ class _Body:
         graph = extract([*inputs, *traced.arguments[n:]], outputs, getattr(self.f, "__name__", "body")).graph
         first = [*carries, *(variable.read() for variable in written)]
         traced.require_own_derivative("scan", [*constants, *first, *xs])
-        if not constants and not first and not xs:  # an op is carried out by what it is applied to
+        if not constants and not first and not xs:  # an op needs an input, which determines where it runs
             constants = [zeros(())]
             graph = Graph([placeholder(constants[0].aval, "nothing")], graph.outputs, {}, graph.name)
         return Loop(graph, constants, first, xs, length), written, take_apart(None) if self.ys is None else self.ys
 
 
 def run(loop: Loop, reverse: bool, recompute: bool = False) -> tuple[Tensor, ...]:
-    """The results of a loop. Where one of its inputs needs a gradient, it keeps what its backward pass will read."""
+    """Return the results of a loop. If an input requires a gradient, it also stacks what its backward pass reads."""
     n, m = len(loop.constants), len(loop.carries)
     inputs = [*loop.constants, *loop.carries, *loop.xs]
     outputs = loop.graph.outputs
@@ -126,9 +135,11 @@ def run(loop: Loop, reverse: bool, recompute: bool = False) -> tuple[Tensor, ...
 
 
 def _in_segments(loop: Loop, reverse: bool, size: int) -> tuple[Tensor, ...]:
-    """A loop over segments, each a loop of ``size`` steps, of which only the carries between segments are kept (√n
-    checkpoints: T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016). The steps left over, if any,
-    are the last segment."""
+    """Run a loop over segments of ``size`` steps, and keep only the carries between segments.
+
+    These are the √n checkpoints of T. Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016). Remaining
+    steps form a last, shorter segment.
+    """
     m, whole = len(loop.carries), loop.length // size * size
     pieces = [(0, whole, size), (whole, loop.length - whole, loop.length - whole)]
     if reverse:
@@ -149,7 +160,7 @@ def _in_segments(loop: Loop, reverse: bool, size: int) -> tuple[Tensor, ...]:
 
 
 def _segment(loop: Loop, size: int, reverse: bool) -> Graph:
-    """``size`` steps of ``loop`` as a body."""
+    """Return ``size`` steps of ``loop`` as a body."""
     n, m = len(loop.constants), len(loop.carries)
     avals = [node.aval for node in loop.graph.inputs]
     avals = [*avals[: n + m], *(stacked(x, size) for x in avals[n + m :])]

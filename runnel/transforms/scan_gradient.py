@@ -1,7 +1,7 @@
-"""The gradient of ``scan``: a scan in the other direction over the residuals of the forward one.
+"""The gradient of ``scan``: a scan in the opposite direction over residuals of the forward scan.
 
-A plan says, for a body and for what is asked, which values the forward scan has to stack besides its own results, what
-the backward body is, and which sums are taken after it. Plans are kept by the identity of the body.
+A plan for a body and the requested gradients has the further values that the forward scan stacks, the backward body,
+and the sums that follow it. Plans are cached by the identity of the body.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from runnel.ops.arithmetic import add_p
 from runnel.ops.control import scan_p
 from runnel.tensor.differentiable.residuals import to_keep
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.linearized import Linearized, depending, linearize
-from runnel.transforms.steps import Steps, is_view
+from runnel.transforms.bodies import Linearized, linearize, with_carries
+from runnel.transforms.hoisting import Steps, is_view
 from runnel.transforms.sums import Term, terms
 
-_PLANS_PER_GENERATION: Final = 64  # plans held ready, and as many that were used before them
+_PLANS_PER_GENERATION: Final = 64  # the size of each of two generations of the cache
 
 
 @record
 class GradientPlan:
-    """Numbers are those of the body's inputs (constants, carries, xs) and outputs (carries, ys)."""
+    """A plan. Numbers count the body's inputs (constants, carries, xs) or its outputs (carries, ys)."""
 
-    forward: Body  # gives ``extras`` as further ys
+    forward: Body  # with ``extras`` as further ys
     extras: tuple[ShapedArray, ...]
     linearized: Linearized
     backward: Body | None  # from (constants, cotangents of carries, sums, cotangents of ys, kept)
@@ -43,10 +43,10 @@ class GradientPlan:
     sums: tuple[int, ...]  # constants whose cotangents are added up in it
     ys: tuple[int, ...]  # outputs whose cotangents it reads
     residuals: tuple[tuple[Value, int], ...]  # what it reads at each step: an input, or a y by number
-    previous: frozenset[Value]  # those of ``residuals`` that are the y of the step before
+    previous: frozenset[Value]  # the residuals that are the y of the previous step
     results: tuple[ShapedArray, ...]  # of one step: cotangents of carries, sums, cotangents of xs, factors
     xs: tuple[int, ...]  # inputs whose cotangents it stacks
-    factors: tuple[Value, ...]  # it stacks them too
+    factors: tuple[Value, ...]  # further values that it stacks
     terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it
 
 
@@ -56,7 +56,7 @@ _PLANS: Final[Recent[Any, GradientPlan]] = Recent(_PLANS_PER_GENERATION)
 def plan_of(
     body: Body, constants: int, carries: int, needs_grad: Sequence[bool], seeded: Sequence[bool]
 ) -> GradientPlan:
-    """The plan for cotangents of the inputs in ``needs_grad`` from cotangents of the outputs in ``seeded``."""
+    """Return the plan for cotangents of the inputs ``needs_grad`` from cotangents of the outputs ``seeded``."""
     key = (body, constants, carries, tuple(needs_grad), tuple(seeded))
     plan = _PLANS.get(key)
     if plan is None:
@@ -77,24 +77,14 @@ class _Planner:
     ) -> None:
         self.body = body
         self.n, self.m = constants, carries
-        active = self._active(needs_grad)
+        graph = body.graph
+        wanted = [i for i, node in enumerate(graph.inputs) if needs_grad[i] and node.aval.dtype.is_inexact]
+        active = with_carries(graph, wanted, self.n, self.m)
         self.carries = tuple(i - self.n for i in active if self.n <= i < self.n + self.m)
         self.ys = tuple(i for i in range(self.m, len(body.graph.outputs)) if seeded[i])
         self.linearized = linearize(body.graph, active, (*self.carries, *self.ys))
         self.linear = self.linearized.linear()
         self.cotangents = self.linearized.cotangents
-
-    def _active(self, needs_grad: Sequence[bool]) -> list[int]:
-        """The wanted inputs, and the carries that come to depend on them."""
-        graph = self.body.graph
-        active = [i for i, node in enumerate(graph.inputs) if needs_grad[i] and node.aval.dtype.is_inexact]
-        while True:
-            dependent = depending(graph, [graph.inputs[i] for i in active])
-            more = [self.n + j for j in range(self.m) if self.n + j not in active and graph.outputs[j] in dependent]
-            more = [i for i in more if graph.inputs[i].aval.dtype.is_inexact]
-            if not more:
-                return sorted(active)
-            active += more
 
     def plan(self) -> GradientPlan:
         split = {i: terms(node) for i, node in self.cotangents.items() if i < self.n}
@@ -126,7 +116,7 @@ class _Planner:
         return node in self.linear or any(x in self.linear for x in node.inputs)
 
     def _residuals(self, targets: Sequence[Value], factors: Sequence[Value], totals: set[Value]) -> list[Value]:
-        """The values of the forward pass from which the rest is computed."""
+        """Return the values of the forward pass from which the backward pass computes all others."""
         seeds = {*self.linearized.seeds.values(), *totals}
         read: dict[Value, None] = dict.fromkeys(factors)
         for node in topological(targets):
@@ -195,7 +185,7 @@ class _Planner:
         )
 
     def _seed(self, number: int) -> Value:
-        """The input for the cotangent of an output; one that is not read where nothing came of it."""
+        """Return the input for the cotangent of an output; an unused input if no input depends on it."""
         seed = self.linearized.seeds.get(number)
         if seed is not None:
             return seed
@@ -203,7 +193,7 @@ class _Planner:
 
 
 def _is_view_of_known(node: Value, known: set[Value]) -> bool:
-    """Whether ``node`` is one of ``known``, or a view of it."""
+    """Return whether ``node`` is one of ``known``, or a view of one."""
     while node not in known and is_view(node):
         node = node.inputs[0]
     return node in known
@@ -221,7 +211,7 @@ def scan_vjp(
     length: int,
     reverse: bool,
 ) -> list[Tensor | None]:
-    """The cotangents of the inputs of a scan."""
+    """Return the cotangents of the inputs of a scan."""
     plan = plan_of(body, constants, carries, needs_grad, [g is not None for g in gs])
     if plan.extras:
         outs = apply(
@@ -271,7 +261,7 @@ def _stack(
     carries: int,
     reverse: bool,
 ) -> Tensor:
-    """The values of ``node`` at all steps."""
+    """Return the values of ``node`` at all steps."""
     if node in plan.previous:
         place = plan.linearized.inputs.index(node)
         return _shifted(inputs[place], outs[number], reverse)
@@ -281,7 +271,7 @@ def _stack(
 
 
 def _shifted(first: Tensor, ys: Tensor, reverse: bool) -> Tensor:
-    """What a carry was at the beginning of each step, from what it was at the end."""
+    """Return the values of a carry before each step, from its values after each step."""
     length = ys.shape[0]
     start = expand_dims(first, 0)
     if length < 2:

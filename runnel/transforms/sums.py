@@ -1,8 +1,8 @@
-"""Gradient accumulation sinking: what a loop's backward pass sums over steps, as ops after the loop.
+"""Gradient accumulation sinking: move the sums over steps of a loop's backward pass behind the loop.
 
-The gradient of a constant is a sum over steps. Where each term is a matrix product aₜ·bₜ, the sum is one product of the
-stacked factors, contracted over steps and rows at once; where it is a sum over axes, one sum over steps and axes. Then
-the loop has to write out the factors only, and most of them are kept or written anyway.
+The gradient of a constant is a sum over steps. If each term is a matrix product aₜ·bₜ, the sum is one product of the
+stacked factors, contracted over steps and rows at once. If each term is a sum over axes, it is one sum over steps and
+axes. The loop then only stacks the factors, most of which it stacks anyway.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from runnel.tensor.tensor import Tensor
 
 @record
 class Term:
-    """A part of a sum over steps: ``views``, the last first, of a product or a sum of ``factors``, each of which is
-    needed stacked. A left factor is stacked transposed, so that its steps and columns can be one axis."""
+    """A term of a sum over steps: ``views``, the last first, of a product or sum of stacked ``factors``.
+
+    The left factor of a product is stacked transposed, so that its steps and columns can be one axis.
+    """
 
     op: Value
     views: tuple[Value, ...]
     factors: tuple[Value, ...]
 
     def total(self, stacks: list[Tensor], length: int) -> Tensor:
-        """The term summed over all steps."""
+        """Return the term summed over all steps."""
         if self.op.op is matmul_p:
             left, right = (reshape(x, (length * x.shape[1], x.shape[2])) for x in stacks)
             value: Tensor = apply(matmul_p, permute(left, (1, 0)), right)
@@ -42,7 +44,7 @@ class Term:
 
 
 def terms(node: Value) -> list[Term] | None:
-    """The terms of ``node``, if all of them can be summed after the loop."""
+    """Return the terms of ``node``, or None unless all of them can be summed after the loop."""
     if node.op is add_p and node.inputs[0].aval is node.inputs[1].aval:
         parts = [terms(x) for x in node.inputs]
         return None if None in parts else [term for part in parts if part is not None for term in part]

@@ -1,4 +1,4 @@
-"""``vmap``: a function on one element as a function on a batch of them."""
+"""``vmap``: vectorize a function of one element over a batch."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ Axis = int | None
 
 
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """``fn`` for all elements at once: the function whose arguments and results have an axis that numbers elements.
+    """Return a function that computes ``fn`` for all elements of a batch at once.
+
+    Its arguments and results have an axis over the elements. Keyword arguments are the same for all elements. ``fn``
+    runs once, on tensors with the shape of one element, whose values it cannot read. Random numbers drawn with a key
+    for each element are the same as in a loop; generators draw different numbers for each element.
 
     Args:
-        fn: takes and returns trees of tensors, of one element.
-        in_axes: where the elements are in the arguments: an axis, which may be negative; None for what is the same for
-            all; or a tuple with an entry for each argument, each of these, or a tree of them down to some depth of
-            the argument (a prefix). What has an axis is an array, of one size along it.
-        out_axes: where they shall be in the results: an axis, None for what is the same for all, or a tree of them.
+        fn: a function from trees of tensors to a tree of tensors, for one element.
+        in_axes: the axis over the elements in the arguments, which may be negative; None for arguments that are the
+            same for all elements; or a tuple with an item for each argument. An item may be a tree of axes that has
+            the structure of the argument down to some depth. All arrays have the same size along their axes.
+        out_axes: the axis in the results; None for results that are the same for all elements; or a tree of axes.
 
-    Keyword arguments are the same for all elements. ``fn`` runs once, on tensors of one element's shape; values of
-    batched tensors cannot be looked at in it. Random numbers drawn with a key per element are those of a loop;
-    generators draw other numbers for each element.
+    Example:
+        >>> rn.vmap(rn.dot, in_axes=(0, None))(rn.ones((5, 3)), rn.ones(3)).shape
+        (5,)
     """
 
     @functools.wraps(fn)
@@ -39,7 +43,9 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         prefix = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         axes = _axes_of("in_axes", prefix, structure)
         if isinstance(prefix, tuple) and len(prefix) != len(args):
-            raise ArgumentError(f"[vmap] in_axes has {len(prefix)} entries for {len(args)} arguments.")
+            raise ArgumentError(
+                f"[vmap] in_axes must have an item for each of {len(args)} arguments; got {len(prefix)}."
+            )
         arrays = [_array(x, axis, path) for x, axis, path in zip(leaves, axes, pytree.paths(structure), strict=True)]
         level = Batching(_size(arrays, axes, structure))
         with level:
@@ -54,7 +60,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
 
 def _axes_of(name: str, prefix: Any, structure: pytree.Structure) -> list[Axis]:
-    """The axis for each leaf, from a tree of axes that may end further up."""
+    """Return the axis for each leaf, from a tree of axes that may be less deep."""
     result: list[Axis] = []
     leaves, form = pytree.flatten(prefix)
     axes = iter(leaves)
@@ -64,27 +70,28 @@ def _axes_of(name: str, prefix: Any, structure: pytree.Structure) -> list[Axis]:
         if not isinstance(mine, pytree.Branch):
             axis = next(axes)
             if axis is not None and (not is_single(axis) or isinstance(axis, bool)):
-                raise ArgumentError(f"[vmap] {name} holds axes and None; received {axis!r}.")
+                raise ArgumentError(f"[vmap] {name} must contain axes or None; got {axis!r}.")
             result += [axis] * len(pytree.paths(theirs))
             continue
         fits = isinstance(theirs, pytree.Branch) and (mine.kind, mine.names) == (theirs.kind, theirs.names)
         if not fits or len(mine.children) != len(theirs.children):  # type: ignore[union-attr]
-            raise ArgumentError(f"[vmap] {name} {prefix!r} is no prefix of a tree of the form {structure!r}.")
+            raise ArgumentError(f"[vmap] {name} must be a prefix of a tree of the form {structure!r}; got {prefix!r}.")
         pairs += reversed([*zip(mine.children, theirs.children, strict=True)])  # type: ignore[union-attr]
     return result
 
 
 def _array(leaf: Any, axis: Axis, path: str) -> Any:
-    """A leaf of the arguments: a tensor where it has elements."""
+    """Return a leaf of the arguments, as a tensor if it has an axis."""
     if axis is None:
         return leaf
     x = leaf.read() if isinstance(leaf, ArrayMethods) else asarray(leaf) if hasattr(leaf, "__array__") else None
     if x is None:
         raise ArgumentError(
-            f"[vmap] argument {path} is a {type(leaf).__name__} and has no axis {axis}; its entry in in_axes is None."
+            f"[vmap] argument {path} must be an array to have axis {axis}; got {type(leaf).__name__}. Pass None for "
+            "it in in_axes."
         )
     if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"[vmap] in_axes names axis {axis} of argument {path}, whose shape is {x.shape}.")
+        raise AxisError(f"[vmap] in_axes must be an axis of argument {path} of shape {x.shape}; got {axis}.")
     return x
 
 
@@ -95,26 +102,26 @@ def _size(leaves: list[Any], axes: list[Axis], structure: pytree.Structure) -> i
         if axis is not None
     }
     if not sizes:
-        raise ArgumentError("[vmap] nothing is mapped: in_axes is None for every argument.")
+        raise ArgumentError("[vmap] in_axes must have an axis for at least one argument; got None for all.")
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{path}: {size}" for path, size in sizes.items())
-        raise ShapeError(f"[vmap] the mapped axes must have one size; received {listed}.")
+        raise ShapeError(f"[vmap] the mapped axes must have the same size; got {listed}.")
     return next(iter(sizes.values()))
 
 
 def _ended(level: Batching, out: Any, axis: Axis) -> Tensor | None:
-    """A result outside of the level."""
+    """Return a result outside the level, with its elements along ``axis``."""
     if out is None:
         return None
     x = asarray(out)
     values, is_stacked = level.split(x)
     if axis is None:
         if is_stacked:
-            raise ArgumentError("[vmap] out_axes is None for a result that differs from element to element.")
+            raise ArgumentError("[vmap] out_axes must be an axis for a result that differs between elements; got None.")
         return values
     if not is_stacked:
         values = broadcast_to(values, (level.size, *values.shape))
     if not -values.ndim <= axis < values.ndim:
-        raise AxisError(f"[vmap] out_axes names axis {axis} of a result with {values.ndim} axes.")
+        raise AxisError(f"[vmap] out_axes must be an axis of a result with {values.ndim} axes; got {axis}.")
     moved: Tensor = moveaxis(values, 0, axis)
     return moved

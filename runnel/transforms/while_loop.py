@@ -1,4 +1,4 @@
-"""``while_loop``: a loop with a condition, as one op."""
+"""``while_loop``: a loop with a condition as one op."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from runnel.ops.control import while_p
 from runnel.tensor.bodies import Traced, trace_body
 from runnel.tensor.effects import Order
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.joined import assigned, joined
-from runnel.transforms.trees import require_same, take_apart, tensors_of
+from runnel.transforms.bodies import assigned, joined, require_same, take_apart, tensors_of
 
 
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
-    """The loop ``while cond_fn(carry): carry = body_fn(carry)`` as one op; gives the last carry.
+    """Run ``while cond_fn(carry): carry = body_fn(carry)`` as one op; return the last carry.
+
+    Both functions are traced once. They may read tensors and Variables from outside, and ``body_fn`` may assign
+    Variables. Reverse-mode differentiation is not supported; use :func:`runnel.scan` for it.
 
     Args:
-        cond_fn: takes the carry, gives one bool. Both functions are traced once; they may read tensors and Variables
-            from outside, and ``body_fn`` may assign Variables.
-        body_fn: takes the carry, gives the next, of the same structure, shapes and dtypes.
+        cond_fn: a function from the carry to one bool.
+        body_fn: a function from the carry to the next one, of the same structure, shapes and dtypes.
         init: the first carry, a tree of tensors.
 
-    There is no gradient through it; :func:`runnel.scan` has one.
+    Example:
+        >>> rn.while_loop(lambda n: n < 100, lambda n: n * 2, rn.asarray(3)).item()
+        192
     """
     first = take_apart(init)
     carries = tensors_of(first)
@@ -49,7 +52,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     (decides, steps), constants = joined((decision, step), written, "while_loop")
     inputs = (*constants, *carries, *(variable.read() for variable in written))
     if len(inputs) == len(constants):
-        raise ShapeError("[while_loop] there is nothing to carry from step to step; give init some leaves.")
+        raise ShapeError("[while_loop] init must have at least one leaf, which changes from step to step; got none.")
     results = apply(
         while_p, *inputs, cond=Body(Graph(decides.inputs, decides.outputs[:1], {}, "condition")), body=Body(steps),
         constants=len(constants), carries=len(inputs) - len(constants),
@@ -62,12 +65,8 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 def _require_decision(decision: Traced) -> None:
     if decision.written:
         state = decision.written[0][0]
-        what = (
-            "has effects (a callback); have them"
-            if isinstance(state, Order)
-            else f"assigns {state.described}; assign it"
-        )
-        raise SideEffectError(f"[while_loop] the condition {what} in the body.")
+        what = "have effects (a callback)" if isinstance(state, Order) else f"assign {state.described}"
+        raise SideEffectError(f"[while_loop] the condition must not {what}; do so in the body.")
     (value,) = decision.outputs
     if value.aval is not aval((), bool_):
-        raise DTypeError(f"[while_loop] the condition must give one bool of shape (); it gives {value.aval}.")
+        raise DTypeError(f"[while_loop] the condition must return a bool of shape (); got {value.aval}.")

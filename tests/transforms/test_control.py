@@ -71,11 +71,11 @@ def test_while_loop_on_arrays_and_its_refusals() -> None:
     x = rn.tensor(a, requires_grad=True)
     with pytest.raises(GradientError, match=r"runnel\.scan"):
         power(x).sum().backward()
-    with pytest.raises(DTypeError, match="one bool"):
+    with pytest.raises(DTypeError, match="a bool of shape"):
         rn.while_loop(lambda c: c, lambda c: c, f32(1))
     with pytest.raises(ShapeError, match="must keep its shape"):
         rn.while_loop(lambda c: rn.all(c < 1), lambda c: c[:1], rn.ones(2))
-    with pytest.raises(ShapeError, match="nothing to carry"):
+    with pytest.raises(ShapeError, match="must have at least one leaf"):
         rn.while_loop(lambda c: f32(1) < 0, lambda c: c, None)
     count = rn.Variable(np.float32(0))
 
@@ -83,7 +83,7 @@ def test_while_loop_on_arrays_and_its_refusals() -> None:
         count.assign(count + 1)
         return c < 1.0
 
-    with pytest.raises(SideEffectError, match="condition assigns"):
+    with pytest.raises(SideEffectError, match="condition must not assign"):
         rn.while_loop(condition, lambda c: c + 1, f32(0))
 
 
@@ -162,7 +162,7 @@ def test_cond_in_a_scan_and_its_gradient() -> None:
 
 
 def test_cond_that_does_not_fit() -> None:
-    with pytest.raises(DTypeError, match="one bool"):
+    with pytest.raises(DTypeError, match="a bool of shape"):
         rn.cond(f32(1), lambda: 1, lambda: 2)
 
 

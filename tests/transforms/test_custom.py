@@ -82,13 +82,13 @@ def test_mistakes_are_told() -> None:
         return x * y
 
     call = rn.grad(lambda x: f(x, x).sum())
-    with pytest.raises(GradientError, match="f has no derivative yet"):
+    with pytest.raises(GradientError, match="f must have a derivative"):
         call(rn.asarray(X))
     f.defvjp(lambda x, y: (x * y, None), lambda saved, g: (g,))
     with pytest.raises(GradientError, match="must return 2 cotangents"):
         call(rn.asarray(X))
     f.defvjp(lambda x, y: (x * y, None), lambda saved, g: ([g], g))
-    with pytest.raises(GradientError, match="another structure than its argument"):
+    with pytest.raises(GradientError, match="a cotangent of the structure"):
         call(rn.asarray(X))
     f.defvjp(lambda x, y: (x * y, None), lambda saved, g: (g.sum(), g))
     with pytest.raises(GradientError, match=r"a cotangent of shape \(\) reached"):

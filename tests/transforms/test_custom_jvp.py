@@ -128,11 +128,11 @@ def test_arguments_without_a_derivative(derivative: Any) -> None:
 MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
     "no pair": (
         lambda primals, tangents: primals[0],
-        r"must return the pair \(result, tangent\); it returned a Tensor",
+        r"must return the pair \(result, tangent\); got Tensor",
     ),
-    "another structure": (lambda primals, tangents: (primals[0], tangents), "must have the structure of its result"),
-    "another shape": (lambda primals, tangents: (primals[0], tangents[0].sum()), r"float64\[\].*float64\[3\]"),
-    "another dtype": (lambda primals, tangents: (primals[0], tangents[0].float()), "float32.*float64"),
+    "another structure": (lambda primals, tangents: (primals[0], tangents), "a tangent of the structure"),
+    "another shape": (lambda primals, tangents: (primals[0], tangents[0].sum()), r"float64\[3\]; got float64\[\]"),
+    "another dtype": (lambda primals, tangents: (primals[0], tangents[0].float()), r"float64\[3\]; got float32"),
 }
 
 
@@ -149,5 +149,5 @@ def test_mistakes_in_the_rule(name: str) -> None:
 def test_a_function_without_a_rule() -> None:
     function = rn.custom_jvp(lambda x: x * 2)
     assert function(rn.asarray(3.0)).item() == 6
-    with pytest.raises(GradientError, match=r"\[custom_jvp\].*no derivative yet.*defjvp"):
+    with pytest.raises(GradientError, match=r"\[custom_jvp\].*must have a derivative; set it with defjvp"):
         rn.grad(function)(rn.asarray(3.0))

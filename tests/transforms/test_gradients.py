@@ -146,13 +146,13 @@ def test_what_is_refused() -> None:
     x = rn.asarray(X)
     with pytest.raises(GradientError, match="dtype int64"):
         rn.grad(lambda n: n.sum())(rn.asarray(np.arange(3)))
-    with pytest.raises(GradientError, match="cannot differentiate by a str"):
+    with pytest.raises(GradientError, match="must be floating-point tensors; got str"):
         rn.grad(lambda s: x.sum())("word")
-    with pytest.raises(GradientError, match=r"it returned a tensor float64\[3,4\]"):
+    with pytest.raises(GradientError, match=r"got a tensor float64\[3,4\]"):
         rn.grad(lambda y: y * y)(x)
-    with pytest.raises(GradientError, match="it returned a tensor int64"):
+    with pytest.raises(GradientError, match="got a tensor int64"):
         rn.grad(lambda y: rn.argmax(y))(x)
-    with pytest.raises(GradientError, match="argnums names argument 3; the function was given 1"):
+    with pytest.raises(GradientError, match="argnums must be positions of the 1 arguments; got 3"):
         rn.grad(lambda y: y.sum(), 3)(x)
 
 

@@ -307,9 +307,9 @@ def test_bodies_that_do_not_fit(function: Any, error: type[Exception], says: str
 
 
 def test_calls_that_do_not_fit() -> None:
-    with pytest.raises(ShapeError, match="must agree"):
+    with pytest.raises(ShapeError, match="must have one number of steps"):
         rn.scan(lambda c, x: (c, x), 0.0, (rn.ones(3), rn.ones(4)))
-    with pytest.raises(ShapeError, match="must agree"):
+    with pytest.raises(ShapeError, match="must have one number of steps"):
         rn.scan(lambda c, x: (c, x), 0.0)
     with pytest.raises(ShapeError, match="at least 1"):
         rn.scan(lambda c, x: (c, x), 0.0, rn.ones(3), checkpoint_every=0)

@@ -27,7 +27,7 @@ def test_leaves_and_structures() -> None:
     assert tree.leaves((1, None), is_leaf=lambda x: x is None) == [1, None]
     ordered = repr(OrderedDict(k=0)).replace("0", "*")  # which depends on the version of Python
     assert repr(treedef) == f"PyTreeDef({{'b': *, 'a': (*, None, [*, Point(x=*, y=*)]), 'c': {ordered}}})"
-    with pytest.raises(ArgumentError, match="6 leaves; received 2"):
+    with pytest.raises(ArgumentError, match="must have 6 items; got 2"):
         tree.unflatten(treedef, [1, 2])
 
 
@@ -52,10 +52,10 @@ def test_paths() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ((1, 2), (1, 2, 3), "the first tree has a tuple of 2, another one a tuple of 3"),
-        ({"a": [1]}, {"a": (1,)}, r"at \['a'\] the first tree has a list of 1, another one a tuple of 1"),
+        ((1, 2), (1, 2, 3), "all trees must have a tuple of 2 like the first; got a tuple of 3"),
+        ({"a": [1]}, {"a": (1,)}, r"at \['a'\] all trees must have a list of 1 like the first; got a tuple of 1"),
         ({"a": 1}, {"b": 1}, r"the keys \['a'\].*the keys \['b'\]"),
-        ((1, None), (1, 2), r"at \[1\] the first tree has None, another one a int"),
+        ((1, None), (1, 2), r"at \[1\] all trees must have None like the first; got a int"),
     ],
 )
 def test_unlike_trees_are_told(first: Any, second: Any, message: str) -> None:
@@ -170,7 +170,7 @@ def test_registration_by_functions_and_of_dataclasses() -> None:
     for again in (Box, dict):
         with pytest.raises(ArgumentError, match="a container already"):
             tree_util.register_pytree_node(again, lambda x: ((), None), lambda _, c: None)
-    with pytest.raises(ArgumentError, match="no method tree_flatten"):
+    with pytest.raises(ArgumentError, match="must define the method tree_flatten"):
         tree_util.register_pytree_node_class(int)
 
 

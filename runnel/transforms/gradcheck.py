@@ -1,4 +1,4 @@
-"""``gradcheck``: gradients beside differences of the function."""
+"""``gradcheck`` and ``gradgradcheck``: compare gradients with differences of the function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.library.gradients_of import grad
+from runnel.transforms.autograd import grad
 
 
 def gradcheck(
@@ -26,17 +26,24 @@ def gradcheck(
     raise_exception: bool = True,
     **ignored: Any,
 ) -> bool:
-    """Whether the gradients of ``func`` are near differences over ``eps``: |analytic - numeric| ≤ ``atol`` +
-    ``rtol``·|numeric|, by each element of the inputs that require a gradient, which are float64 for this to be exact.
+    """Return whether the gradients of ``func`` agree with central differences.
+
+    They agree if |analytic - numeric| ≤ ``atol`` + ``rtol``·|numeric| for each element of the inputs that require a
+    gradient. Use float64 inputs.
 
     Args:
-        func: takes the ``inputs``, a tensor or a tuple, and gives a tensor or a tuple of them.
-        raise_exception: GradientError with the two Jacobians, where they differ; else False is returned.
+        func: a function from the ``inputs`` to a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple of arguments.
+        eps: the step of the differences.
+        atol: the absolute tolerance.
+        rtol: the relative tolerance.
+        raise_exception: raise GradientError with both Jacobians if they differ, instead of returning False.
+        ignored: other arguments of PyTorch's function, which have no effect.
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     leaves = [i for i, x in enumerate(arguments) if isinstance(x, ArrayMethods) and x.read().requires_grad]
     if not leaves:
-        raise GradientError("[gradcheck] no input requires a gradient; call requires_grad_() on one.")
+        raise GradientError("[gradcheck] at least one input must require a gradient; call requires_grad_() on it.")
     with recording(True):
         outs = [y for y in _several(func(*arguments)) if isinstance(y, Tensor) and y.dtype.is_float]
     for number, out in enumerate(outs):
@@ -49,7 +56,7 @@ def gradcheck(
                 return False
             raise GradientError(
                 f"[gradcheck] the gradient of result {number} by input {i} is\n{analytic}\nand the differences are\n"
-                f"{numeric}; look at the backward rule, or take float64 inputs away from kinks."
+                f"{numeric}; check the backward rule, or use float64 inputs away from kinks."
             )
     return True
 
@@ -57,12 +64,14 @@ def gradcheck(
 def gradgradcheck(
     func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, **options: Any
 ) -> bool:
-    """Whether the second derivatives of ``func`` are near differences of the first: :func:`gradcheck` of its gradients
-    along ``grad_outputs``, or along ones drawn at random.
+    """Return whether the second derivatives of ``func`` agree with differences of the first, by :func:`gradcheck`.
 
     Args:
-        func: takes the ``inputs``, a tensor or a tuple, and gives a tensor or a tuple of them.
-        options: those of :func:`gradcheck`.
+        func: a function from the ``inputs`` to a tensor or a tuple of tensors.
+        inputs: a tensor or a tuple of arguments.
+        grad_outputs: the cotangents of the results; random ones by default.
+        eps: the step of the differences.
+        options: further options of :func:`gradcheck`.
     """
     arguments = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     with recording(True):
@@ -89,7 +98,7 @@ def _several(result: Any) -> tuple[Any, ...]:
 
 
 def _analytic(out: Tensor, leaf: Any) -> np.ndarray:
-    """The Jacobian, a row for each element of the result."""
+    """Return the Jacobian, with a row for each element of the result."""
     if not out.requires_grad:
         return np.zeros((out.size, leaf.size))
     rows = []
@@ -102,7 +111,7 @@ def _analytic(out: Tensor, leaf: Any) -> np.ndarray:
 
 
 def _numeric(func: Callable[..., Any], arguments: Sequence[Any], i: int, number: int, eps: float) -> np.ndarray:
-    """The same by central differences."""
+    """Return the Jacobian by central differences."""
     columns = []
     value = arguments[i].detach().numpy()
     for k in range(value.size):

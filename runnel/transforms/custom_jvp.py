@@ -1,4 +1,4 @@
-"""``custom_jvp``: a function with a user-defined derivative, by its tangents."""
+"""``custom_jvp``: define the derivative of a function by its tangents."""
 
 from __future__ import annotations
 
@@ -16,31 +16,35 @@ from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.levels import Level, highest
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.custom import CustomDerivative, custom_vjp
 from runnel.transforms.custom_levels import Batch, tensors_in, with_tensors
+from runnel.transforms.custom_vjp import CustomDerivative, custom_vjp
 from runnel.transforms.gradients import vjp
 
 Rule = Callable[..., tuple[Any, Any]]
 
 
 class custom_jvp(CustomDerivative):
-    """Decorator: ``fn`` computes; where a derivative is needed, the rule given to :meth:`defjvp` takes over::
+    """Define the derivative of a function by the rule that you pass to :meth:`defjvp`.
 
-        @custom_jvp
-        def log1pexp(x):
-            return rn.log(1 + rn.exp(x))
+    ``rule(primals, tangents)`` gets the arguments and their tangents as two tuples, with zeros for arguments without a
+    tangent. It returns the result and its tangent, which has the structure, shapes and dtypes of the result. The rule
+    must be linear in the tangents: reverse mode transposes it. Derivatives of higher order differentiate it.
 
-        @log1pexp.defjvp
-        def log1pexp_jvp(primals, tangents):
-            (x,), (t,) = primals, tangents
-            return log1pexp(x), rn.sigmoid(x) * t
+    Args:
+        fn: the function.
+        nondiff_argnums: the positions of arguments without a derivative. ``rule(*static, primals, tangents)`` gets
+            these first, and the tuples contain only the others.
 
-    ``rule(primals, tangents)`` is given the arguments and their tangents (zeros where there are none) as two tuples,
-    and gives the result and its tangent, of the result's structure, shapes and dtypes. It is linear in the tangents,
-    so that reverse mode transposes it; derivatives of higher order differentiate it.
-
-    The arguments numbered ``nondiff_argnums`` have no derivative: ``rule(*those, primals, tangents)`` gets them in
-    front, and the tuples hold the others.
+    Example:
+        >>> @rn.custom_jvp
+        ... def log1pexp(x):
+        ...     return rn.log(1 + rn.exp(x))
+        >>> @log1pexp.defjvp
+        ... def log1pexp_jvp(primals, tangents):
+        ...     (x,), (t,) = primals, tangents
+        ...     return log1pexp(x), rn.sigmoid(x) * t
+        >>> rn.grad(log1pexp)(rn.asarray(0.0)).item()
+        0.5
     """
 
     users_functions = ("fn", "_rule")
@@ -50,15 +54,18 @@ class custom_jvp(CustomDerivative):
         self._rule: Rule | None = None
 
     def defjvp(self, jvp: Rule) -> Rule:
-        """Give the derivative; returns it, so that this is a decorator."""
+        """Set the derivative. Return it, so that this can be a decorator."""
         self._rule = jvp
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Give the derivative by each argument: ``rule(tangent, result, *arguments)`` is what the argument's tangent
-        adds to the result's, None for nothing."""
+        """Set the derivative by each argument.
+
+        ``rule(tangent, result, *arguments)`` returns the term that an argument's tangent adds to the tangent of the
+        result. None is for an argument that adds nothing.
+        """
         if self.nondiff_argnums:
-            raise GradientError("[custom_jvp] defjvps has a rule for each argument; with nondiff_argnums use defjvp.")
+            raise GradientError("[custom_jvp] defjvps must be used without nondiff_argnums; use defjvp with them.")
         self._rule = functools.partial(_by_argument, self, jvps)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -71,13 +78,13 @@ class custom_jvp(CustomDerivative):
         return self.fn(*args) if level is None else self.at_level(level, args)
 
     def at_level(self, level: Level, args: tuple[Any, ...]) -> Any:
-        """The results on ``level``, the highest of the arguments', without a tape of their handles."""
+        """Return the results on ``level``, the highest level of the arguments, without a tape of their handles."""
         if isinstance(level, Batching):
             return _Batch(self, level, args).run()
         return self._duals(level, args) if isinstance(level, Forward) else self.fn(*args)
 
     def pushed(self, args: tuple[Any, ...], tangents: Sequence[Tensor | None]) -> tuple[Any, list[Tensor | None]]:
-        """The result, and the tangents of the tensors in it, for those of the tensors in ``args``."""
+        """Return the result and the tangents of the tensors in it, from the tangents of the tensors in ``args``."""
         rest = iter(tangents)
         leaves, structure = pytree.flatten(args)
         filled = [_tangent(x, next(rest) if isinstance(x, ArrayMethods) else None) for x in leaves]
@@ -86,7 +93,7 @@ class custom_jvp(CustomDerivative):
         pair = self._required_rule()(*static, tuple(primals), tuple(directions))
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise GradientError(
-                f"[custom_jvp] the rule of {self.__name__} must return the pair (result, tangent); it returned a "
+                f"[custom_jvp] the rule of {self.__name__} must return the pair (result, tangent); got "
                 f"{type(pair).__name__}."
             )
         result, tangent = pair
@@ -94,26 +101,26 @@ class custom_jvp(CustomDerivative):
         theirs, other = pytree.flatten(tangent)
         if form != other:
             raise GradientError(
-                f"[custom_jvp] the tangent that the rule of {self.__name__} returned must have the structure of its "
-                f"result, {form!r}; received {other!r}."
+                f"[custom_jvp] the rule of {self.__name__} must return a tangent of the structure {form!r} of its "
+                f"result; got {other!r}."
             )
         pairs = zip(outs, theirs, strict=True)
         return result, [self._checked(x.read(), t) for x, t in pairs if isinstance(x, ArrayMethods)]
 
     def _required_rule(self) -> Rule:
         if self._rule is None:
-            raise GradientError(f"[custom_jvp] {self.__name__} has no derivative yet; give it one with defjvp().")
+            raise GradientError(f"[custom_jvp] {self.__name__} must have a derivative; set it with defjvp().")
         return self._rule
 
     def _checked(self, out: Tensor, tangent: Any) -> Tensor | None:
-        """The tangent of one tensor of the result."""
+        """Return the tangent of one tensor of the result, if it has one."""
         if tangent is None or not out.dtype.is_inexact:
             return None
         t = tangent.read() if isinstance(tangent, ArrayMethods) else asarray(tangent, out.dtype, device=out.device)
         if t.shape != out.shape or t.dtype is not out.dtype:
             raise GradientError(
-                f"[custom_jvp] the rule of {self.__name__} returned a tangent {t.aval} for a result {out.aval}; they "
-                "have the same shape and dtype."
+                f"[custom_jvp] the rule of {self.__name__} must return a tangent of the shape and dtype of its result "
+                f"{out.aval}; got {t.aval}."
             )
         return t
 
@@ -129,7 +136,7 @@ class custom_jvp(CustomDerivative):
 
 
 class _Transposed(custom_vjp):
-    """A ``custom_jvp`` function in reverse mode: its rule is linear in the tangents, and is transposed."""
+    """A ``custom_jvp`` function in reverse mode, which transposes its rule."""
 
     def __init__(self, function: custom_jvp) -> None:
         super().__init__(function.fn)
@@ -155,7 +162,10 @@ class _Transposed(custom_vjp):
         _, pullback = vjp(tangents, *zeros)
         seeds, structure = pytree.flatten(g)
         if structure != form:
-            raise GradientError(f"[custom_jvp] {self.__name__} and its rule give results of unlike structures.")
+            raise GradientError(
+                f"[custom_jvp] the rule of {self.__name__} must return a result of the structure {structure!r}; got "
+                f"{form!r}."
+            )
         cotangents = iter(pullback([x for x in seeds if x is not None]))
         return [next(cotangents) if x.dtype.is_inexact else None for x in inputs]
 
@@ -191,7 +201,7 @@ class _Batch(Batch):
 
 
 def _tangent(leaf: Any, tangent: Tensor | None) -> Any:
-    """What the rule is given as the tangent of a leaf: zeros where there is none, None for what is no number."""
+    """Return a tangent of a leaf for the rule: zeros if there is none, None if the leaf is not a number."""
     if tangent is not None:
         return tangent
     if isinstance(leaf, ArrayMethods):
@@ -202,11 +212,12 @@ def _tangent(leaf: Any, tangent: Tensor | None) -> Any:
 def _by_argument(
     function: custom_jvp, jvps: Sequence[Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, Any]:
-    """The rule that :meth:`custom_jvp.defjvps` makes of those by argument."""
+    """Return the result and its tangent by the rules of :meth:`custom_jvp.defjvps`."""
     result = function(*primals)
     if len(jvps) != len(primals):
         raise GradientError(
-            f"[custom_jvp] defjvps gave {function.__name__} {len(jvps)} rules; a call has {len(primals)} arguments."
+            f"[custom_jvp] defjvps of {function.__name__} must get a rule for each of {len(primals)} arguments; got "
+            f"{len(jvps)}."
         )
     terms = [jvp(t, result, *primals) for jvp, t in zip(jvps, tangents, strict=True) if jvp is not None]
     if not terms:
