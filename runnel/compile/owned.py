@@ -33,6 +33,7 @@ from runnel.core import pytree
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
 from runnel.core.references import FunctionLike
+from runnel.tensor.floats import is_traceable
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import Variable
@@ -129,7 +130,7 @@ def runs_users(value: Any) -> bool:
     while waiting:
         now = waiting.pop()
         kind = type(now)
-        if kind in PLAIN or id(now) in visited:
+        if kind in PLAIN or is_traceable(kind) or id(now) in visited:
             continue
         visited.add(id(now))
         if is_class(now) and now is value and _extends(now):

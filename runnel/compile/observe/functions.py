@@ -395,6 +395,13 @@ def reduce_rule(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
     return functools.reduce(lambda a, b: rec.passed(function, (a, b)), rec.hooks.iterate(values), *start)
 
 
+def count_rule(rec: Recorder, counts: Any, values: Any) -> None:
+    """``Counter.update`` of the keys in an iterable."""
+    for key in rec.hooks.iterate(values):
+        known = rec.hooks.get_item(counts, key) if rec.hooks.contains(False, key, counts) else 0
+        rec.hooks.set_item(rec.hooks.binary("+", known, 1), counts, key)
+
+
 def sorted_rule(rec: Recorder, values: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
     items = list(rec.hooks.listed(values))
     ranks = [content(rec, x if key is None else rec.passed(key, (x,))) for x in items]

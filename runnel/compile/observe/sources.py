@@ -8,6 +8,7 @@ that a check precedes everything that relies on it. Each path is read once.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import sys
 import types
 from collections.abc import Container
@@ -147,6 +148,8 @@ def is_immortal(value: Any) -> bool:
         return kind is not types.BuiltinFunctionType or type(value.__self__) in (types.ModuleType, type(None))
     if kind is tuple:
         return all(map(is_immortal, value))
+    if issubclass(kind, enum.Enum):
+        return is_in_its_module(kind)
     if issubclass(kind, type):
         return is_in_its_module(value)
     if kind is types.FunctionType:

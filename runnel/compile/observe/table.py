@@ -8,6 +8,7 @@ tensors and exact containers of these. So C code never calls Python code that no
 from __future__ import annotations
 
 import builtins
+import collections
 import copy
 import datetime
 import enum
@@ -43,6 +44,7 @@ from runnel.compile.observe.functions import (
     calling_rule,
     context_rule,
     converted_rule,
+    count_rule,
     deepcopy_rule,
     extreme_rule,
     flushed_rule,
@@ -135,6 +137,7 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (any_rule, (any,)),
     (all_rule, (all,)),
     (reversed_rule, (reversed,)),
+    (count_rule, (collections._count_elements,)),
     (reduce_rule, (functools.reduce,)),
     (sorted_rule, (sorted,)),
     *[(sequence_rule(f), (f,)) for f in (list, tuple, deque)],
@@ -370,7 +373,9 @@ class Policy:
             return returning(special(rec, value, *args))
         if container_of(kind) is not None:
             return returning(container_method_rule(rec, value, name, args, kwargs))
-        if is_number and rec.source_of(value) is None:
+        if issubclass(kind, enum.Enum):
+            rec.pinned(value)
+        if is_number and (rec.source_of(value) is None or issubclass(kind, enum.Enum)):
             return function, tuple([content(rec, x) for x in args]), kwargs
         if kind in ITERATORS or kind in DICT_VIEWS or issubclass(kind, BaseException):
             if rec.source_of(value) is None and name not in ("__reduce__", "__setstate__"):
