@@ -50,8 +50,11 @@ from runnel.core.dtypes import DType, float32, float64, int32, int64
 from runnel.core.lifetime import Weak
 from runnel.core.public import public
 from runnel.core.pytree import flatten
+from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
+from runnel.ops.creation_like import full_like
 from runnel.tensor import tracing
+from runnel.tensor.creation import asarray, full, tensor
 from runnel.tensor.floats import RunTimeNumbers, TracedFloat, is_traceable
 from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.stateful import Stateful, StatefulTree, TickingDict
@@ -88,6 +91,8 @@ class Rules(Policy):
             id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
             id(public(manual_seed)): _seeded,
         }
+        for function, place in ((asarray, 0), (tensor, 0), (full, 1), (full_like, 1)):
+            self.rules[id(public(function))] = _made_of_number(public(function), place)
         self.rules |= {id(f): arrays.number_of(self.rules[id(f)]) for f in (float, int)}
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -444,6 +449,24 @@ def _seeded(rec: Recorder, seed: int) -> None:
 
 def _seed_again(generator: Any, target: None, key: None, seed: int) -> None:
     generator.seed(seed)
+
+
+def _made_of_number(function: Any, place: int) -> Any:
+    """Make the rule of a function that makes a tensor of a number, which may be a counter."""
+
+    def rule(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype", getattr(args[0], "dtype", None) if args else None)
+        if len(args) == place + 1 and kwargs.keys() <= {"dtype"} and dtype in (None, int64, float32, float64):
+            number = tensors.counted(rec, args[place])
+            if number is not None:
+                number = number if dtype is None else cast(number, dtype)
+                if place == 0:
+                    return number
+                shape = args[0].shape if hasattr(args[0], "shape") else content(rec, args[0])
+                return broadcast_to(number, shape)
+        return boundary.run(rec, function, args, kwargs)
+
+    return rule
 
 
 def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:

@@ -12,15 +12,19 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compile import arrays, boundary
-from runnel.compile.observe import attributes
+from runnel.compile.observe import attributes, numbers
+from runnel.compile.observe.containers import reach_items
 from runnel.compile.observe.operators import COMPARISONS, OPERATORS
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import MISSING, PLAIN, container_of
+from runnel.compile.observe.values import MISSING, PLAIN, SYMBOLIC, Whole, container_of
 from runnel.compile.owned import is_own, require_own
+from runnel.core.dtypes import int64
 from runnel.core.lifetime import Weak
+from runnel.ops.conversion import cast
 from runnel.tensor import grad_hooks, tracing
 from runnel.tensor.floats import is_traceable
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import version
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
@@ -142,8 +146,70 @@ def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
     """Read or write items of a tensor, or iterate over it."""
     if not is_traceable(type(value)):
         return arrays.item(rec, function, value, *rest)
+    if function in (operator.getitem, operator.setitem):
+        rest = (_index(rec, value, rest[0]), *rest[1:])
     _check_methods(rec, function, (value, *rest))
     return boundary.run(rec, function, (value, *rest), {})
+
+
+def counted(rec: Recorder, value: Any) -> Any:
+    """Return an integer tensor of the value of a counter at each call, or None for other values."""
+    if type(value) is not Whole or id(value) not in rec.symbols or abs(value) >= 1 << 53:
+        return None
+    rec.log.check(rec.symbols[id(value)], f"not -{1 << 53} < {{v}} < {1 << 53}", "size of a counter")
+    number = numbers.computed(rec, "float({a0})", (value,), float(int(value)))
+    return cast(rec.session.number(rec, number)._tensor, int64) if id(number) in rec.symbols else None
+
+
+def _index(rec: Recorder, value: Any, key: Any) -> Any:
+    """Return an index with plain numbers or integer tensors in place of counters. Tensors do where the results are
+    equal to the bit: where no gradient is recorded, and counters stay within the bounds."""
+    if type(key) is tuple:
+        reach_items(rec, key)  # the copy has no source
+    parts = list(key) if type(key) is tuple else [key]
+    is_basic = all(type(x) in (int, Whole, slice, type(None), type(...)) for x in parts)
+    if is_basic and isinstance(value, (Tensor, Variable)) and not (value.requires_grad and RECORDING.get()):
+        axis, used = 0, sum(type(x) in (int, Whole, slice) for x in parts)
+        takes_many = sum(type(x) is slice and type(x.start) is Whole for x in parts) == 1 and not _has_ints(parts)
+        for i, part in enumerate(parts if used <= value.ndim and parts.count(...) <= 1 else ()):
+            if type(part) in (Whole, slice):
+                found = _counted_place(rec, value.shape[axis], part, takes_many)
+                parts[i] = part if found is None else found
+            axis += value.ndim - used if part is ... else part is not None
+    parts = [_plain(rec, x) for x in parts]
+    return tuple(parts) if type(key) is tuple else parts[0]
+
+
+def _has_ints(parts: list[Any]) -> bool:
+    return any(type(x) in (int, Whole) for x in parts)
+
+
+def _counted_place(rec: Recorder, size: int, part: Any, takes_many: bool) -> Any:
+    """Return the tensor that takes the place of a counter, or of a slice between counters that stay apart."""
+    first = part.start if type(part) is slice else part
+    if type(first) is not Whole or not 0 <= first < size or (type(part) is slice and not takes_many):
+        return None
+    at = rec.symbols.get(id(first))
+    if at is None:
+        return None
+    if type(part) is not slice:
+        rec.log.check(at, f"not 0 <= {{v}} < {size}", f"range of {at}")
+        return counted(rec, first)
+    end, count = rec.symbols.get(id(part.stop)), 0 if type(part.stop) is not Whole else part.stop - first
+    if end is None or part.step is not None or not 0 < count <= size - first:
+        return None
+    rec.log.check(at, f"not 0 <= {{v}} <= {size - count}", f"range of {at}")
+    rec.log.check(None, f"{{s1}} - {{s0}} != {count}", f"size of the slice from {at}", (), (at, end))
+    base = counted(rec, first)
+    return None if base is None else base + np.arange(count)
+
+
+def _plain(rec: Recorder, part: Any) -> Any:
+    if type(part) is slice:
+        return slice(*[_plain(rec, x) for x in (part.start, part.stop, part.step)])
+    if type(part) is tuple:
+        return tuple(_plain(rec, x) for x in part)
+    return rec.concrete_number(part) if type(part) in SYMBOLIC else part
 
 
 def attribute(rec: Recorder, value: Any, name: str) -> Any:

@@ -209,7 +209,7 @@ class Hooks:
             return rec.invoke(attributes.of_class(rec, value, "__class_getitem__"), (containers.content(rec, key),))
         answer = rec.policy.item(kind)
         if answer is not None:
-            return answer(rec, operator.getitem, value, self._index(key))
+            return answer(rec, operator.getitem, value, key)
         own = self._own_method(value, "__getitem__")
         if own is not None:
             return operators.passed(rec, own, value, key)
@@ -219,15 +219,6 @@ class Hooks:
         if base is not None:
             return containers.get_item(rec, value, key)
         return containers.content(rec, value)[containers.content(rec, key)]
-
-    def _index(self, key: Any) -> Any:
-        """Return an index of a tensor with plain numbers in place of symbols."""
-        if type(key) is tuple:
-            containers.reach_items(self.rec, key)  # the copy has no source
-            return tuple(map(self._index, key))
-        if type(key) is slice:
-            return slice(*map(self._index, (key.start, key.stop, key.step)))
-        return self.rec.concrete_number(key) if type(key) in SYMBOLIC else key
 
     def _missing(self, value: Any, key: Any) -> Any:
         """Return what a dict of another class gives for a missing key."""
@@ -247,7 +238,7 @@ class Hooks:
         rec, kind = self.rec, type(target)
         answer = rec.policy.item(kind)
         if answer is not None:
-            answer(rec, operator.setitem, target, self._index(key), value)
+            answer(rec, operator.setitem, target, key, value)
             return
         own = self._own_method(target, "__setitem__")
         if own is not None:

@@ -383,6 +383,71 @@ divisor = 1
 )
 
 
-@pytest.mark.parametrize("story", PHASES + SEQUENCES + BATCHES + ERRORS)
+COUNTERS: Final = stories("""
+## pointer, calls: 10
+q = rn.rand(8, 3); n = 0
+def step(x):
+    global n
+    out = q[n] + x
+    n = (n + 1) % 8
+    return out
+## queue_pointer, calls: 10
+q = rn.zeros(3, 8); n = 0
+def step(x):
+    global n
+    q[:, n:n + 2] = rn.stack([x, x * 2], 1)
+    n = (n + 2) % 8
+    return q.sum()
+## cache_position, calls: 12
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer('k', rn.zeros(2, 10, 3)); self.at = 0
+        self.pe = nn.Parameter(rn.rand(20, 3))
+    def forward(self, x):
+        self.k[:, self.at] = x
+        self.at += 1
+        return self.k.sum(1) * self.pe[self.at] + self.k[..., self.at - 1, None, :].sum()
+a = Attention()
+def step(x):
+    with rn.no_grad(): return a(x)
+## counted_from_the_end, calls: 4
+q = rn.rand(3, 3); n = 0
+def step(x):
+    global n
+    n += 1
+    return q[n - 3] + x
+#> n = 0
+## too_far, calls: 6, eager: perhaps
+q = rn.rand(3, 3); n = 0
+def step(x):
+    global n
+    n += 1
+    return q[n] + x
+## sliced_both, traces: 9
+q = rn.rand(6, 6); n = 0
+def step(x):
+    global n
+    n += 1
+    return q[0, n:n + 2].sum() + q[n - 1:n, n:n + 1].sum() + q[n - 1, n].sum() + x
+## of_parameter, calls: 3, traces: 4
+p = nn.Parameter(rn.rand(4, 3)); n = 0
+def step(x):
+    global n
+    y = (p[n] * x).sum(); y.backward()
+    n += 1
+    g = p.grad * 1; p.grad = None
+    return g
+## made, calls: 6
+n = 0
+def step(x):
+    global n
+    n += 1
+    y = x + rn.full((3,), n) + rn.asarray(n) + rn.tensor(n, dtype=rn.float32) + rn.full_like(x, n)
+    return y, rn.asarray(n), rn.full((2,), n)
+""")
+
+
+@pytest.mark.parametrize("story", PHASES + COUNTERS + SEQUENCES + BATCHES + ERRORS)
 def test_like_eager(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.run(monkeypatch)

@@ -90,13 +90,13 @@ def step(x):
     n += 1
     return x > n
 def arguments(i): return (rn.asarray([1, 2]),)
-## tensor_full_of_a_counter, calls: 6, fails: traced again at every call
+## tensor_full_of_a_counter, calls: 6
 n = 0
 def step(x):
     global n
     n += 1
     return x + rn.full((3,), n)
-## tensor_of_a_counter, calls: 6, fails: traced again at every call
+## tensor_of_a_counter, calls: 6
 n = 0
 def step(x):
     global n
