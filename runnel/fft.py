@@ -5,7 +5,7 @@ from runnel.core.namespaces import namespace
 NAMES = {
     "fft": "runnel.ops.library.fourier:fft",
     "fft2": "runnel.ops.library.fourier:fft2",
-    "fftfreq": "runnel.tensor.library.frequencies:fftfreq",
+    "fftfreq": "runnel.tensor.windows:fftfreq",
     "fftn": "runnel.ops.library.fourier:fftn",
     "fftshift": "runnel.ops.library.fourier:fftshift",
     "hfft": "runnel.ops.library.fourier:hfft",
@@ -23,7 +23,7 @@ NAMES = {
     "irfftn": "runnel.ops.library.fourier:irfftn",
     "rfft": "runnel.ops.library.fourier:rfft",
     "rfft2": "runnel.ops.library.fourier:rfft2",
-    "rfftfreq": "runnel.tensor.library.frequencies:rfftfreq",
+    "rfftfreq": "runnel.tensor.windows:rfftfreq",
     "rfftn": "runnel.ops.library.fourier:rfftn",
 }
 

@@ -30,7 +30,7 @@ NAMES = {
     "matrix_norm": "runnel.ops.library.matrices:matrix_norm",
     "matrix_power": "runnel.ops.library.matrices:matrix_power",
     "matrix_rank": "runnel.ops.library.matrices:matrix_rank",
-    "matrix_transpose": "runnel.tensor.library.asking:matrix_transpose",
+    "matrix_transpose": "runnel.tensor.queries:matrix_transpose",
     "multi_dot": "runnel.ops.library.products:multi_dot",
     "norm": "runnel.ops.library.matrices:norm",
     "outer": "runnel.ops.contraction:outer",

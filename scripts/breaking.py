@@ -25,8 +25,8 @@ from runnel import ops
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import LOOPED
 from runnel.core.dtypes import as_dtype
+from runnel.core.rules import TRANSPOSED, Together, no_tangent
 from runnel.core.tables import Op, abstract_eval, axes, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED, Together, no_tangent
 from runnel.loops.rules import Elementwise, Reduction
 
 FAMILIES: Final = {

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from runnel.cli import bench, completion, demo, doctor, ops_table, profile
+from runnel.core import dtype_info
 from runnel.core.errors import RunnelError
-from runnel.core.library import dtype_info
 
 PARTS = {
     "demo": demo,

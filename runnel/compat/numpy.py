@@ -91,7 +91,7 @@ NAMES = {
     "polysub": "runnel.ops.library.sequences:polysub",
     "polyval": "runnel.ops.library.sequences:polyval",
     "power": "runnel.ops.transcendental:pow",
-    "promote_types": "runnel.core.library.dtype_info:result_type",
+    "promote_types": "runnel.core.dtype_info:result_type",
     "ptp": "runnel.ops.library.skipping:ptp",
     "put": "runnel.ops.assignment:put",
     "rad2deg": "runnel.ops.library.numbers:rad2deg",

@@ -19,7 +19,7 @@ from runnel.backends import base
 from runnel.backends.context import CompileContext
 from runnel.backends.host import locks, memory
 from runnel.compile.executable import Executable
-from runnel.core import generated
+from runnel.core import functions
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import composing, eager, tensor
@@ -235,7 +235,7 @@ def clear_caches() -> None:
     composing.clear()
     eager.clear()
     scan_gradient.clear()
-    generated.bytecode.cache_clear()
+    functions.bytecode.cache_clear()
     for backend in base.BACKENDS.values():
         backend.clear()
     for constants in tensor.CONSTANT_CACHES:

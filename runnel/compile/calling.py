@@ -21,16 +21,16 @@ from runnel.compile.recipes import OUTPUTS, Output
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.compiler.plan_ir.plan import Plan
-from runnel.core.casting import CASTING
+from runnel.core.conversion import CASTING
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
-from runnel.tensor.consumed import CONSUMED
-from runnel.tensor.differentiable.taping import Taping
+from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
 from runnel.tensor.tensor import Tensor, dense
+from runnel.tensor.traced_values import CONSUMED
 from runnel.tensor.variable import STATE_VERSION
 
 

@@ -32,16 +32,16 @@ from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import copying, grad_hooks, tape, tensor as tensors, tracing
-from runnel.tensor.apart import undisturbed
-from runnel.tensor.consumed import CONSUMED
 from runnel.tensor.differentiable.derivative import Derivative, derivative
-from runnel.tensor.differentiable.ends import NotDivisible, StandIns
+from runnel.tensor.differentiable.segments import NotDivisible, StandIns
 from runnel.tensor.floats import TracedFloat, traced_float
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
-from runnel.tensor.ownership import CONSTANT_SERIAL
+from runnel.tensor.inplace import CONSTANT_SERIAL
 from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.traced_values import CONSUMED
+from runnel.tensor.tracing import undisturbed
 from runnel.tensor.variable import TracedVariables, Variable
 
 RULES: Final = Rules()

@@ -23,11 +23,11 @@ from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import switches, tracebacks
-from runnel.core.accepting import byte_count
-from runnel.core.casting import CASTING
+from runnel.core.conversion import CASTING
 from runnel.core.errors import AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
+from runnel.core.functions import FunctionLike
 from runnel.core.records import replace
-from runnel.core.references import FunctionLike
+from runnel.core.switches import byte_count
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING

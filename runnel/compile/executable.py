@@ -16,8 +16,8 @@ from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.recorder import NotCapturable
 from runnel.compiler.options import NO_CHOICES, Choices
+from runnel.core.caching import lazy
 from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
-from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.core.records import record
 from runnel.inspection import inspection

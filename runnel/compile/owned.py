@@ -31,8 +31,8 @@ from runnel.compile.observe.values import (
 from runnel.compile.wrappers import Wrapper
 from runnel.core import pytree
 from runnel.core.dtypes import DType
+from runnel.core.functions import FunctionLike
 from runnel.core.lifetime import ByIdentity
-from runnel.core.references import FunctionLike
 from runnel.tensor.floats import is_traceable
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from runnel.core.references import FunctionLike
+from runnel.core.functions import FunctionLike
 
 
 class Wrapper:

@@ -22,8 +22,8 @@ from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
 from runnel.compiler.rematerialization import Fitted, fit
 from runnel.core.avals import Shape, row_major
+from runnel.core.caching import lazy
 from runnel.core.errors import ArgumentError
-from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
 
 

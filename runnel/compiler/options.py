@@ -10,10 +10,10 @@ from typing import Any, Final
 from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.compiler.passes.usual import REQUIRED, USUAL
+from runnel.core.arrays import short_repr
 from runnel.core.avals import Shape
 from runnel.core.errors import ArgumentError
 from runnel.core.records import record
-from runnel.core.showing import short_repr
 from runnel.graph.node import Value
 
 _NONE: Final[Mapping[Value, Shape]] = MappingProxyType({})

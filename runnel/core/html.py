@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 _LONGEST = 100_000  # letters of a text
 
@@ -31,3 +34,20 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def folded(title: str, content: str, is_open: bool = True) -> str:
     """A title with content that can be folded away. ``content`` is HTML."""
     return f"<details{' open' if is_open else ''}><summary><code>{escape(title)}</code></summary>{content}</details>"
+
+
+_SHOWN = 200  # elements of an array that is written in full
+
+
+def tensor_html(tensor: Any) -> str:
+    """``_repr_html_`` of a tensor: its dtype, shape and values, few of a large one."""
+    extra = ", requires_grad=True" if tensor.requires_grad else ""
+    caption = f"Tensor {tensor.dtype.name}{list(tensor.shape)}{extra}"
+    if tensor.is_traced:
+        return pre("without values: it is traced", caption)
+    return pre(np.array2string(tensor.numpy(), separator=", ", threshold=_SHOWN), caption)
+
+
+def variable_html(variable: Any) -> str:
+    """``_repr_html_`` of a Variable: its name and its value."""
+    return folded(f"{type(variable).__name__} '{variable.name}'", variable.read().detach()._repr_html_())

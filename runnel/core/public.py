@@ -14,11 +14,11 @@ from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError
 from runnel.core.kinds import Kind, kind_of
 from runnel.core.missing import known_keywords, missing
 from runnel.core.overrides import Override, overridden
-from runnel.core.showing import short_repr
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -177,6 +177,6 @@ cost: Table[Callable[..., Any]] = Table(
 )
 complex_rules: Table[Any] = Table(
     "complex",
-    "a ByNumPy of runnel.core.complexes (HOLOMORPHIC, LINEAR, ...), by which NumPy carries the op out on complex "
+    "a ByNumPy of runnel.core.rules (HOLOMORPHIC, LINEAR, ...), by which NumPy carries the op out on complex "
     "operands, or NATIVE: its own rules take them. Read by every call of an op with complex operands.",
 )  # the host carries these ops out, and such programs are not kept on disk

@@ -10,8 +10,8 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 

@@ -21,9 +21,8 @@ import numpy as np
 
 from runnel.backends.host.objects import user_cache_dir
 from runnel.core import switches
-from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import RunnelError
-from runnel.core.regular_files import read_regular
+from runnel.core.files import read_regular, write_atomically
 
 Folder = str | os.PathLike[str]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, Self
 
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError
-from runnel.core.showing import short_repr
 from runnel.data.collating import default_collate
 from runnel.data.randomness import reading, start_sample
 

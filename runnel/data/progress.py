@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from runnel.backends.context import default_device
+from runnel.core.arrays import short_repr
 from runnel.core.errors import StateError
-from runnel.core.showing import short_repr
 from runnel.tensor.random import Generator, default_on
 
 _KEYS = ("epoch", "position", "default_generator", "generators", "generators_at_start", "samplers", "fits")

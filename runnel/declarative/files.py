@@ -7,9 +7,8 @@ import os
 from typing import Any, Final
 
 from runnel import optim
-from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import FileError, GraphError, RunnelError
-from runnel.core.regular_files import read_regular
+from runnel.core.files import read_regular, write_atomically
 from runnel.declarative.calls import Call, Constant, Slot
 from runnel.declarative.control import Body, BodyGraph
 from runnel.declarative.gradients import Gradient

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runnel.core import pytree
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, GraphError
-from runnel.core.showing import short_repr
 from runnel.declarative.calls import constant, declared_call
 from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph, whole

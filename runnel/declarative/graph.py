@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar, cast
 
 from runnel.core import html, namespaces
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, GraphError
 from runnel.core.kinds import declare
-from runnel.core.showing import short_repr
 
 Operation = Any  # those of operation.py, which stands above this file
 Declared = Any

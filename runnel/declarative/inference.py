@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from runnel.core import pytree
 from runnel.core.avals import ShapedArray, aval
+from runnel.core.caching import Recent
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError, MissingRuleError, RunnelError, ShapeError
-from runnel.core.recent import Recent
 from runnel.declarative.operation import Dims, Static
 from runnel.tensor.creation import asarray
 from runnel.tensor.tracer import Tracer

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from runnel.core.arrays import short_repr
 from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.declarative import inference
 from runnel.declarative.calls import Call, Slot
 from runnel.declarative.gradients import Gradient

@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core import pytree
+from runnel.core.arrays import short_repr
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import GraphError
-from runnel.core.showing import short_repr
 from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.operation import Static
 

@@ -13,11 +13,11 @@ from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import pytree
-from runnel.core.casting import CASTING
+from runnel.core.arrays import short_repr
+from runnel.core.caching import Recent
+from runnel.core.conversion import CASTING
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import ArgumentError, DTypeError, GraphError, ShapeError
-from runnel.core.recent import Recent
-from runnel.core.showing import short_repr
 from runnel.declarative.graph import Graph, default_graph
 from runnel.declarative.operation import Declared, Operation, PendingError
 from runnel.declarative.plan import LONGEST, CompiledPlan, EagerPlan, Plan

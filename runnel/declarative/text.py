@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from runnel.core.arrays import short_repr
 from runnel.core.dtypes import DType
-from runnel.core.showing import short_repr
 from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph, default_graph

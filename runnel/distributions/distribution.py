@@ -15,8 +15,8 @@ from runnel.ops.arithmetic import add_p
 from runnel.ops.promotion import common_dtype
 from runnel.random.drawing import as_parameter, known_values
 from runnel.tensor.creation import asarray
+from runnel.tensor.effects import require_at_run
 from runnel.tensor.grad_mode import run_recording
-from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.gradients import value_and_grad
 

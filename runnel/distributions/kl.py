@@ -26,7 +26,7 @@ from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.library.numbers import xlogy
 from runnel.ops.library.special import digamma, lgamma, mvlgamma
 from runnel.random.drawing import known_values
-from runnel.tensor.requirements import require_at_run
+from runnel.tensor.effects import require_at_run
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _EULER = 0.57721566490153286

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from runnel.core.arrays import short_repr
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ArgumentError, ExpressionError
-from runnel.core.showing import short_repr
 from runnel.core.tables import decompose
 from runnel.expressions import printing, syntax
 from runnel.expressions.candidates import automatic

@@ -13,8 +13,8 @@ from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32
 from runnel.core.errors import DTypeError
+from runnel.core.rules import Tangents
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents
 from runnel.expressions import derivatives, values
 from runnel.expressions.affine import Affine, combined, index, number
 from runnel.expressions.derivatives import Written

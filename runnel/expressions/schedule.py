@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ExpressionError
 from runnel.core.records import record, replace
-from runnel.core.showing import short_repr
 from runnel.expressions.affine import Affine, index, number
 from runnel.expressions.solving import Solved
 

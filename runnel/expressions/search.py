@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from runnel.backends import context
+from runnel.core.arrays import short_repr
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError, RunnelError
-from runnel.core.showing import short_repr
 from runnel.expressions.candidates import Candidate, drawn, mutated
 from runnel.expressions.function import TensorExpression
 from runnel.expressions.schedule import Schedule, Step, Steps

@@ -9,8 +9,8 @@ import numpy as np
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
+from runnel.core.rules import linear
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference
-from runnel.core.tangents import linear
 from runnel.expressions.affine import Affine
 from runnel.expressions.primitive import expression_of
 from runnel.expressions.schedule import Steps

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
+from runnel.core.conversion import rounded
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import VerifierError
-from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Input, InputKind, Node, Value, abstract_results, results_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from runnel.core.caching import lazy
 from runnel.core.kinds import declare
-from runnel.core.lazy import lazy
 from runnel.graph.node import Node, Result, Value
 
 

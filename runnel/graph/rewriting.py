@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.avals import ShapedArray
 from runnel.core.errors import VerifierError
-from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph, topological
 from runnel.graph.node import Constant, Input, InputKind, Node, Result, Value, applied, results_of
 

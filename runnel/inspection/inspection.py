@@ -16,7 +16,7 @@ from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
 from runnel.compiler.rematerialization import Fitted
 from runnel.core import html, switches
-from runnel.core.lazy import lazy
+from runnel.core.caching import lazy
 from runnel.graph import picture, printer
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables

@@ -15,10 +15,10 @@ from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings
 from runnel.compiler.plan_ir.calls import Call
 from runnel.compiler.program import Program
-from runnel.core.atomic_files import write_atomically
+from runnel.core.arrays import short_repr
 from runnel.core.devices import CPU
 from runnel.core.errors import ArgumentError, FileError, SideEffectError
-from runnel.core.showing import short_repr
+from runnel.core.files import write_atomically
 from runnel.graph.node import InputKind
 from runnel.io import header, native_c
 from runnel.io.native_c import Array, Layout, Part, Weights

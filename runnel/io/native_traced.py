@@ -11,9 +11,9 @@ import numpy as np
 
 from runnel.backends.context import default_device
 from runnel.core import pytree
+from runnel.core.arrays import short_repr
 from runnel.core.devices import CPU
 from runnel.core.errors import ArgumentError, DeviceError, SideEffectError
-from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 from runnel.io import native_c

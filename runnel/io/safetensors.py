@@ -12,9 +12,9 @@ import numpy as np
 
 from runnel.backends.host import memory
 from runnel.core import dtypes
-from runnel.core.atomic_files import write_atomically
 from runnel.core.avals import aval
 from runnel.core.errors import FileError
+from runnel.core.files import write_atomically
 from runnel.io import header
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor, from_storage

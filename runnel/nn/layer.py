@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar
 
-from runnel.core.generated import from_text
+from runnel.core.functions import from_text
 from runnel.nn.module import Module
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from runnel.core import html, kinds, namespaces
+from runnel.core.arrays import short_repr
 from runnel.core.devices import CPU
 from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64, from_numpy
 from runnel.core.errors import ArgumentError, MissingNameError
-from runnel.core.showing import short_repr
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.hooks import Hooks
 from runnel.nn.parameter import Buffer, Parameter, destination, named_in
@@ -25,10 +25,10 @@ from runnel.nn.printing import lines
 from runnel.nn.saving import loaded, saved
 from runnel.nn.whereabouts import located
 from runnel.tensor import tracing
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import LoadReport, clear_gradients
 from runnel.tensor.stateful import StatefulTree
+from runnel.tensor.trace import ACTIVE
 from runnel.tensor.variable import STATE_VERSION, Variable
 
 _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)

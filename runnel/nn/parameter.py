@@ -8,7 +8,7 @@ from runnel.core.devices import Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.errors import ArgumentError, DTypeError
-from runnel.tensor.notebook import variable_html
+from runnel.core.html import variable_html
 from runnel.tensor.variable import Variable
 
 

@@ -16,8 +16,8 @@ from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, float64, int64, uint32
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.rules import TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import Attention, AttentionGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.attention_operands import AttentionOperands, operands, roles

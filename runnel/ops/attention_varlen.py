@@ -12,8 +12,8 @@ from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.rules import no_tangent
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import no_tangent
 from runnel.loops.rules import BoundsChecked
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply, subtract

@@ -12,8 +12,8 @@ from runnel.core.axes import REDUCTION, SIZE, Aligned, AxisRule, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
+from runnel.core.rules import Tangents, linear
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, decompose, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Reduction, View
 from runnel.ops.arguments import Array, as_shape, broadcast_shapes, require_dtype
 from runnel.ops.conversion import cast, cast_p

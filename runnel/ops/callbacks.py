@@ -13,8 +13,8 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import LOOPED
 from runnel.core.dtypes import bool_
 from runnel.core.errors import ArgumentError, GradientError
+from runnel.core.rules import TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.graph.hashing import Identified
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runnel.core.dtypes import FLOATS, bool_, uint8
+from runnel.core.rules import no_tangent
 from runnel.core.tables import Op, jvp, vjp
-from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.family import ANY, NUMBERS, elementwise

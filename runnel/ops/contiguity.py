@@ -6,8 +6,8 @@ import numpy as np
 
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
+from runnel.core.rules import linear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import linear
 from runnel.loops.rules import Elementwise
 from runnel.ops.arguments import Array
 

@@ -18,8 +18,8 @@ from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
+from runnel.core.rules import bilinear
 from runnel.core.tables import Op, abstract_eval, cost, decompose, jvp, lower, reference, vjp
-from runnel.core.tangents import bilinear
 from runnel.loops.rules import DotGeneral
 from runnel.ops.arguments import (
     Array,

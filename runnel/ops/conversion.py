@@ -8,12 +8,12 @@ import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
+from runnel.core.conversion import rounded
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, Dtype, as_dtype, bool_
 from runnel.core.errors import DTypeError
-from runnel.core.rounding import rounded
+from runnel.core.rules import Tangents, no_tangent
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops import scalar
 from runnel.loops.ir import Apply
 from runnel.loops.rules import Elementwise, View

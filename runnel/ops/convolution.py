@@ -17,8 +17,8 @@ import numpy as np
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
+from runnel.core.rules import bilinear
 from runnel.core.tables import Op, abstract_eval, cost, jvp, reference, vjp
-from runnel.core.tangents import bilinear
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.dots import OPERAND_DTYPES, sum_dtype, summed

@@ -13,8 +13,8 @@ from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import Dtype, as_dtype, int64
 from runnel.core.errors import ShapeError
+from runnel.core.rules import Tangents
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import IotaLike

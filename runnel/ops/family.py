@@ -14,8 +14,8 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dtypes import FLOATS, INTEGERS, REAL, bool_
+from runnel.core.rules import Rule, Tangents
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Rule, Tangents
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import Elementwise
 from runnel.loops.scalar import ScalarOp

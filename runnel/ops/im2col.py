@@ -10,8 +10,8 @@ import numpy as np
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
+from runnel.core.rules import linear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add

@@ -16,8 +16,8 @@ from runnel.core.axes import ELEMENTWISE, LOOPED, batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, float64, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
+from runnel.core.rules import linear, no_tangent
 from runnel.core.tables import Op, abstract_eval, axes, cost, decompose, jvp, lower, reference, vjp
-from runnel.core.tangents import linear, no_tangent
 from runnel.loops.rules import BoundsChecked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import add, maximum, minimum, multiply, subtract

@@ -17,12 +17,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
-from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, float32, float64, real_of
 from runnel.core.errors import GradientError, ShapeError
+from runnel.core.rules import NATIVE, TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract

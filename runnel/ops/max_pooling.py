@@ -16,8 +16,8 @@ import numpy as np
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dtypes import DType, int32, uint8
 from runnel.core.errors import ShapeError
+from runnel.core.rules import TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, axes, cost, decompose, jvp, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.ops.arguments import Array, require_dtype
 from runnel.ops.arithmetic import add, maximum, multiply
 from runnel.ops.comparison import equal

@@ -7,8 +7,8 @@ from typing import Any
 from runnel.core.avals import ShapedArray
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
+from runnel.core.rules import Tangents
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
 

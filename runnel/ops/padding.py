@@ -12,8 +12,8 @@ from runnel.core.axes import Aligned, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import ShapeError
+from runnel.core.rules import Tangents
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents
 from runnel.loops.rules import Padding
 from runnel.ops.arguments import Array, is_single, require_same_dtype
 from runnel.ops.arithmetic import multiply

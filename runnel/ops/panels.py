@@ -17,8 +17,8 @@ from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bfloat16
 from runnel.core.errors import ShapeError
+from runnel.core.rules import bilinear
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference
-from runnel.core.tangents import bilinear
 from runnel.loops.rules import DotGeneral
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contiguity import contiguous

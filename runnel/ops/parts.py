@@ -13,12 +13,11 @@ import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
-from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, complex_of, float32, float64, real_of
 from runnel.core.errors import DTypeError
+from runnel.core.rules import NATIVE, Tangents, linear
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.broadcasting import unbroadcast

@@ -12,8 +12,8 @@ from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
+from runnel.core.rules import Tangents, linear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Concatenation, View
 from runnel.ops.arguments import (
     Array,

@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from runnel.core.casting import CASTING
 from runnel.core.composed import composed, composition_of
+from runnel.core.conversion import CASTING
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, float32, float64, from_numpy
 from runnel.ops import (

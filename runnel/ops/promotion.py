@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from runnel.core.conversion import rounded
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
 from runnel.core.errors import DTypeError
-from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.ops.arguments import Array, Operand, broadcast_shapes
 from runnel.ops.broadcasting import with_rank

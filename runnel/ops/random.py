@@ -18,8 +18,8 @@ from runnel.core.axes import AxisRule
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import as_dtype, bool_, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.rules import no_tangent
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import IotaLike

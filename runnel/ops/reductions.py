@@ -13,8 +13,8 @@ from runnel.core.axes import REDUCTION
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, Dtype, as_dtype, bool_, float32, int64, uint8, uint64
 from runnel.core.errors import ShapeError
+from runnel.core.rules import Tangents, no_tangent
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops.rules import Reduction
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import divide, multiply

@@ -14,8 +14,8 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
+from runnel.core.rules import Tangents
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import Tangents
 from runnel.loops.rules import Sort
 from runnel.ops.arguments import Array, normalize_axis
 from runnel.ops.arithmetic import add, multiply

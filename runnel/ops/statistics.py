@@ -7,11 +7,11 @@ import math
 import numbers
 from collections.abc import Sequence
 
+from runnel.core.arrays import short_repr
 from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, Dtype, as_dtype, float32, float64, real_of
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal

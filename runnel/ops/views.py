@@ -17,8 +17,8 @@ from runnel.core.axes import AxisRule, batching
 from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.records import record
+from runnel.core.rules import linear
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, is_single, normalize_axes, normalize_axis
 

@@ -21,8 +21,8 @@ from runnel.core.axes import LOOPED
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import ShapeError
+from runnel.core.rules import bilinear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference
-from runnel.core.tangents import bilinear
 from runnel.loops.ir import K_BLOCK
 from runnel.loops.rules import Winograd, WinogradGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype

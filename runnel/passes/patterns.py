@@ -22,9 +22,9 @@ import numpy as np
 
 from runnel.compiler.passes.pipeline import Pass
 from runnel.compiler.passes.simplify import is_filled
+from runnel.core.arrays import short_repr
 from runnel.core.dtypes import DType, bool_
 from runnel.core.errors import PassError, VerifierError
-from runnel.core.showing import short_repr
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
 from runnel.graph.node import Result, Value

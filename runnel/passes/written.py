@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compiler.passes.decompose import Decomposing
+from runnel.core.arrays import short_repr
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import ArgumentError, PassError, TracedValueError
-from runnel.core.showing import short_repr
 from runnel.core.tables import Op
 from runnel.graph.node import Constant, Node, Result, Value
 from runnel.ops import stop_gradient

@@ -13,8 +13,8 @@ from runnel.ops.library.cumulative import cumsum
 from runnel.ops.library.order import searchsorted
 from runnel.random.continuous import standard_gumbel
 from runnel.random.drawing import known_values, require
+from runnel.tensor.effects import require_at_run
 from runnel.tensor.random import key_of
-from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 

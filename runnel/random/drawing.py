@@ -16,9 +16,9 @@ from runnel.ops.arguments import as_sizes, broadcast_shapes
 from runnel.ops.arithmetic import add_p
 from runnel.ops.promotion import common_dtype
 from runnel.tensor.creation import asarray
+from runnel.tensor.effects import require_at_run
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import key_of
-from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.while_loop import while_loop
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.core.arrays import short_repr
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype, as_dtype, float64, int64
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.ops.arguments import Numbers, as_sizes, normalize_axis
 from runnel.random.categories import require_weights, with_replacement, without_replacement
 from runnel.random.drawing import known_values, wide_bits
 from runnel.tensor.creation import asarray
+from runnel.tensor.effects import require_at_run
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import key_of
-from runnel.tensor.requirements import require_at_run
 from runnel.tensor.tensor import Tensor
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from runnel.core.casting import CASTING, casting
+from runnel.core.conversion import CASTING, casting
 from runnel.core.dtypes import DType, Dtype, as_dtype, bfloat16, float16
 from runnel.core.errors import DTypeError
 

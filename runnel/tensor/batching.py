@@ -19,9 +19,9 @@ from runnel.graph.node import Node, results_of
 from runnel.graph.rewriting import placeholder
 from runnel.ops.callbacks import callback_p
 from runnel.ops.control import scan_p
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.levels import Level, LevelTensor, level_tensor
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.trace import ACTIVE
 
 _INSTEAD: Final = {  # by what asked
     "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",

@@ -20,10 +20,9 @@ from runnel.compiler.entry import CompiledGraph
 from runnel.compiler.frame import Frame, Pool
 from runnel.compiler.program import Program
 from runnel.graph.node import InputKind
-from runnel.tensor.holding import HOLDS, protect
-from runnel.tensor.pin import Pin
-from runnel.tensor.turns import MARKS, TURN
-from runnel.tensor.variable import STATE_VERSION, Variable, locks_of
+from runnel.tensor.concurrency import MARKS, TURN
+from runnel.tensor.kept_values import HOLDS, protect
+from runnel.tensor.variable import STATE_VERSION, Pin, Variable, locks_of
 
 _PATIENCE: Final = 3  # refusals after which the others are asked to wait
 

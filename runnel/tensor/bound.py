@@ -15,7 +15,7 @@ from runnel.backends.host.memory import ALIGNMENT
 from runnel.compiler.frame import Pool
 from runnel.compiler.program import Program
 from runnel.core.avals import Shape, ShapedArray, row_major
-from runnel.core.generated import function
+from runnel.core.functions import function
 from runnel.tensor.handle import SERIALS
 
 CELL: Final = 64  # bytes: results up to this size are cut from a slab

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 from runnel.backends import context as contexts
 from runnel.core import switches
-from runnel.core.casting import CASTING
+from runnel.core.caching import Recent
 from runnel.core.composed import Composition
+from runnel.core.conversion import CASTING
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
 from runnel.core.namespaces import imported
-from runnel.core.recent import Recent
 from runnel.core.switches import RESOLVED
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle
 from runnel.tensor.stand_in import StandIn
+from runnel.tensor.trace import ACTIVE
 
 PATIENCE: Final = 2  # calls of a signature that run op by op
 PROGRAMS: Final = 64  # of a composition, in each of two generations

@@ -22,8 +22,8 @@ from runnel.tensor import tensor as tensors
 from runnel.tensor.bound import Bound, Feed, any_layout
 from runnel.tensor.composing import Run
 from runnel.tensor.differentiable.derivative import derivative
-from runnel.tensor.differentiable.ends import NotDivisible, StandIns
-from runnel.tensor.differentiable.taping import Taping
+from runnel.tensor.differentiable.recorded_call import Taping
+from runnel.tensor.differentiable.segments import NotDivisible, StandIns
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods

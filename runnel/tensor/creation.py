@@ -11,15 +11,15 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from runnel import ops
-from runnel.core import dtypes
-from runnel.core.arrays import as_array, can_share
+from runnel.backends.context import default_device
+from runnel.core import dtypes, switches
+from runnel.core.arrays import as_array, can_share, short_repr
 from runnel.core.avals import MOST
-from runnel.core.devices import as_device
+from runnel.core.conversion import rounded
+from runnel.core.devices import Device, as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
-from runnel.core.rounding import rounded
-from runnel.core.showing import short_repr
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.handle import Record, passed_on
@@ -255,3 +255,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, ArrayMethods):
         return value.read().item()
     return value.item() if isinstance(value, np.generic) else value
+
+
+def device(name: Any = None) -> Device:
+    """The device called ``name`` ("cpu", "interpreter"); without a name the one on which new arrays are made.
+
+    DeviceError for a device that does not exist. ``runnel.devices()`` lists them."""
+    return default_device() if name is None else as_device(name)
+
+
+def set_default_device(device: Any) -> None:
+    """Make new arrays on ``device`` from now on, on all threads, where nobody says another. ``RUNNEL_DEVICE`` in the
+    environment does the same from the start."""
+    switches.device.set(as_device(device).name)

@@ -23,10 +23,10 @@ from runnel.compiler.passes.usual import EXPANSION, NO_PASSES
 from runnel.compiler.program import Program
 from runnel.core import switches, tables
 from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major
-from runnel.core.complexes import ComplexOperands, is_by_numpy
+from runnel.core.caching import Recent
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
-from runnel.core.recent import Recent
+from runnel.core.rules import ComplexOperands, is_by_numpy
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import user_line

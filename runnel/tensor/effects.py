@@ -6,7 +6,8 @@ what is asked of one there: ``aval``, ``name``, ``read`` and ``assign``.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,8 +16,11 @@ from runnel.core.avals import ShapedArray
 from runnel.core.devices import Device
 from runnel.graph.node import Input, InputKind, Value
 from runnel.ops.callbacks import TOKEN
+from runnel.ops.library.requirement import required
 from runnel.tensor import tensor as tensors
+from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.trace import ACTIVE
 from runnel.tensor.tracing import Trace
 
 
@@ -78,3 +82,14 @@ def order_of(trace: Trace | None, device: Device | None) -> Order:
         effects.order = Order(trace)
         trace.last_effect = effects.order.last
     return effects.order
+
+
+def require_at_run(facts: Callable[[], Any], message: str) -> None:
+    """Let a program stop with the ValueError ``message`` unless all elements of ``facts()`` are true when it runs."""
+    trace = ACTIVE.trace
+    if trace is None or trace.is_body or trace.refuse is None:
+        return
+    checked = run_recording(False, lambda: required(facts(), message)).read()
+    while checked._level is not None:
+        checked = checked.primary
+    trace.checks.append(tensors.node_of(checked, trace))

@@ -12,13 +12,13 @@ from runnel import ops
 from runnel.core import tables, tracebacks
 from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, MissingRuleError
+from runnel.core.rules import TRANSPOSED, Together
 from runnel.core.tables import Op
-from runnel.core.tangents import TRANSPOSED, Together
 from runnel.tensor import tape
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.levels import Level, LevelTensor, every_component, level_tensor
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.trace import ACTIVE
 
 
 class Forward(Level):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, Self
 
 from runnel.core.errors import CaptureError, GradientError
-from runnel.tensor.active import ACTIVE
+from runnel.tensor.trace import ACTIVE
 
 Hooks = dict[int, dict[int, Callable[[Any], Any]]]
 ON_GRADIENT: Final[Hooks] = {}  # called with a gradient, which they may replace

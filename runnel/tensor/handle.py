@@ -19,13 +19,12 @@ from runnel.backends.host.memory import Storage
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import DType
 from runnel.core.errors import GradientError, ShapeError, TracedValueError
+from runnel.core.html import tensor_html
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import Value
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.notebook import tensor_html
-from runnel.tensor.trace import Trace
+from runnel.tensor.trace import ACTIVE, Trace
 from runnel.tensor.traced_values import counted, traced_value
 
 SERIALS: Final = itertools.count(1)  # tensors are numbered in the order in which they are made

@@ -15,15 +15,15 @@ from typing import Any
 from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.avals import Shape, ShapedArray
-from runnel.core.complexes import is_by_numpy
 from runnel.core.devices import Device
 from runnel.core.errors import LevelError
+from runnel.core.rules import is_by_numpy
 from runnel.core.tables import Op
 from runnel.tensor import tensor as tensors
-from runnel.tensor.active import ACTIVE, OpenLevel
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import MultiResultRecord, Record, results_of
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.trace import ACTIVE, OpenLevel
 
 _NUMBERS = itertools.count(1)
 

@@ -7,6 +7,7 @@ Names and defaults follow the Array API where it has the method, PyTorch elsewhe
 from __future__ import annotations
 
 import builtins
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -15,16 +16,40 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes, public
+from runnel.core.avals import Shape
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
-from runnel.core.errors import ArgumentError
+from runnel.core.errors import ArgumentError, AxisError
 from runnel.core.missing import missing
 from runnel.core.overrides import Override, overridden
 from runnel.core.tracebacks import end_at_user
 from runnel.ops.promotion import is_operand
-from runnel.tensor.extent import Extent
 from runnel.tensor.function_methods import FunctionMethods, ResultT
+
+
+class Extent(int):
+    """The number of elements; called, the shape, or the size of one axis."""
+
+    __module__ = "runnel"
+    _shape: Shape
+
+    def __new__(cls, shape: Shape) -> Extent:
+        extent = super().__new__(cls, math.prod(shape))
+        extent._shape = shape
+        return extent
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """The shape, or the size of the axis ``dim``. AxisError for an axis that there is not."""
+        if dim is None:
+            return self._shape
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise AxisError(f"[size] axis {dim} lies outside an array of {len(self._shape)} dimensions.")
+        return self._shape[dim]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)
+
 
 _MARKS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy's DLPack capsules
 _API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API

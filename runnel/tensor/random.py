@@ -21,11 +21,11 @@ from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
 from runnel.ops.arguments import Array, as_sizes, is_single
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape, leaf
 from runnel.tensor.state import load_variables
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.trace import ACTIVE
 from runnel.tensor.variable import Variable
 
 

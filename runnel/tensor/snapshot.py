@@ -10,12 +10,30 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import TypeVar
 
+from runnel.core.dispatch import TensorLike
 from runnel.core.errors import RunnelError
-from runnel.tensor.active import ACTIVE
-from runnel.tensor.readings import FirstReadings
+from runnel.tensor.concurrency import MARKS, TURN
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.turns import MARKS, TURN
+from runnel.tensor.trace import ACTIVE, Readings
 from runnel.tensor.variable import Variable
+
+
+class FirstReadings:
+    """The values that Variables had when they were first read or assigned, outside of a trace."""
+
+    def __init__(self) -> None:
+        self.values: dict[Variable, Tensor] = {}
+
+    def note(self, variable: TensorLike, value: TensorLike) -> None:
+        if isinstance(variable, Variable) and isinstance(value, Tensor):
+            self.values.setdefault(variable, value)
+
+    def tell(self, other: Readings | None) -> None:
+        """Let another one know what is known here."""
+        if other is not None:
+            for variable, value in self.values.items():
+                other.note(variable, value)
+
 
 T = TypeVar("T")
 

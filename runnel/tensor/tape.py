@@ -18,7 +18,6 @@ from runnel.ops.assembly import SliceGradient, assembled
 from runnel.ops.conversion import cast
 from runnel.ops.parts import real
 from runnel.ops.pieces import slice_p
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, accumulated, hooked, is_hooked
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.handle import (
@@ -32,6 +31,7 @@ from runnel.tensor.handle import (
     version,
 )
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.trace import ACTIVE
 
 
 class Replaced:

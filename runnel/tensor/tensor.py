@@ -18,22 +18,21 @@ from runnel.backends.host.memory import Storage
 from runnel.core import switches, tracebacks
 from runnel.core.arrays import can_share, same_memory
 from runnel.core.avals import Shape, ShapedArray, aval, row_major
-from runnel.core.complexes import ComplexOperands, is_by_numpy
+from runnel.core.caching import Recent
+from runnel.core.conversion import rounded
 from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.namespaces import imported
-from runnel.core.recent import Recent
-from runnel.core.rounding import rounded
+from runnel.core.rules import ComplexOperands, is_by_numpy
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.contiguity import contiguous
 from runnel.ops.conversion import stop_gradient_p
-from runnel.tensor import composing, copying, eager, inplace, ownership, tape, tracing
-from runnel.tensor.active import ACTIVE
+from runnel.tensor import composing, copying, eager, inplace, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
     SERIALS,
@@ -48,9 +47,10 @@ from runnel.tensor.handle import (
     plain,
     results_of,
 )
+from runnel.tensor.inplace import CONSTANT_SERIAL
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stand_in import Data, data_of
+from runnel.tensor.trace import ACTIVE
 from runnel.tensor.traced_values import counted, traced_value
 
 
@@ -120,7 +120,7 @@ class Tensor(Handle["Tensor"]):
         """The same values on ``device``; the memory is shared where devices can. Gradients go the way back."""
         if device is self._aval.device:
             return self
-        ownership.require_movable(self, device, tracing.ACTIVE.trace)
+        inplace.require_movable(self, device, tracing.ACTIVE.trace)
         moved = self._elsewhere(device)
         if self.requires_grad and RECORDING.get():
             here = self._aval.device
@@ -184,7 +184,7 @@ class Tensor(Handle["Tensor"]):
 
     def _updated(self, name: str, change: Callable[[Tensor], Tensor], fitted: Callable[..., Any]) -> Self:
         trace = tracing.ACTIVE.trace
-        ownership.require_own(self, name, trace)
+        inplace.require_own(self, name, trace)
         if trace is not None and self._is_outside(trace):
             node_of(self, trace)  # its value before is an input
             trace.facet(OutsideHandles).values.setdefault(id(self), (self, copying.handle_state(self)))
@@ -210,7 +210,7 @@ class Tensor(Handle["Tensor"]):
 
     def becoming(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> dict[str, Any]:
         """The attributes that it has then."""
-        ownership.require_inside(self, name, after._level)
+        inplace.require_inside(self, name, after._level)
         attributes = {
             "_aval": after._aval, "_storage": after._storage, "_layout": after._layout, "_array": None,
             "_parts": after._parts,
@@ -285,11 +285,11 @@ class Tensor(Handle["Tensor"]):
     def grad(self, value: Any) -> None:
         value = as_gradient(value, self.shape, f"a tensor of shape {self.shape}")
         if value is not None and value._level is not None:
-            ownership.require_inside(self, "grad", value._level)
+            inplace.require_inside(self, "grad", value._level)
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
             if trace.is_body:
-                ownership.require_no_body("grad", trace)
+                inplace.require_no_body("grad", trace)
             trace.facet(OutsideHandles).gradients.setdefault(id(self), (self, self._grad))
         self._grad = value
 

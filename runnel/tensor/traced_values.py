@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 
 from runnel.core import tracebacks
 from runnel.core.avals import ShapedArray
-from runnel.core.errors import TracedValueError
-from runnel.tensor.active import ACTIVE
+from runnel.core.errors import GradientError, TracedValueError
+from runnel.tensor.trace import ACTIVE
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
 
@@ -52,3 +52,23 @@ def counted(error: ErrorT) -> ErrorT:
     if trace is not None and trace.deferred_error is None:
         trace.deferred_error = error
     return error
+
+
+class ConsumedGradient:
+    """Stands in ``Variable.grad`` after a compiled step whose optimizer used the gradient up: it was never stored."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "CONSUMED"
+
+
+CONSUMED: Final = ConsumedGradient()
+
+
+def consumed(described: str) -> GradientError:
+    """Somebody wants to know the gradient of this Variable."""
+    return GradientError(
+        f"[grad] the gradient of {described} was used up by the optimizer inside a compiled function and never stored; "
+        "call zero_grad() before backward(), return it from the function, or compile with keep_grads=True."
+    )

@@ -2,12 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import _thread
+import gc
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, Final, TypeVar
 
-from runnel.tensor.active import ACTIVE as ACTIVE
-from runnel.tensor.apart import Guarded, undisturbed
-from runnel.tensor.trace import Trace as Trace
+from runnel.tensor.trace import ACTIVE as ACTIVE, Trace as Trace
+
+T = TypeVar("T")
+
+_SOON: Final = 1e-3  # seconds
+_IN_PYTHON: Final = (FunctionType, MethodType)
+
+
+@contextmanager
+def no_trace() -> Iterator[None]:
+    """No trace and no level is active in the block, and nobody notes what Variables are read."""
+    before = ACTIVE.trace, ACTIVE.level, ACTIVE.readings
+    ACTIVE.trace = ACTIVE.level = ACTIVE.readings = None
+    try:
+        yield
+    finally:
+        ACTIVE.trace, ACTIVE.level, ACTIVE.readings = before
+
+
+class _Apart:
+    """A callback that runs without a trace."""
+
+    def __init__(self, callback: Callable[..., Any]) -> None:
+        self.callback = callback
+
+    def __call__(self, *args: Any) -> Any:
+        with no_trace():
+            return self.callback(*args)
+
+
+class _Tracer(_Apart):
+    """A function of a debugger's, and those that it gives for the frames it wants to hear more of."""
+
+    def __call__(self, *args: Any) -> Any:
+        local = super().__call__(*args)
+        return self if local == self.callback else _Tracer(local) if isinstance(local, _IN_PYTHON) else local
+
+
+class _Handler(_Apart):
+    """A signal handler that runs without a trace, and not inside of what an exception must not cut short."""
+
+    def __call__(self, number: int, frame: FrameType | None) -> Any:
+        below = frame
+        for _ in range(_DEPTH):
+            if below is not None and below.f_code in _UNDISTURBED:
+                # Now would be too early to have it called again: this is where it would be.
+                _thread.start_new_thread(_again, (number,))
+                return None
+            below = below.f_back if below is not None else None
+        return super().__call__(number, frame)
+
+
+_UNDISTURBED: Final[set[CodeType]] = set()
+_DEPTH: Final = 4  # frames: of what is undisturbed, and what it calls
+
+
+def undisturbed(function: T) -> T:
+    """Mark a function of this package that signal handlers do not break into while a trace is active."""
+    _UNDISTURBED.add(function.__code__)  # type: ignore[attr-defined]
+    return function
+
+
+def _again(number: int) -> None:
+    time.sleep(_SOON)
+    _thread.interrupt_main(number)  # type: ignore[arg-type] # any number will do
+
+
+@undisturbed
+def _collecting(phase: str, info: dict[str, int]) -> None:
+    """Called by the garbage collector before and after a collection, on the thread that does it: once for each trace
+    that is active anywhere."""
+    if phase == "start" and ACTIVE.interrupted is None:
+        ACTIVE.interrupted = ACTIVE.trace, ACTIVE.level, ACTIVE.readings
+        ACTIVE.trace = ACTIVE.level = ACTIVE.readings = None
+    elif phase == "stop" and ACTIVE.interrupted is not None:
+        ACTIVE.trace, ACTIVE.level, ACTIVE.readings = ACTIVE.interrupted
+        ACTIVE.interrupted = None
+
+
+class Guarded:
+    """Between ``begin()`` and ``end()``, whatever breaks in on this thread runs apart. Both are to be called from
+    functions that are :func:`undisturbed`."""
+
+    def __init__(self) -> None:
+        self._handlers: list[tuple[int, _Handler]] = []
+        self._profiler: _Apart | None = None
+        self._tracer: _Apart | None = None
+
+    def begin(self) -> None:
+        if ACTIVE.interrupted == (None, None, None):
+            ACTIVE.interrupted = None  # Ctrl-C may have cut the end of a collection short
+        gc.callbacks.append(_collecting)
+        if threading.current_thread() is threading.main_thread():
+            for number in range(1, signal.NSIG):
+                handler = signal.getsignal(number)
+                if callable(handler) and _may_act(handler):
+                    self._handlers.append((number, _Handler(handler)))
+                    signal.signal(*self._handlers[-1])
+        profiler, tracer = sys.getprofile(), sys.gettrace()
+        if isinstance(profiler, _IN_PYTHON):
+            self._profiler = _Apart(profiler)
+            sys.setprofile(self._profiler)
+        if isinstance(tracer, _IN_PYTHON):
+            self._tracer = _Tracer(tracer)
+            sys.settrace(self._tracer)
+
+    def end(self) -> None:
+        gc.callbacks.remove(_collecting)
+        profiler: Any = sys.getprofile()
+        if self._profiler is not None and profiler is self._profiler:
+            sys.setprofile(self._profiler.callback)
+        tracer: Any = sys.gettrace()
+        if self._tracer is not None and tracer is self._tracer:
+            sys.settrace(self._tracer.callback)
+        for number, apart in self._handlers:
+            if signal.getsignal(number) is apart:
+                signal.signal(number, apart.callback)
+
+
+def _may_act(handler: Callable[..., Any]) -> bool:
+    """Whether it is a handler that does something, and not apart already. An event loop has one for show: it hears of
+    the signal in another way, and has asked for system calls to be restarted, which setting a handler would revoke."""
+    return not isinstance(handler, _Handler) and not getattr(handler, "__module__", "").startswith("asyncio.")
 
 
 def method(owner: Any, name: str) -> Callable[..., Any]:

@@ -18,22 +18,37 @@ from runnel.backends.host.state import VERSION, StateLock
 from runnel.core import kinds, tracebacks
 from runnel.core.arrays import as_array
 from runnel.core.avals import ShapedArray
+from runnel.core.conversion import rounded
 from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, Dtype, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
-from runnel.core.rounding import rounded
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
-from runnel.tensor.active import ACTIVE
-from runnel.tensor.consumed import CONSUMED, consumed
+from runnel.tensor.concurrency import MARKS, TURN
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import read_only
-from runnel.tensor.pin import Pin
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.turns import MARKS, TURN
+from runnel.tensor.trace import ACTIVE
+from runnel.tensor.traced_values import CONSUMED, consumed
+
+
+class Pin:
+    """Keeps a Variable's memory alive for the programs that are bound to it. They hold the pin and not the tensor, so
+    that whoever holds the tensor is somebody who reads its value."""
+
+    __slots__ = ("address", "offset", "storage")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.storage: Final = tensor._storage
+        self.offset: Final = tensor._layout[0]
+        self.address: Final = tensor.address
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether this is the memory of ``tensor``: values can be parts of one block."""
+        return tensor._storage is self.storage and tensor._layout[0] == self.offset
 
 
 class StateVersion:

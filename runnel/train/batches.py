@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, StateError
 from runnel.core.pytree import flatten, unflatten
-from runnel.core.showing import short_repr
 from runnel.data.loader import DataLoader
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods

@@ -11,9 +11,9 @@ import numpy as np
 from runnel import ops
 from runnel.compile.compiled import compile
 from runnel.core import switches
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, NonFiniteError
 from runnel.core.pytree import flatten, unflatten
-from runnel.core.showing import short_repr
 from runnel.nn.module import Module
 from runnel.nn.utils.parameters import clip_grad_norm_, clip_grad_value_
 from runnel.optim.optimizer import Optimizer

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, NonFiniteError, StateError
-from runnel.core.showing import short_repr
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.module import Module
 from runnel.optim.lr_scheduler.combined import ReduceLROnPlateau

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 from runnel.core import pytree
 from runnel.core.avals import aval
-from runnel.core.casting import CASTING, casting
+from runnel.core.conversion import CASTING, casting
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor.differentiable.segments import Stretch
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, origin, version
 from runnel.tensor.levels import every_component
-from runnel.tensor.readings import FirstReadings
-from runnel.tensor.stretch import Stretch
+from runnel.tensor.snapshot import FirstReadings
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.trace import Repetition
 from runnel.tensor.tracing import Trace

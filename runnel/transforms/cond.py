@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from runnel.core.avals import aval
+from runnel.core.caching import Recent
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.recent import Recent
 from runnel.core.tables import vjp
 from runnel.graph.hashing import Body
 from runnel.graph.rewriting import extract, placeholder, zeros

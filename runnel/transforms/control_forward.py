@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.dispatch import apply
+from runnel.core.rules import Tangents, Together
 from runnel.core.tables import jvp
-from runnel.core.tangents import Tangents, Together
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import Body
 from runnel.ops import zeros_like

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
-from runnel.core.references import FunctionLike
+from runnel.core.functions import FunctionLike
 from runnel.ops.arguments import as_shape
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING

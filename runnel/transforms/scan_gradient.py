@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from runnel.core.avals import ShapedArray
+from runnel.core.caching import Recent
 from runnel.core.dispatch import apply
-from runnel.core.recent import Recent
 from runnel.core.records import record
 from runnel.core.tables import vjp
 from runnel.graph.graph import topological

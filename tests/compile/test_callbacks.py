@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import ArgumentError, CaptureError, GradientError, SideEffectError, StateError
-from runnel.tensor.holding import HOLDS
+from runnel.tensor.kept_values import HOLDS
 
 
 def test_pure_callback_with_trees() -> None:

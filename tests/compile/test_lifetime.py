@@ -16,7 +16,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.backends.host import memory
 from runnel.compile import cache
-from runnel.core import generated
+from runnel.core import functions as generated
 from runnel.core.errors import RunnelError
 from runnel.nn import functional as F
 from runnel.tensor import composing

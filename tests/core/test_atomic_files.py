@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from runnel.core import atomic_files
-from runnel.core.atomic_files import write_atomically
+from runnel.core import files as atomic_files
+from runnel.core.files import write_atomically
 
 OLD, NEW = b"old" * 1000, b"new" * 5000
 
@@ -164,7 +164,7 @@ def test_many_writers_of_one_file(path: Path, kind: str) -> None:
 
 @pytest.mark.suite
 def test_permissions_are_those_of_open(path: Path, kind: str) -> None:
-    code = "import sys; from runnel.core.atomic_files import write_atomically as w; w(sys.argv[1], [b'x'])"
+    code = "import sys; from runnel.core.files import write_atomically as w; w(sys.argv[1], [b'x'])"
     subprocess.run([sys.executable, "-c", code, str(path)], umask=0o027, check=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     path.chmod(0o604)

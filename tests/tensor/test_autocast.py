@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.core import switches
-from runnel.core.casting import CASTING
+from runnel.core.conversion import CASTING
 from runnel.core.errors import DTypeError
 from runnel.nn import functional as F
 from tests.compiler.harness import same_bits

@@ -139,7 +139,7 @@ def test_variables_take_values_of_their_own_device() -> None:
 def test_layers_are_made_on_the_default_device() -> None:
     with switches.override(device="interpreter"):
         assert nn.Linear(2, 3, device="interpreter").weight.device is OTHER
-    with pytest.raises(ArgumentError, match=r"makes new arrays on cpu.*\.to\(\"interpreter\"\)"):
+    with pytest.raises(ArgumentError, match=r"creates arrays on cpu.*\.to\(\"interpreter\"\)"):
         nn.Linear(2, 3, device="interpreter")
 
 

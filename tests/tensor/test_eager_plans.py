@@ -7,7 +7,7 @@ import pytest
 
 import runnel as rn
 from runnel.backends.host import memory, objects
-from runnel.core.recent import Recent
+from runnel.core.caching import Recent
 from runnel.tensor import bound, eager
 
 

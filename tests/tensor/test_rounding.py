@@ -10,8 +10,8 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.core.conversion import rounded
 from runnel.core.dtypes import bfloat16
-from runnel.core.rounding import rounded
 
 STEP = 2.0**-7  # of bfloat16, from 1 on
 CASES = [

@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import RunnelError
-from runnel.tensor.turns import TURN
+from runnel.tensor.concurrency import TURN
 
 
 def twins() -> tuple[rn.Variable, rn.Variable]:

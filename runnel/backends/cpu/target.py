@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from runnel.backends import context
 from runnel.backends.base import Target
-from runnel.core.accepting import one_of, whole
 from runnel.core.errors import DeviceError
 from runnel.core.records import record, replace
-from runnel.core.switches import Switch
+from runnel.core.switches import Switch, one_of, whole
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final
 
 from runnel.backends.host.own_folder import open_own_folder, secret_in
-from runnel.core import atomic_files, switches
+from runnel.core import files as atomic_files, switches
+from runnel.core.files import read_regular
 from runnel.core.records import record
-from runnel.core.regular_files import read_regular
 
 LARGEST: Final = 1 << 26  # bytes of an entry
 _MAGIC: Final = b"runnel entry 2\n"

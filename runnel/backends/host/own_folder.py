@@ -18,8 +18,8 @@ import secrets
 import stat
 from typing import Final
 
-from runnel.core import atomic_files
-from runnel.core.regular_files import read_regular
+from runnel.core import files
+from runnel.core.files import read_regular
 
 ROOT: Final = 0
 _LINKS: Final = 40  # most links in a path, as on Linux
@@ -144,7 +144,7 @@ def secret_in(folder: int) -> bytes:
 
 
 def _make_secret(folder: int, *, replace: bool) -> None:
-    atomic_files.put(folder, SECRET_NAME, [secrets.token_bytes(SECRET_BYTES)], 0o600, durable=True, replace=replace)
+    files.put(folder, SECRET_NAME, [secrets.token_bytes(SECRET_BYTES)], 0o600, durable=True, replace=replace)
 
 
 def _read_secret(folder: int) -> bytes:

@@ -19,9 +19,9 @@ from runnel.backends.host import calls as host
 from runnel.backends.interpreter import dots
 from runnel.backends.interpreter.locking import on_callers_thread
 from runnel.core import dtypes
+from runnel.core.conversion import rounded
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
-from runnel.core.rounding import rounded
 from runnel.loops import printer, scalar
 from runnel.loops.formulas import table
 from runnel.loops.formulas.computed import Computed, fused_multiply_add

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel import ops
+from runnel.core.dtype_info import result_type
 from runnel.core.dtypes import Dtype, int64
-from runnel.core.library.dtype_info import result_type
 from runnel.io import saving
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
 from runnel.ops.items import getitem
@@ -23,9 +23,9 @@ from runnel.ops.library.scattering import select
 from runnel.ops.library.sets import nonzero
 from runnel.ops.library.triangles import diagonal, unfold
 from runnel.tensor.creation import asarray
-from runnel.tensor.library.asking import t
-from runnel.tensor.library.likeness import squeeze
+from runnel.tensor.queries import t
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.torch_methods import squeeze
 
 
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compat import numpy
+from runnel.core.arrays import short_repr
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
-from runnel.core.showing import short_repr
 from runnel.ops.reductions import all as all_of, any as any_of, max as greatest, min as least, prod, sum as total
 from runnel.tensor.creation import asarray
 

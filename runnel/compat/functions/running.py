@@ -11,13 +11,13 @@ from typing import Any, Final as Final
 
 from runnel.compile import compiled, wrappers
 from runnel.core import switches
-from runnel.core.casting import CASTING
+from runnel.core.conversion import CASTING
 from runnel.core.devices import as_device
 from runnel.core.dtypes import DType, Dtype, bfloat16, float16
 from runnel.nn.module import Module
-from runnel.tensor.active import ACTIVE
 from runnel.tensor.autocast import autocast as casting
 from runnel.tensor.random import get_rng_state, set_rng_state
+from runnel.tensor.trace import ACTIVE
 from runnel.transforms.checkpoint import checkpoint as rematerialized
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from runnel.compat.functions.creation import sizes
 from runnel.core import dtypes
+from runnel.core.dtype_info import finfo, iinfo
 from runnel.core.dtypes import Dtype
-from runnel.core.library.dtype_info import finfo, iinfo
 from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from runnel.compat.functions.creation import finished
-from runnel.tensor.library import windows
-from runnel.tensor.library.windows import Formula, cosines, sampled
+from runnel.tensor import windows
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.windows import Formula, cosines, sampled
 
 
 def _periodic(make: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -26,8 +26,8 @@ from runnel.compile.observe.values import (
     lookup,
     namespace,
 )
-from runnel.core import generated
-from runnel.core.lazy import lazy
+from runnel.core import functions
+from runnel.core.caching import lazy
 
 
 def differs(value: Any, known: Any) -> bool:
@@ -94,7 +94,7 @@ class Line(NamedTuple):
     def has_failed(self, space: dict[str, Any]) -> bool:
         """Evaluate the line in ``space``. Return whether a check fails."""
         is_read = self.number >= 0
-        return bool(eval(generated.bytecode(self.code, "<guard>", "exec" if is_read else "eval"), space))
+        return bool(eval(functions.bytecode(self.code, "<guard>", "exec" if is_read else "eval"), space))
 
 
 class Guard:
@@ -126,7 +126,7 @@ class Guard:
     @lazy
     def holds(self) -> Any:
         """Return the generated function. Calls of programs have the same lines in their own code."""
-        return generated.from_text(self.text, "<guard>", self.namespace)
+        return functions.from_text(self.text, "<guard>", self.namespace)
 
     @property
     def text(self) -> str:

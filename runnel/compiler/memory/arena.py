@@ -19,9 +19,9 @@ from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
 from runnel.compiler.plan_ir.plan import ALIGN, ArenaPlan, Life
 from runnel.compiler.plan_ir.regions import AnyRegion
 from runnel.compiler.schedule.branches import Stretch
+from runnel.core.arrays import short_repr
 from runnel.core.errors import VerifierError
 from runnel.core.records import record, replace
-from runnel.core.showing import short_repr
 
 _LARGEST: Final = 1 << 56  # more than processors address
 

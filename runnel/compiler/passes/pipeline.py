@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from runnel.core import switches
+from runnel.core.arrays import short_repr
 from runnel.core.errors import PassError, VerifierError
 from runnel.core.records import record
-from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph
 from runnel.graph.verifier import verify
 

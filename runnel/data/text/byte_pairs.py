@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
-from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import ArgumentError, FileError
+from runnel.core.files import write_atomically
 
 Pair = tuple[int, int]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.data.randomness import Draws, sample_draws
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods

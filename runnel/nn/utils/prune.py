@@ -13,8 +13,8 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import public
+from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.nn.derived import Recipe, compute, compute_no_more, recipe_of
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter

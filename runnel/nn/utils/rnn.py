@@ -16,7 +16,7 @@ from runnel.core.errors import ShapeError
 from runnel.core.kinds import declare
 from runnel.ops.arguments import Array
 from runnel.tensor.creation import asarray
-from runnel.tensor.ownership import CONSTANT_SERIAL
+from runnel.tensor.inplace import CONSTANT_SERIAL
 from runnel.tensor.tensor import Tensor, from_numpy
 
 

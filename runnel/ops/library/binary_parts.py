@@ -10,8 +10,8 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, int32
+from runnel.core.rules import TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, require_dtype
 from runnel.ops.arithmetic import multiply, negative

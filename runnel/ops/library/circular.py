@@ -9,8 +9,8 @@ import functools
 
 import numpy as np
 
-from runnel.core.complexes import ByNumPy
 from runnel.core.dtypes import FLOATS, bool_
+from runnel.core.rules import ByNumPy
 from runnel.core.tables import Op
 from runnel.loops.formulas import circular, series
 from runnel.ops.arguments import Array, Operand

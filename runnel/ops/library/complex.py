@@ -15,11 +15,10 @@ import numpy as np
 from runnel.core import tables
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import AxisRule
-from runnel.core.complexes import HOLOMORPHIC, LINEAR, NATIVE, ByNumPy
 from runnel.core.dtypes import DType, complex_of, real_of
 from runnel.core.errors import AxisError, DTypeError
+from runnel.core.rules import HOLOMORPHIC, LINEAR, NATIVE, TRANSPOSED, ByNumPy
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, divide, multiply, sign, subtract

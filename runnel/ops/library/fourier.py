@@ -13,14 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.avals import ShapedArray, aval
-from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, DType, complex_of, float32, float64, real_of
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
-from runnel.core.showing import short_repr
+from runnel.core.rules import NATIVE, linear
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, complex_rules, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import linear
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, Axis, as_tuple, normalize_axes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import multiply

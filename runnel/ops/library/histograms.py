@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import short_repr
 from runnel.ops.arguments import Array, as_sizes
 from runnel.ops.arithmetic import add, divide, floor, minimum, multiply, subtract
 from runnel.ops.comparison import equal, greater_equal, less_equal

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from runnel.core.dtype_info import finfo
 from runnel.core.dtypes import DType, bool_, complex128, float32, float64
-from runnel.core.library.dtype_info import finfo
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import (
     abs,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
+from runnel.core.rules import no_tangent
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import no_tangent
 from runnel.loops.rules import BoundsChecked
 from runnel.ops.arguments import Array
 from runnel.ops.conversion import cast

@@ -17,8 +17,8 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int32, int64
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.rules import TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, broadcast_shapes
 from runnel.ops.arithmetic import add, multiply

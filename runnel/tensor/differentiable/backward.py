@@ -16,7 +16,7 @@ from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph
 from runnel.tensor.bound import Bound, Feed, any_layout
 from runnel.tensor.differentiable.derivative import Cotangent, Pullback
-from runnel.tensor.differentiable.ends import OF_VARIABLES, End, Kind
+from runnel.tensor.differentiable.segments import OF_VARIABLES, End, Kind
 from runnel.tensor.tensor import Tensor, dense
 from runnel.tensor.variable import STATE_VERSION
 

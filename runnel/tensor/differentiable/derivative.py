@@ -21,9 +21,9 @@ from runnel.ops import assembly
 from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
 from runnel.ops.views import permute_p
 from runnel.tensor import tape, tensor as tensors
-from runnel.tensor.differentiable.ends import End, Ends, Kind, NotDivisible, Segment, segments
 from runnel.tensor.differentiable.residuals import reachable_cut, to_keep
-from runnel.tensor.differentiable.sketch import Joint, OfSeveral, Sketcher, Steps, choices, outline, values_of
+from runnel.tensor.differentiable.segments import End, Ends, Kind, NotDivisible, Segment, segments
+from runnel.tensor.differentiable.steps import Joint, OfSeveral, Sketcher, Steps, choices, outline, values_of
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import MultiResultRecord, ResultRecord, version
 from runnel.tensor.tensor import Tensor

@@ -23,15 +23,14 @@ from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.backward import Backward, Direct, direct
 from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient, as_computed
-from runnel.tensor.differentiable.ends import OF_VARIABLES, End, Kind
-from runnel.tensor.differentiable.unfolding import LateGradients, unfold
+from runnel.tensor.differentiable.rebuilding import LateGradients, unfold
+from runnel.tensor.differentiable.segments import OF_VARIABLES, End, Kind, Stretch
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import PulledRecord, Record, passed_on, version
-from runnel.tensor.holding import Hold
+from runnel.tensor.kept_values import Hold
 from runnel.tensor.levels import highest
-from runnel.tensor.pin import Pin
-from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Pin
 
 _TOKEN: Final = aval((), float32)
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from runnel.core.arrays import short_repr
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import ArgumentError, ShapeError, StateError
-from runnel.core.showing import short_repr
 from runnel.tensor.methods import ArrayMethods
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.core.conversion import rounded
 from runnel.core.dtypes import DType, bfloat16, float16, float32, float64, int32, int64, uint8
-from runnel.core.rounding import rounded
 from tests.compiler.harness import same_bits
 
 FLOATS = (float32, float64, float16, bfloat16)

@@ -13,7 +13,7 @@ import pytest
 import runnel as rn
 from runnel import nn, ops
 from runnel.core.errors import CaptureWarning, MemoryBudgetError
-from runnel.tensor.holding import HOLDS
+from runnel.tensor.kept_values import HOLDS
 from tests.tensor.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]

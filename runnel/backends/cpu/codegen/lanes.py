@@ -15,10 +15,10 @@ from typing import Any, Final, Self, cast
 import numpy as np
 
 from runnel.backends.cpu.codegen.text import Emitter, element, literal, vector
+from runnel.core.conversion import rounded
 from runnel.core.dtypes import DType, bfloat16, float64, uint16, uint32, uint64
 from runnel.core.errors import VerifierError
 from runnel.core.records import record
-from runnel.core.rounding import rounded
 from runnel.loops.formulas import table
 from runnel.loops.formulas.value import Number, State, Value
 from runnel.loops.scalar import ScalarOp

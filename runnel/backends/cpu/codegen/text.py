@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from runnel.backends.cpu.target import InstructionSet
+from runnel.core.conversion import rounded
 from runnel.core.dtypes import DType
-from runnel.core.rounding import rounded
 
 _ELEMENT = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",

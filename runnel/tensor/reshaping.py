@@ -15,8 +15,8 @@ from runnel.ops.library.strides import as_strided
 from runnel.ops.padding import pad
 from runnel.ops.pieces import narrow
 from runnel.ops.views import expand_dims, reshape, transpose
-from runnel.tensor.library.asking import t
-from runnel.tensor.library.likeness import squeeze
+from runnel.tensor.queries import t
+from runnel.tensor.torch_methods import squeeze
 
 
 def t_(x: Array) -> Array:

@@ -7,7 +7,10 @@ odd in between (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rou
 from __future__ import annotations
 
 import math
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import numpy as np
 
@@ -57,3 +60,25 @@ def _to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         is_even = (near.view(np.uint32) & np.uint32(1)) == 0
         toward = np.where(back > x, -np.inf, np.inf).astype(np.float32)
         return np.where(is_even & (back != x) & ~np.isnan(x), np.nextafter(near, toward), near)
+
+
+class _Casting(threading.local):
+    """``dtype`` is None where nothing is cast; ``outer`` holds those of the blocks around."""
+
+    def __init__(self) -> None:
+        self.dtype: DType | None = None
+        self.outer: list[DType | None] = []
+
+
+CASTING: Final = _Casting()
+
+
+@contextmanager
+def casting(dtype: DType | None) -> Iterator[None]:
+    """Set it on this thread for the block."""
+    before = CASTING.dtype
+    CASTING.dtype = dtype
+    try:
+        yield
+    finally:
+        CASTING.dtype = before

@@ -13,7 +13,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.tensor.differentiable.derivative import Derivative
 from runnel.tensor.differentiable.record import Call, Tapes
-from runnel.tensor.holding import Hold, ReadVariables
+from runnel.tensor.kept_values import Hold, ReadVariables
 
 
 def _row(parts: Iterable[str]) -> str:

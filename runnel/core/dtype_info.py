@@ -12,11 +12,11 @@ import ml_dtypes
 import numpy as np
 
 from runnel.core import dtypes
+from runnel.core.arrays import short_repr
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import DTypeError
 from runnel.core.records import record
-from runnel.core.showing import short_repr
 
 __version__: Final = importlib.metadata.version("runnel")
 __array_api_version__: Final = "2025.12"

@@ -6,7 +6,8 @@ old ones go. So finding a young item costs what a dict costs, and between ``keep
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,3 +42,26 @@ class Recent(Generic[K, V]):
 
     def clear(self) -> None:
         self.young, self._old = {}, {}
+
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):
+    """A method as an attribute of the instance that is computed once."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self._name, self._compute(instance))

@@ -19,11 +19,10 @@ from runnel.core.errors import GradientError
 from runnel.graph.graph import topological
 from runnel.graph.node import Node, Result, Value
 from runnel.tensor import bodies, tape, tensor as tensors
-from runnel.tensor.differentiable.ends import OF_VARIABLES, End
-from runnel.tensor.differentiable.sketch import SEVERAL, Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
+from runnel.tensor.differentiable.segments import OF_VARIABLES, End, Stretch
+from runnel.tensor.differentiable.steps import SEVERAL, Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, linked, passed_on, plain, version
-from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
 Known = dict[Value, Tensor]

@@ -17,10 +17,9 @@ from runnel.core.tables import Op
 from runnel.graph.node import Value
 from runnel.graph.rewriting import placeholder
 from runnel.tensor import tape, tensor as tensors
-from runnel.tensor.differentiable.ends import End, NotDivisible
+from runnel.tensor.differentiable.segments import End, NotDivisible, Stretch
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, passed_on, version
-from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 

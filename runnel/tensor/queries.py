@@ -9,15 +9,15 @@ from runnel.backends import context
 from runnel.core import dtypes, switches
 from runnel.core.devices import Device, devices as every_device
 from runnel.core.dispatch import TensorLike
+from runnel.core.dtype_info import isdtype
 from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ShapeError
-from runnel.core.library.dtype_info import isdtype
 from runnel.ops.arguments import Array
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.parts import conj
 from runnel.ops.views import permute, reshape, transpose
-from runnel.tensor.active import ACTIVE
+from runnel.tensor.trace import ACTIVE
 
 
 def numel(x: Array) -> int:

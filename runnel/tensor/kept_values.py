@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from runnel.backends.host.state import VERSION, StateLock
-from runnel.tensor.pin import Pin
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import Pin, Variable
 
 
 class Holds:

@@ -1,1 +1,0 @@
-"""Names that few programs need: their modules are imported at first use."""
