@@ -71,10 +71,16 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
                 f"[param_groups] {names} was set in a loop at {tracebacks.user_line()}; set it outside."
             )
         optimizer = self.optimizer()
-        values = {**self.plain, **values}
+        before, values = dict(self.plain), {**self.plain, **values}
         self.plain.update(values if optimizer is None else optimizer.checked_group(values, self.params))
-        if optimizer is not None:
+        if optimizer is not None and not self._keeps_shape(before):  # a learning rate changes at each step
             optimizer.group_changed(self)
+
+    def _keeps_shape(self, before: dict[str, Any]) -> bool:
+        """Return whether programs of the update are as before: only numbers that are inputs have changed."""
+        now = self.plain
+        changed = [name for name, value in now.items() if before.get(name, self) is not value]
+        return all(name in before and _shape_of(name, before[name]) == _shape_of(name, now[name]) for name in changed)
 
     def __iter__(self) -> Iterator[str]:
         return iter(("params", *self.plain))
