@@ -57,6 +57,8 @@ class Copied:
 
 
 def _tensor(recipes: Recipes, value: Any) -> Any:
+    if not all(hasattr(Tensor, name) or name.startswith("_") for name in vars(value)):
+        recipes.rec.refuse("a tensor that leaves the function has attributes of yours", "return them beside it")
     return Output(recipes.rec.session.output(value))
 
 

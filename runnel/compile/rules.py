@@ -261,6 +261,8 @@ class Rules(Policy):
         return shows_traced(text)
 
     def shown(self, rec: Recorder, value: Any) -> Any:
+        if isinstance(value, Stateful):
+            rec.refuse(f"the text of {described(value)} is made", "print it outside of the compiled function")
         if any(arrays.is_numpy(type(x)) for x in flatten(value)[0]):
             arrays.check_print_options(rec)
         return super().shown(rec, value)

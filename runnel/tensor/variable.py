@@ -361,8 +361,14 @@ class Variable(StandIn[Tensor]):
             raise DeviceError(f"{problem}; do that before the call.")
         before = self._tensor, self._shared, self._settled, self._pin, self._grad, self._state_lock  # kept until done
         # Atomic from here to the last tick.
+        lock = self._state_lock
+        if lock is not None:  # programs that are bound to it find that the value is another one
+            lock.assigned += 1
+            lock.words[VERSION] += 1
+            if value.aval.device is not self._aval.device:
+                self._state_lock = None
         self._aval, self._tensor, self._shared = value.aval, value, value
-        self._settled = self._pin = self._state_lock = None
+        self._settled = self._pin = None
         self._grad = gradient
         STATE_VERSION.now += 1
         STATE_VERSION.grads += 1

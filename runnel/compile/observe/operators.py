@@ -249,9 +249,9 @@ def truth(rec: Recorder, value: Any) -> bool:
                 break
     base = container_of(kind)
     if base is None:
-        if not is_python_class(kind) and lookup(kind, "__bool__") is not MISSING:
-            content(rec, value)
-        return True if is_python_class(kind) else bool(value)
+        if lookup(kind, "__bool__") is MISSING and lookup(kind, "__len__") is MISSING:
+            return True
+        return bool(content(rec, value))
     source = rec.source_of(value)
     if source is None or rec.effects.is_changed(value):
         return bool(rec.concrete_number(length(rec, value)))

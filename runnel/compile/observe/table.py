@@ -349,6 +349,8 @@ class Policy:
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Return what to call in place of a C class that has no row."""
+        if kind is functools.partial and args and type(args[0]) is kind:  # their parts become those of one
+            attributes.reach_parts(rec, args[0], ("func", "args", "keywords"))
         if kind in _STORING or issubclass(kind, BaseException):
             return kind, args, kwargs
         if kind in _PURE_CLASSES:

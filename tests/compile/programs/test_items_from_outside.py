@@ -281,6 +281,37 @@ def step(x):
 ## chained_outside, eager: perhaps
 rows = itertools.chain([1.0], [2.0, 3.0])
 def step(x): return x * next(rows, 5.0)
+## attribute_of_a_tensor, eager: attributes of yours
+def step(x):
+    y = x * 2
+    y.note = 'hi'
+    return y, y.note
+## truth_of_a_number, eager: perhaps
+class Bits(enum.IntFlag): A = 1; B = 2
+bits = Bits.A
+def step(x): return x * (2 if bits & Bits.B else 3)
+#> bits = Bits.A | Bits.B
+## truth_of_an_inherited_number, eager: perhaps
+class N(int): pass
+z = N(0)
+def step(x): return x * (1 if z else 5)
+## truth_of_a_view, eager: perhaps
+e = {}; d = types.MappingProxyType(e); keys = e.keys()
+def step(x): return x * (1 if d else 5) * (2 if keys else 3)
+#> e['a'] = 1
+## partials_that_become_one, eager: perhaps
+def affine(a, b=1, *, c=0): return a * 2 + b + c
+plus = functools.partial(affine, 2, c=3)
+def step(x): return x * functools.partial(plus, b=5)()
+#> plus.keywords['c'] = 4
+#> plus = functools.partial(affine, 1)
+## parameters_moved_to_another_dtype_and_back, traces: 4
+net = nn.Linear(3, 2)
+def step(x): return net(x.to(net.weight.dtype))
+#> net(tensor(1.0, 2.0, 3.0)); net.to(rn.bfloat16); net.float()
+#> rn.no_grad().__enter__(); net.weight.mul_(0.5); rn.set_grad_enabled(True).__enter__()
+#> net.double(); net.float()
+#> net.load_state_dict({k: v * 2 for k, v in net.state_dict().items()})
 ## parametrization
 class Sq(nn.Module):
     k = 2.0
