@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.ops.assignment.checking import MODES, check
+from tests.ops.indexing.checking import MODES, check
 
 
 def main() -> int:

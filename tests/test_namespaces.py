@@ -25,7 +25,10 @@ from runnel.nn import functional
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "runnel"
-HELPERS = {"runnel.ops.convolving": {"for_each_image"}, "runnel.compat.einops": {"Backend"}}  # for the package alone
+HELPERS = {
+    "runnel.ops.convolution.layers": {"for_each_image"},
+    "runnel.compat.einops": {"Backend"},
+}  # for the package alone
 
 
 def listed() -> Iterator[Any]:
@@ -69,7 +72,7 @@ def test_names_are_loaded_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatc
     module: Any = type(sys)("tests.a_namespace")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     sys.modules.pop("runnel.data.text.vocabulary", None)
-    names = {"one_hot": "runnel.ops.indexing:one_hot", "text": "runnel.data.text"}
+    names = {"one_hot": "runnel.ops.indexing.gather:one_hot", "text": "runnel.data.text"}
     module.__all__, module.__getattr__, module.__dir__ = namespace(module.__name__, names, forwards=("runnel.fft",))
     assert module.__all__ == ["one_hot", "text"] and "one_hot" in vars(module)
     assert module.text is rn.data.text and module.fftfreq is rn.fft.fftfreq
@@ -149,7 +152,9 @@ def test_stubs_have_every_name_and_method() -> None:
     top, network, tensor = (
         texts[f"runnel/{file}.pyi"] for file in ("__init__", "compat/torch/nn/__init__", "tensor/function_methods")
     )
-    assert "from runnel.ops.arithmetic import add as add\n" in top and "from runnel import nn as nn\n" in top
+    assert (
+        "from runnel.ops.elementwise.arithmetic import add as add\n" in top and "from runnel import nn as nn\n" in top
+    )
     assert (
         "from runnel.nn import *\n" in network
         and "from runnel.compat.torch.nn import functional as functional\n" in network

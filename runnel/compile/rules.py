@@ -50,9 +50,9 @@ from runnel.core.dtypes import DType, float32, float64, int32, int64
 from runnel.core.lifetime import Weak
 from runnel.core.public import public
 from runnel.core.pytree import flatten
-from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
+from runnel.ops.shapes.broadcasting import broadcast_to
 from runnel.tensor import tracing
 from runnel.tensor.creation import asarray, full, tensor
 from runnel.tensor.floats import RunTimeNumbers, TracedFloat, is_traceable

@@ -20,7 +20,7 @@ from runnel.core.errors import MemoryBudgetError
 from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
-from runnel.ops.optimization_barrier import optimization_barrier_p
+from runnel.ops.conversion import optimization_barrier_p
 
 
 class Repeated(NamedTuple):

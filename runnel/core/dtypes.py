@@ -74,7 +74,7 @@ complex128 = DType("complex128", "complex", np.complex128)
 REAL: Final = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
 )  # fmt: skip
-"""The dtypes that machine code computes with. NumPy computes with complex numbers (``ops.library.complex``)."""
+"""The dtypes that machine code computes with. NumPy computes complex numbers (``ops.elementwise.complex_rules``)."""
 COMPLEX: Final = (complex64, complex128)
 ALL: Final = (*REAL, *COMPLEX)
 FLOATS: Final = tuple(d for d in REAL if d.is_float)

@@ -11,9 +11,9 @@ from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.distributions.trials import clamped, require_one
 from runnel.ops.arguments import broadcast_shapes
-from runnel.ops.library.cumulative import cumsum
-from runnel.ops.library.numbers import xlogy
-from runnel.ops.library.special import lgamma
+from runnel.ops.elementwise.gamma import lgamma
+from runnel.ops.elementwise.numbers import xlogy
+from runnel.ops.reductions.cumulative import cumsum
 from runnel.random import categories, counts
 from runnel.random.drawing import require
 from runnel.tensor.random import key_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.ops.library.triangles import tril
+from runnel.ops.shapes.diagonals import tril
 
 
 class Constraint:

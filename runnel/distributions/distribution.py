@@ -11,7 +11,7 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
 from runnel.distributions.constraints import Constraint
 from runnel.ops.arguments import as_sizes, broadcast_shapes
-from runnel.ops.arithmetic import add_p
+from runnel.ops.elementwise.arithmetic import add_p
 from runnel.ops.promotion import common_dtype
 from runnel.random.drawing import as_parameter, known_values
 from runnel.tensor.creation import asarray

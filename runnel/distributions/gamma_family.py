@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
-from runnel.ops.library.numbers import xlogy
-from runnel.ops.library.special import digamma, lgamma
+from runnel.ops.elementwise.gamma import digamma, lgamma
+from runnel.ops.elementwise.numbers import xlogy
 from runnel.random import continuous, gamma_family as drawn
 from runnel.random.incomplete_gamma import gammainc, gammaincc
 

@@ -9,8 +9,8 @@ from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
 from runnel.distributions.trials import ByProbability
-from runnel.ops.library.circular import atanh
-from runnel.ops.library.special import digamma, lgamma
+from runnel.ops.elementwise.circular import atanh
+from runnel.ops.elementwise.gamma import digamma, lgamma
 from runnel.random import continuous, drawing
 from runnel.tensor.random import key_of
 

@@ -23,8 +23,8 @@ from runnel.distributions.simplex import Beta, Dirichlet
 from runnel.distributions.transformed import Independent, TransformedDistribution
 from runnel.distributions.trials import Bernoulli, Binomial, Geometric, Poisson
 from runnel.ops.arguments import broadcast_shapes
-from runnel.ops.library.numbers import xlogy
-from runnel.ops.library.special import digamma, lgamma, mvlgamma
+from runnel.ops.elementwise.gamma import digamma, lgamma, mvlgamma
+from runnel.ops.elementwise.numbers import xlogy
 from runnel.random.drawing import known_values
 from runnel.tensor.effects import require_at_run
 

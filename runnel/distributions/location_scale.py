@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import LOG_2PI, Distribution, broadcast_all
-from runnel.ops.library.circular import atan, tan
-from runnel.ops.library.special import erfinv, ndtr
+from runnel.ops.elementwise.circular import atan, tan
+from runnel.ops.elementwise.gamma import erfinv, ndtr
 from runnel.random import continuous
 from runnel.special.bessel import i0e, i1e
 

@@ -14,9 +14,9 @@ from runnel.distributions.distribution import Distribution, broadcast_all, requi
 from runnel.distributions.matrix_transforms import identity_like
 from runnel.distributions.multivariate_normal import factor_of, given_matrix, half_log_det
 from runnel.ops.arguments import broadcast_shapes
-from runnel.ops.library.matrices import cholesky, inv, solve_triangular
-from runnel.ops.library.special import digamma, lgamma, mvlgamma
-from runnel.ops.library.triangles import diagonal, tril
+from runnel.ops.elementwise.gamma import digamma, lgamma, mvlgamma
+from runnel.ops.linear_algebra.matrices import cholesky, inv, solve_triangular
+from runnel.ops.shapes.diagonals import diagonal, tril
 from runnel.random import gamma_family
 from runnel.tensor.random import key_of, randn
 

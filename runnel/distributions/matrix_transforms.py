@@ -11,10 +11,10 @@ from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.distributions import constraints
 from runnel.distributions.transforms import Transform
-from runnel.ops.library.circular import atanh
-from runnel.ops.library.cumulative import cumprod, cumsum
-from runnel.ops.library.matrices import cholesky
-from runnel.ops.library.triangles import diagonal, tril
+from runnel.ops.elementwise.circular import atanh
+from runnel.ops.linear_algebra.matrices import cholesky
+from runnel.ops.reductions.cumulative import cumprod, cumsum
+from runnel.ops.shapes.diagonals import diagonal, tril
 
 
 def identity_like(x: Any) -> Any:

@@ -9,8 +9,8 @@ from runnel.core.errors import ShapeError
 from runnel.distributions import constraints
 from runnel.distributions.distribution import LOG_2PI, Distribution, broadcast_all, require_in
 from runnel.ops.arguments import broadcast_shapes
-from runnel.ops.library.matrices import cholesky, inv, solve_triangular
-from runnel.ops.library.triangles import diagonal
+from runnel.ops.linear_algebra.matrices import cholesky, inv, solve_triangular
+from runnel.ops.shapes.diagonals import diagonal
 from runnel.tensor.random import key_of, randn
 
 

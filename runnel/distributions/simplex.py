@@ -9,8 +9,8 @@ from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
-from runnel.ops.library.numbers import xlog1py, xlogy
-from runnel.ops.library.special import digamma, lgamma
+from runnel.ops.elementwise.gamma import digamma, lgamma
+from runnel.ops.elementwise.numbers import xlog1py, xlogy
 from runnel.random import gamma_family
 
 

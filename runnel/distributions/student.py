@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all
-from runnel.ops.library.special import digamma, lgamma
+from runnel.ops.elementwise.gamma import digamma, lgamma
 from runnel.random import gamma_family
 from runnel.tensor.random import key_of
 

@@ -10,8 +10,8 @@ from runnel import ops
 from runnel.distributions import constraints
 from runnel.distributions.distribution import sum_last
 from runnel.ops.arguments import broadcast_shapes
-from runnel.ops.library.circular import atanh
-from runnel.ops.library.cumulative import cumprod, cumsum
+from runnel.ops.elementwise.circular import atanh
+from runnel.ops.reductions.cumulative import cumprod, cumsum
 from runnel.random.drawing import as_parameter
 
 

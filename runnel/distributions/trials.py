@@ -11,8 +11,8 @@ from runnel import ops
 from runnel.core.dtypes import float64
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all, require_in
-from runnel.ops.library.numbers import xlogy
-from runnel.ops.library.special import lgamma
+from runnel.ops.elementwise.gamma import lgamma
+from runnel.ops.elementwise.numbers import xlogy
 from runnel.random import counts, drawing, gamma_family
 from runnel.tensor.random import key_of
 

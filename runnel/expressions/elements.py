@@ -10,7 +10,7 @@ from runnel.expressions.values import COMPARISONS, Element, Literal, Value, is_i
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.scalar import ScalarOp
-from runnel.ops.reductions import accumulated
+from runnel.ops.reductions.primitives import accumulated
 
 _OPS: Final[dict[str, ScalarOp]] = {
     "add": scalar.add,

@@ -24,9 +24,9 @@ from runnel.expressions.resolving import resolved
 from runnel.expressions.schedule import Steps
 from runnel.expressions.values import Element, Expression
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import add
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
+from runnel.ops.elementwise.arithmetic import add
 
 tensor_expression_p = Op(
     "tensor_expression",

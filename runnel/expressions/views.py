@@ -17,8 +17,8 @@ from runnel.expressions.schedule import Steps
 from runnel.expressions.values import Element, Expression
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
-from runnel.ops.padding import embedded_in_zeros
-from runnel.ops.views import AxisMap
+from runnel.ops.shapes.padding import embedded_in_zeros
+from runnel.ops.shapes.views import AxisMap
 
 AxisForm = tuple[int, tuple[tuple[int, int], ...]]  # offset, and the step along axes of the result
 

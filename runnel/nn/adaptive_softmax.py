@@ -11,7 +11,7 @@ from runnel.core.errors import ShapeError
 from runnel.nn.containers import ModuleList, Sequential
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
-from runnel.ops.indexing import labels_below
+from runnel.ops.indexing.gather import labels_below
 from runnel.tensor.tensor import Tensor
 
 

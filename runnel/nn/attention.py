@@ -14,7 +14,7 @@ from runnel.nn.linear import Linear
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.ops.arguments import Array
-from runnel.ops.attention_terms import Options, attention_weights, dropped
+from runnel.ops.attention.terms import Options, attention_weights, dropped
 from runnel.tensor import random
 from runnel.tensor.creation import zeros
 

@@ -12,8 +12,8 @@ from runnel.core.errors import ShapeError
 from runnel.nn import functional, init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
-from runnel.ops.padding import MODES
-from runnel.ops.spatial import padding_pairs, per_axis
+from runnel.ops.convolution.windows import padding_pairs, per_axis
+from runnel.ops.shapes.padding import MODES
 from runnel.tensor.creation import zeros
 
 Size = int | Sequence[int]

@@ -12,7 +12,7 @@ from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
 from runnel.nn.layer import layer
 from runnel.ops.arguments import Array
-from runnel.ops.indexing import labels_below
+from runnel.ops.indexing.gather import labels_below
 from runnel.ops.losses import reduced
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor

@@ -13,7 +13,7 @@ from runnel.core.errors import ShapeError
 from runnel.nn import windows
 from runnel.nn.windows import over_axes
 from runnel.ops.arguments import Array, as_shape, normalize_axis
-from runnel.ops.indexing import labels_below
+from runnel.ops.indexing.gather import labels_below
 from runnel.ops.losses import reduced
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor

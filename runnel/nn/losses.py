@@ -14,9 +14,9 @@ from runnel.nn import distances
 from runnel.nn.layer import Layer, layer
 from runnel.nn.linear import Linear
 from runnel.ops.arguments import Array
-from runnel.ops.indexing import labels_below
+from runnel.ops.indexing.gather import labels_below
 from runnel.ops.losses import IGNORED, reduced, require_same_shape
-from runnel.ops.views import with_axis
+from runnel.ops.shapes.views import with_axis
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 

@@ -13,8 +13,8 @@ from runnel.nn import functions, windows
 from runnel.nn.layer import Layer, layer
 from runnel.nn.windows import Size, over_axes
 from runnel.ops.arguments import Array
-from runnel.ops.indexing import labels_below
-from runnel.ops.spatial import per_axis
+from runnel.ops.convolution.windows import per_axis
+from runnel.ops.indexing.gather import labels_below
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
 

@@ -13,9 +13,8 @@ from runnel.nn.layer import layer
 from runnel.nn.module import Module
 from runnel.nn.windows import Size
 from runnel.ops.arguments import Array, normalize_axis
-from runnel.ops.im2col import channels_last, im2col, positions_along
-from runnel.ops.padding import pad_spread
-from runnel.ops.spatial import per_axis
+from runnel.ops.convolution.windows import channels_last, im2col, per_axis, positions_along
+from runnel.ops.shapes.padding import pad_spread
 from runnel.tensor.tensor import Tensor
 
 

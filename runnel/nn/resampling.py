@@ -21,7 +21,7 @@ from runnel.core.errors import ShapeError
 from runnel.nn.layer import layer
 from runnel.nn.windows import Size
 from runnel.ops.arguments import Array, as_shape, as_sizes, as_tuple, is_single
-from runnel.ops.im2col import channels_last
+from runnel.ops.convolution.windows import channels_last
 from runnel.tensor.tensor import Tensor
 
 _LINEAR: Final = {"linear": 1, "bilinear": 2, "trilinear": 3}  # mode: spatial axes

@@ -12,7 +12,7 @@ from runnel import ops
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array
-from runnel.ops.spatial import per_axis
+from runnel.ops.convolution.windows import per_axis
 from runnel.tensor.tensor import Tensor
 
 Function = Callable[..., Any]

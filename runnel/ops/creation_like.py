@@ -19,9 +19,9 @@ from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import IotaLike
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
-from runnel.ops.broadcasting import broadcast_to, unbroadcast
-from runnel.ops.family import NUMBERS
+from runnel.ops.elementwise.rows import NUMBERS
 from runnel.ops.promotion import constant
+from runnel.ops.shapes.broadcasting import broadcast_to, unbroadcast
 
 
 def full_like(

@@ -11,18 +11,17 @@ from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.tracebacks import warn_user
-from runnel.ops.activations import log_softmax, shifted, softplus
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
-from runnel.ops.comparison import equal, greater_equal, not_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
-from runnel.ops.indexing import labels_below, picked
-from runnel.ops.logic import where
-from runnel.ops.reductions import sum
-from runnel.ops.statistics import mean
-from runnel.ops.transcendental import exp, log, square
-from runnel.ops.views import expand_dims, reshape, squeeze
+from runnel.ops.elementwise.activations import log_softmax, shifted, softplus
+from runnel.ops.elementwise.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
+from runnel.ops.elementwise.comparison import equal, greater_equal, not_equal, where
+from runnel.ops.elementwise.exponential import exp, log, square
+from runnel.ops.indexing.gather import labels_below, picked
+from runnel.ops.reductions.primitives import sum
+from runnel.ops.reductions.statistics import mean
+from runnel.ops.shapes.views import expand_dims, reshape, squeeze
 
 IGNORED = -100  # the label that PyTorch leaves out by default
 

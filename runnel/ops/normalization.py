@@ -12,14 +12,14 @@ from runnel.core.composed import composed
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import add, divide, multiply, subtract
-from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
-from runnel.ops.convolving import for_each_image
-from runnel.ops.im2col import channels_first, channels_last
-from runnel.ops.reductions import sum
-from runnel.ops.transcendental import rsqrt, square
-from runnel.ops.views import reshape
+from runnel.ops.convolution.layers import for_each_image
+from runnel.ops.convolution.windows import channels_first, channels_last
+from runnel.ops.elementwise.arithmetic import add, divide, multiply, subtract
+from runnel.ops.elementwise.exponential import rsqrt, square
+from runnel.ops.reductions.primitives import sum
+from runnel.ops.shapes.broadcasting import broadcast_to
+from runnel.ops.shapes.views import reshape
 
 
 def _wide(x: Array) -> Array:

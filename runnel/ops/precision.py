@@ -18,19 +18,14 @@ from runnel.core.composed import composed, composition_of
 from runnel.core.conversion import CASTING
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, float32, float64, from_numpy
-from runnel.ops import (
-    activations,
-    attention,
-    attention_varlen,
-    contraction,
-    convolving,
-    losses,
-    normalization,
-    reductions,
-    statistics,
-)
+from runnel.ops import losses, normalization
+from runnel.ops.attention import functions
 from runnel.ops.conversion import cast
-from runnel.ops.dots import operand_dtype
+from runnel.ops.convolution import layers
+from runnel.ops.elementwise import activations
+from runnel.ops.linear_algebra import contraction
+from runnel.ops.linear_algebra.dots import operand_dtype
+from runnel.ops.reductions import primitives, statistics
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,14 +104,14 @@ def _widened(x: Any) -> Any:
 matmul = in_low(contraction.matmul)
 linear = in_low(contraction.linear)
 tensordot = in_low(contraction.tensordot)
-conv = in_low(convolving.conv)
-conv_transpose = in_low(convolving.conv_transpose)
-scaled_dot_product_attention = in_low(attention.scaled_dot_product_attention, widened=True)
-packed_attention = in_low(attention.packed_attention, widened=True)
-varlen_attn = in_low(attention_varlen.varlen_attn, widened=True)
+conv = in_low(layers.conv)
+conv_transpose = in_low(layers.conv_transpose)
+scaled_dot_product_attention = in_low(functions.scaled_dot_product_attention, widened=True)
+packed_attention = in_low(functions.packed_attention, widened=True)
+varlen_attn = in_low(functions.varlen_attn, widened=True)
 
-sum = in_full(reductions.sum)
-prod = in_full(reductions.prod)
+sum = in_full(primitives.sum)
+prod = in_full(primitives.prod)
 mean = in_full(statistics.mean)
 var = in_full(statistics.var)
 std = in_full(statistics.std)

@@ -14,8 +14,8 @@ from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, pro
 from runnel.core.errors import DTypeError
 from runnel.core.tables import Op
 from runnel.ops.arguments import Array, Operand, broadcast_shapes
-from runnel.ops.broadcasting import with_rank
 from runnel.ops.conversion import cast
+from runnel.ops.shapes.broadcasting import with_rank
 
 _SCALARS = (bool, int, float, complex)
 _NUMBERS = (*_SCALARS, np.generic)  # NumPy's scalars count as Python's: np.float64 is a float, and the others follow

@@ -24,14 +24,13 @@ from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import IotaLike
 from runnel.ops.arguments import Array, as_sizes, require_dtype
-from runnel.ops.arithmetic import add, multiply, subtract
-from runnel.ops.comparison import less
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like, iota
-from runnel.ops.logic import bitwise_right_shift, bitwise_xor, where
-from runnel.ops.pieces import narrow
-from runnel.ops.transcendental import cos, log, sqrt
-from runnel.ops.views import reshape
+from runnel.ops.elementwise.arithmetic import add, multiply, subtract
+from runnel.ops.elementwise.comparison import bitwise_right_shift, bitwise_xor, less, where
+from runnel.ops.elementwise.exponential import cos, log, sqrt
+from runnel.ops.shapes.pieces import narrow
+from runnel.ops.shapes.views import reshape
 
 RandomKey: TypeAlias = Any  # a TensorLike: uint32[2]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.dtypes import DType, float32, float64
-from runnel.ops import linalg
+from runnel.ops.linear_algebra import factorizations
 from runnel.optim.formulas import Active, counted, decayed, momentum
 from runnel.optim.group import ParamGroup
 from runnel.optim.optimizer import Optimizer
@@ -100,6 +100,6 @@ def _multiplied(matrix: Tensor, x: Tensor, k: int) -> Tensor:
 
 def _root(matrix: Tensor, power: float) -> Tensor:
     """Return a negative power of a symmetric matrix without negative eigenvalues."""
-    values, vectors = linalg.eigh(matrix)
+    values, vectors = factorizations.eigh(matrix)
     powers = ops.pow(ops.maximum(values, 1e-30), power)
     return ops.matmul(vectors * ops.expand_dims(powers, 0), ops.permute(vectors, (1, 0)))

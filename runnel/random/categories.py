@@ -9,8 +9,8 @@ from runnel import ops
 from runnel.core.dtypes import float32, float64, int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, as_sizes, normalize_axis
-from runnel.ops.library.cumulative import cumsum
-from runnel.ops.library.order import searchsorted
+from runnel.ops.reductions.cumulative import cumsum
+from runnel.ops.sorting.order import searchsorted
 from runnel.random.continuous import standard_gumbel
 from runnel.random.drawing import known_values, require
 from runnel.tensor.effects import require_at_run

@@ -8,8 +8,8 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import Dtype, float64
 from runnel.ops.arguments import Numbers, Operand
-from runnel.ops.library.circular import acos
-from runnel.ops.library.special import ndtr, ndtri
+from runnel.ops.elementwise.circular import acos
+from runnel.ops.elementwise.gamma import ndtr, ndtri
 from runnel.random.drawing import Draw, drawn, first_accepted, open_unit, require, require_positive, require_scale
 from runnel.tensor.tensor import Tensor
 

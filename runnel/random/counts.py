@@ -7,7 +7,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import Dtype, float64
 from runnel.ops.arguments import Array, Numbers
-from runnel.ops.library.special import lgamma
+from runnel.ops.elementwise.gamma import lgamma
 from runnel.random.drawing import (
     Draw,
     counted,

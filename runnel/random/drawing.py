@@ -13,7 +13,7 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, as_dtype, bool_, float32, float64, int32, int64, uint64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.ops.arguments import as_sizes, broadcast_shapes
-from runnel.ops.arithmetic import add_p
+from runnel.ops.elementwise.arithmetic import add_p
 from runnel.ops.promotion import common_dtype
 from runnel.tensor.creation import asarray
 from runnel.tensor.effects import require_at_run

@@ -13,7 +13,7 @@ from runnel.core.dtypes import Dtype, float64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Numbers, as_sizes
 from runnel.ops.conversion import stop_gradient
-from runnel.ops.library.matrices import cholesky
+from runnel.ops.linear_algebra.matrices import cholesky
 from runnel.random.drawing import Draw, as_parameter, drawn, first_accepted, open_unit, require_positive, require_scale
 from runnel.random.incomplete_gamma import log_slope
 from runnel.tensor.tensor import Tensor

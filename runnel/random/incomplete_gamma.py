@@ -16,10 +16,10 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import bool_, float64, int64
 from runnel.ops.arguments import Array, Operand
-from runnel.ops.arithmetic import add_p
-from runnel.ops.broadcasting import broadcast_arrays
-from runnel.ops.library.special import digamma, lgamma
+from runnel.ops.elementwise.arithmetic import add_p
+from runnel.ops.elementwise.gamma import digamma, lgamma
 from runnel.ops.promotion import meet
+from runnel.ops.shapes.broadcasting import broadcast_arrays
 from runnel.transforms.custom_vjp import custom_vjp
 from runnel.transforms.while_loop import while_loop
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from runnel.core.dispatch import apply
 from runnel.ops.arguments import Array, Operand
-from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
-from runnel.ops.comparison import equal
-from runnel.ops.family import partials
-from runnel.ops.library.scalars import family_of_floats, function_of_floats
-from runnel.ops.logic import where
+from runnel.ops.elementwise.arithmetic import add, divide, multiply, negative, sign, subtract
+from runnel.ops.elementwise.comparison import equal, where
+from runnel.ops.elementwise.rows import family_of_floats, function_of_floats, partials
 from runnel.ops.promotion import unary_float
 from runnel.special.formulas import VERSION, airy, bessel, cylinder
 

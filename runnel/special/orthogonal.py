@@ -1,7 +1,7 @@
 """Orthogonal polynomials under PyTorch's names.
 
-The degree n is a number or a tensor of integers (floats are truncated), which broadcasts with x. Polynomials of degrees
-below 0 are 0, those of degrees above 2²⁴ are NaN. The degree has no gradient.
+The degree n is a number or a tensor of integers (floats are truncated), which broadcasts with x. A polynomial is 0
+for a degree below 0 and NaN for a degree above 2²⁴. The degree has no gradient.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 from runnel.core.dispatch import apply
 from runnel.ops.arguments import Array, Operand
-from runnel.ops.arithmetic import multiply
-from runnel.ops.family import partials
-from runnel.ops.library.scalars import family_of_floats, named
+from runnel.ops.elementwise.arithmetic import multiply
+from runnel.ops.elementwise.rows import family_of_floats, named, partials
 from runnel.ops.promotion import meet_as_floats
 from runnel.special.formulas import VERSION
 from runnel.special.formulas.orthogonal import polynomial

@@ -16,7 +16,7 @@ from runnel.core.avals import ShapedArray
 from runnel.core.devices import Device
 from runnel.graph.node import Input, InputKind, Value
 from runnel.ops.callbacks import TOKEN
-from runnel.ops.library.requirement import required
+from runnel.ops.requirement import required
 from runnel.tensor import tensor as tensors
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.tensor import Tensor

@@ -21,7 +21,7 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
-from runnel.ops import arithmetic
+from runnel.ops.elementwise import arithmetic
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import counted

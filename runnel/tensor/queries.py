@@ -13,10 +13,10 @@ from runnel.core.dtype_info import isdtype
 from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array
-from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
-from runnel.ops.parts import conj
-from runnel.ops.views import permute, reshape, transpose
+from runnel.ops.elementwise.complex_parts import conj
+from runnel.ops.shapes.broadcasting import broadcast_to
+from runnel.ops.shapes.views import permute, reshape, transpose
 from runnel.tensor.trace import ACTIVE
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.ops.arguments import Array, Axis, as_sizes, gathered
-from runnel.ops.library.sets import known
-from runnel.ops.library.strides import as_strided
-from runnel.ops.padding import pad
-from runnel.ops.pieces import narrow
-from runnel.ops.views import expand_dims, reshape, transpose
+from runnel.ops.indexing.positions import as_strided
+from runnel.ops.shapes.padding import pad
+from runnel.ops.shapes.pieces import narrow
+from runnel.ops.shapes.views import expand_dims, reshape, transpose
+from runnel.ops.sorting.sets import known
 from runnel.tensor.queries import t
 from runnel.tensor.torch_methods import squeeze
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from runnel.core import tables
 from runnel.core.errors import GradientError, NonFiniteError
-from runnel.ops.assembly import SliceGradient, assembled
 from runnel.ops.conversion import cast
-from runnel.ops.parts import real
-from runnel.ops.pieces import slice_p
+from runnel.ops.elementwise.complex_parts import real
+from runnel.ops.shapes.assembly import SliceGradient, assembled
+from runnel.ops.shapes.pieces import slice_p
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, accumulated, hooked, is_hooked
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.handle import (

@@ -30,8 +30,8 @@ from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
-from runnel.ops.contiguity import contiguous
 from runnel.ops.conversion import stop_gradient_p
+from runnel.ops.shapes.views import contiguous
 from runnel.tensor import composing, copying, eager, inplace, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
@@ -353,7 +353,7 @@ class Tensor(Handle["Tensor"]):
 
 def by_numpy(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """``op`` of complex operands."""
-    return imported("runnel.ops.library.complex:applied")(op, tensors, attrs)
+    return imported("runnel.ops.elementwise.complex_rules:applied")(op, tensors, attrs)
 
 
 def _with_tape(

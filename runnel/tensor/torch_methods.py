@@ -14,14 +14,14 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
 from runnel.core.errors import GradientError
 from runnel.ops.arguments import Array, Axis, Operand, as_sizes, gathered, normalize_axes
-from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
-from runnel.ops.library.joining import chunk
-from runnel.ops.library.numbers import array_equal
-from runnel.ops.library.sets import nonzero as positions
-from runnel.ops.logic import where as chosen
-from runnel.ops.pieces import narrow
-from runnel.ops.views import squeeze as squeezed, with_axis
+from runnel.ops.elementwise.comparison import where as chosen
+from runnel.ops.elementwise.numbers import array_equal
+from runnel.ops.shapes.broadcasting import broadcast_to
+from runnel.ops.shapes.joining import chunk
+from runnel.ops.shapes.pieces import narrow
+from runnel.ops.shapes.views import squeeze as squeezed, with_axis
+from runnel.ops.sorting.sets import nonzero as positions
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, GradientHook, require_no_trace
 from runnel.tensor.handle import version
 from runnel.tensor.variable import Variable

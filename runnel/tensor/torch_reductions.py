@@ -10,12 +10,15 @@ from typing import Any, Final
 
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
-from runnel.ops import arithmetic, precision, reductions, sorting
+from runnel.ops import precision
 from runnel.ops.arguments import Array, Axis, normalize_axis
-from runnel.ops.indexing import take_along_axis
-from runnel.ops.library.matrices import matrix_norm
-from runnel.ops.library.order import Ranked
-from runnel.ops.views import expand_dims, reshape, squeeze
+from runnel.ops.elementwise import arithmetic
+from runnel.ops.indexing.gather import take_along_axis
+from runnel.ops.linear_algebra.matrices import matrix_norm
+from runnel.ops.reductions import primitives
+from runnel.ops.shapes.views import expand_dims, reshape, squeeze
+from runnel.ops.sorting import sort as sorting
+from runnel.ops.sorting.order import Ranked
 
 _LEFT_OUT: Final[Any] = object()
 
@@ -26,14 +29,14 @@ def max(
     """The greatest element; along ``dim`` a named tuple (values, indices), of equal elements the first one, which the
     gradient goes to; of ``x`` and an array in the place of ``dim``, the greater ones. With ``axis=`` or
     ``keepdims=``, or of several ``dim``, the values alone, as of ``rn.max``."""
-    return _extremes("max", (reductions.max, reductions.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
+    return _extremes("max", (primitives.max, primitives.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
 
 
 def min(
     x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
 ) -> Any:
     """The smallest element, or elements; arguments and results are those of :func:`max`."""
-    return _extremes("min", (reductions.min, reductions.argmin, arithmetic.minimum), x, dim, keepdim, axis, keepdims)
+    return _extremes("min", (primitives.min, primitives.argmin, arithmetic.minimum), x, dim, keepdim, axis, keepdims)
 
 
 def _extremes(

@@ -32,8 +32,8 @@ from runnel.graph.node import (
     applied,
     results_of,
 )
-from runnel.ops.optimization_barrier import optimization_barrier_p
-from runnel.ops.parts import pair_p
+from runnel.ops.conversion import optimization_barrier_p
+from runnel.ops.elementwise.complex_parts import pair_p
 
 F = TypeVar("F")
 

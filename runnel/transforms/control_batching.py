@@ -16,7 +16,7 @@ from runnel.graph.hashing import Body
 from runnel.graph.node import Value
 from runnel.ops import any as any_of, broadcast_to, moveaxis, reshape, where
 from runnel.ops.control import cond_p, scan_p, while_p
-from runnel.ops.views import bare
+from runnel.ops.shapes.views import bare
 from runnel.tensor.batching import Batching
 from runnel.tensor.bodies import evaluate, graph_of
 from runnel.tensor.tensor import Tensor

@@ -19,8 +19,8 @@ from runnel.graph.hashing import Body
 from runnel.graph.node import Value, applied
 from runnel.graph.rewriting import extract, placeholder, zeros
 from runnel.ops import concat, expand_dims, narrow, zeros_like
-from runnel.ops.arithmetic import add_p
 from runnel.ops.control import scan_p
+from runnel.ops.elementwise.arithmetic import add_p
 from runnel.tensor.differentiable.residuals import to_keep
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.bodies import Linearized, linearize, with_carries

@@ -12,10 +12,10 @@ from runnel.core.dispatch import apply
 from runnel.core.records import record
 from runnel.graph.node import Value, applied
 from runnel.ops import permute, reshape
-from runnel.ops.arithmetic import add_p
-from runnel.ops.broadcasting import sum_keepdims, sum_p
-from runnel.ops.contraction import matmul_p
-from runnel.ops.views import permute_p, reshape_p
+from runnel.ops.elementwise.arithmetic import add_p
+from runnel.ops.linear_algebra.contraction import matmul_p
+from runnel.ops.shapes.broadcasting import sum_keepdims, sum_p
+from runnel.ops.shapes.views import permute_p, reshape_p
 from runnel.tensor.tensor import Tensor
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel.compile.calling import CompiledProgram
 from runnel.core import switches
-from runnel.ops.contiguity import contiguous
+from runnel.ops.shapes.views import contiguous
 
 SIZE = 160
 

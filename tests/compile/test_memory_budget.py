@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import MemoryBudgetError, RunnelError
-from runnel.ops.optimization_barrier import optimization_barrier_p
+from runnel.ops.conversion import optimization_barrier_p
 from tests.compiler.harness import same_bits
 
 pytestmark = pytest.mark.suite

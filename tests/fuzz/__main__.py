@@ -18,7 +18,7 @@ from runnel.core.errors import CaptureWarning
 from tests.fuzz import graph_checks, graph_programs, modes, sums
 from tests.fuzz.graph_checks import Way
 from tests.fuzz.language import checking as language
-from tests.ops.assignment import checking as assignments
+from tests.ops.indexing import checking as assignments
 
 FEW = 512  # programs whose plans and machine code may be kept
 COLLECTED = 32  # programs between two collections of cycles, which otherwise take a sixth of the time

@@ -10,8 +10,8 @@ from runnel.core.dtypes import float64
 from runnel.core.errors import VerifierError
 from runnel.graph import interpreter
 from runnel.graph.node import applied
-from runnel.ops.arithmetic import add_p, mul_p
-from runnel.ops.broadcasting import sum_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p
+from runnel.ops.shapes.broadcasting import sum_p
 
 from .build import argument, constant, graph, op, variable
 

@@ -9,10 +9,10 @@ from runnel.core.dtypes import float64, int32
 from runnel.graph import printer
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, applied
-from runnel.ops.arithmetic import add_p, mul_p
-from runnel.ops.broadcasting import sum_p
 from runnel.ops.conversion import cast_p
-from runnel.ops.views import reshape_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p
+from runnel.ops.shapes.broadcasting import sum_p
+from runnel.ops.shapes.views import reshape_p
 
 from .build import argument, constant, graph, op, variable
 

@@ -12,8 +12,8 @@ from runnel.core.tables import Op
 from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Node, Result, Value, applied, results_of
 from runnel.graph.verifier import verify
-from runnel.ops.arithmetic import add_p, neg_p
-from runnel.ops.views import reshape_p
+from runnel.ops.elementwise.arithmetic import add_p, neg_p
+from runnel.ops.shapes.views import reshape_p
 
 from .build import argument, constant, graph, op, variable
 

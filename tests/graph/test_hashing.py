@@ -16,9 +16,9 @@ from runnel.core.errors import VerifierError
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import attrs_key, encode, structural_hash
 from runnel.graph.node import InputKind, applied
-from runnel.ops.arithmetic import add_p, mul_p, neg_p, sub_p
 from runnel.ops.conversion import cast_p
-from runnel.ops.views import reshape_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p, neg_p, sub_p
+from runnel.ops.shapes.views import reshape_p
 
 from .build import argument, constant, graph, op, variable
 

@@ -13,7 +13,7 @@ from runnel.compiler.plan_ir.regions import GUESSED
 from runnel.compiler.schedule import partition
 from runnel.inspection import measure
 from runnel.inspection.measure import Bench
-from runnel.ops.contiguity import contiguous
+from runnel.ops.shapes.views import contiguous
 from tests.compiler.harness import Traced
 from tests.inspection.programs import inspect, network, values
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import runnel.expressions.function  # noqa: F401 - fills the tables
 from runnel.core import dtypes as dt
-from runnel.ops.family import ANY
+from runnel.ops.elementwise.rows import ANY
 
 
 def _affine_view(x: Any, *, shape: Any, forms: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The primitives of ``runnel.ops.library``: oracle, number of operands, attributes, dtypes, what else a record has."""
+"""Primitives whose modules are imported at first use: oracle, number of operands, attributes, dtypes, other fields."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-import runnel.ops.library.circular
-import runnel.ops.library.requirement
-import runnel.ops.library.special
+import runnel.ops.elementwise.circular
+import runnel.ops.elementwise.gamma
+import runnel.ops.requirement
 import runnel.special.bessel
 import runnel.special.orthogonal  # noqa: F401 - all fill the tables
 from runnel.core import dtypes as dt
-from runnel.ops.family import NUMBERS
+from runnel.ops.elementwise.rows import NUMBERS
 
 WIDE = (dt.float32, dt.float64)
 

@@ -15,7 +15,7 @@ import scipy.special
 from runnel.backends import context
 from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType
-from runnel.ops.family import ANY, BITS, NUMBERS
+from runnel.ops.elementwise.rows import ANY, BITS, NUMBERS
 
 from . import attention_records
 from .expression_records import EXPRESSIONS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core import dtypes as dt
-from runnel.ops.family import ANY, NUMBERS
+from runnel.ops.elementwise.rows import ANY, NUMBERS
 
 
 def _places(size: Any, kernel: Any, stride: Any, dilation: Any) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:

@@ -18,9 +18,9 @@ from runnel.graph.hashing import Body
 from runnel.graph.node import Node, Value, applied, results_of
 from runnel.graph.rewriting import copied, extract, placeholder, zeros
 from runnel.graph.verifier import verify
-from runnel.ops.arithmetic import add_p, mul_p
-from runnel.ops.comparison import lt_p
 from runnel.ops.control import cond_p, scan_p, while_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p
+from runnel.ops.elementwise.comparison import lt_p
 
 SCALAR, ROW = aval((), float32), aval((2,), float32)
 

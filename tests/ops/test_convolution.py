@@ -15,7 +15,7 @@ from runnel.core import switches
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, reference
-from runnel.ops.convolution_rules import Algorithm, sum_form
+from runnel.ops.convolution.decompositions import Algorithm, sum_form
 from tests.ops.spatial_records import SPATIAL
 from tests.random_numbers import RNG
 

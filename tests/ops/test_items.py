@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import AxisError, CaptureError, DTypeError, ShapeError
-from tests.ops.assignment.programs import random_key
+from tests.ops.indexing.programs import random_key
 
 SHAPES = [(4,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (3, 0, 2), ()]
 ROWS, COLUMNS = np.array([0, -1, 0]), np.array([[2], [1]])

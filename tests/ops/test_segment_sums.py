@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.ops.segment_sums import segment_sums
+from runnel.ops.indexing.segment_sums import segment_sums
 from tests.random_numbers import RNG
 
 LABELS = np.array([2, 0, 2, 1, 2])

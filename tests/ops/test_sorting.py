@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel.compiler.kernels.sorting import SHORT
 from runnel.core.errors import AxisError, ShapeError
-from runnel.ops.sorting import sort_p
+from runnel.ops.sorting.sort import sort_p
 
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel.core import switches
 from runnel.core.errors import ShapeError
-from runnel.ops.winograd import (
+from runnel.ops.convolution.winograd import (
     FILTER,
     INPUT,
     KERNEL,

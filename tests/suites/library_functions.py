@@ -1,4 +1,4 @@
-"""The functions of ``runnel.ops.library`` that are composed of primitives, for the suites: inputs away from kinks."""
+"""Functions composed of primitives, for the suites: inputs away from kinks."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import GradientError
-from runnel.ops.optimization_barrier import optimization_barrier_p
+from runnel.ops.conversion import optimization_barrier_p
 from runnel.tensor import composing
 from runnel.tensor.bound import CELLS
 from tests.compiler.harness import same_bits

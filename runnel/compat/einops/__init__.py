@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from runnel.ops import precision, reductions
-from runnel.ops.library.joining import tile
-from runnel.ops.library.products import einsum as einsum_of
-from runnel.ops.pieces import concat, stack
-from runnel.ops.views import expand_dims, permute
+from runnel.ops import precision
+from runnel.ops.linear_algebra.products import einsum as einsum_of
+from runnel.ops.reductions import primitives
+from runnel.ops.shapes.joining import tile
+from runnel.ops.shapes.pieces import concat, stack
+from runnel.ops.shapes.views import expand_dims, permute
 from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
@@ -62,7 +63,7 @@ class Backend(AbstractBackend):  # type: ignore[misc]  # einops finds it among t
         return permute(x, axes)
 
     def reduce(self, x: Any, operation: str, axes: Any) -> Tensor:
-        module = precision if operation == "mean" else reductions
+        module = precision if operation == "mean" else primitives
         reduced: Tensor = getattr(module, operation)(x, axis=tuple(axes))
         return reduced
 

@@ -6,7 +6,7 @@ from einops.layers import RearrangeMixin, ReduceMixin
 from einops.layers._einmix import _EinmixMixin
 
 from runnel import nn
-from runnel.ops.library.products import einsum
+from runnel.ops.linear_algebra.products import einsum
 from runnel.tensor.creation import empty
 from runnel.tensor.tensor import Tensor
 

@@ -15,13 +15,15 @@ from runnel.core.dtype_info import result_type
 from runnel.core.dtypes import Dtype, int64
 from runnel.io import saving
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
-from runnel.ops.items import getitem
-from runnel.ops.library import cumulative, joining, matrices, products
-from runnel.ops.library.joining import chunk, unstack
-from runnel.ops.library.plane import view_as_complex, view_as_real
-from runnel.ops.library.scattering import select
-from runnel.ops.library.sets import nonzero
-from runnel.ops.library.triangles import diagonal, unfold
+from runnel.ops.elementwise.numbers import view_as_complex, view_as_real
+from runnel.ops.indexing.items import getitem
+from runnel.ops.indexing.scattering import select
+from runnel.ops.linear_algebra import matrices, products
+from runnel.ops.reductions import cumulative
+from runnel.ops.shapes import joining
+from runnel.ops.shapes.diagonals import diagonal, unfold
+from runnel.ops.shapes.joining import chunk, unstack
+from runnel.ops.sorting.sets import nonzero
 from runnel.tensor.creation import asarray
 from runnel.tensor.queries import t
 from runnel.tensor.tensor import Tensor

@@ -10,10 +10,10 @@ from runnel import ops
 from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, Axis
-from runnel.ops.library import matrices, products
-from runnel.ops.library.matrices import cholesky, solve_triangular
-from runnel.ops.library.triangles import tril
-from runnel.ops.linalg import adjoint, eigh, qr, require_matrices, solve as solved, svd
+from runnel.ops.linear_algebra import matrices, products
+from runnel.ops.linear_algebra.factorizations import adjoint, eigh, qr, require_matrices, solve as solved, svd
+from runnel.ops.linear_algebra.matrices import cholesky, solve_triangular
+from runnel.ops.shapes.diagonals import tril
 from runnel.tensor.random import randn
 
 LinAlgError = np.linalg.LinAlgError

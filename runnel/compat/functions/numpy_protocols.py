@@ -20,7 +20,14 @@ from runnel.core.arrays import short_repr
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
-from runnel.ops.reductions import all as all_of, any as any_of, max as greatest, min as least, prod, sum as total
+from runnel.ops.reductions.primitives import (
+    all as all_of,
+    any as any_of,
+    max as greatest,
+    min as least,
+    prod,
+    sum as total,
+)
 from runnel.tensor.creation import asarray
 
 # Universal functions under names that we do not have.

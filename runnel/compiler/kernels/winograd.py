@@ -60,7 +60,7 @@ from runnel.loops.ir import (
     Stride,
     Var,
 )
-from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
+from runnel.ops.convolution.winograd import OUTPUT, OUTPUTS, SPAN
 
 
 class _PixelAddressing(Addressing):

@@ -40,7 +40,7 @@ from runnel.loops.ir import (
     Store,
     Var,
 )
-from runnel.ops.winograd import INPUT, OUTPUTS, SPAN, tiles
+from runnel.ops.convolution.winograd import INPUT, OUTPUTS, SPAN, tiles
 
 Row = Sequence[Fraction]
 

@@ -17,7 +17,7 @@ from runnel.compiler.plan_ir.strides import Extents, Strided, merged_stride
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
 from runnel.graph.rewriting import substituted
-from runnel.ops.panels import in_panels, panel_product
+from runnel.ops.linear_algebra.panels import in_panels, panel_product
 
 WORTH = 1 << 14  # least elements of the hoisted constants
 MANY_ROWS = 1024  # of a product, from which on packing its weight at each call is a small cost

@@ -17,8 +17,8 @@ from runnel.core.avals import Shape, aval
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value, applied, reapplied
 from runnel.graph.rewriting import Rewriter
-from runnel.ops.broadcasting import broadcast_p
-from runnel.ops.views import reshape_p
+from runnel.ops.shapes.broadcasting import broadcast_p
+from runnel.ops.shapes.views import reshape_p
 
 LEAST_AXES = 3
 

@@ -27,7 +27,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Value, applied, reapplied
 from runnel.graph.rewriting import Rewriter, substituted
 from runnel.ops.conversion import cast_p
-from runnel.ops.views import inverse_order, permute_p
+from runnel.ops.shapes.views import inverse_order, permute_p
 
 Order = tuple[int, ...]  # a value in this order has the value's axis order[i] as its axis i
 

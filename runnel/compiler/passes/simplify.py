@@ -30,14 +30,14 @@ from runnel.graph.hashing import attrs_key, constant_key
 from runnel.graph.interpreter import evaluate
 from runnel.graph.node import Constant, Node, Result, Value, applied, reapplied
 from runnel.graph.rewriting import rewrite
-from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
-from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.conversion import cast_p, stop_gradient_p
-from runnel.ops.indexing import take_p
-from runnel.ops.logic import and_p, not_p, or_p, where_p
-from runnel.ops.pieces import concat_p, slice_p
-from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
-from runnel.ops.views import permute_p, reshape_p
+from runnel.ops.elementwise.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
+from runnel.ops.elementwise.comparison import and_p, not_p, or_p, where_p
+from runnel.ops.indexing.gather import take_p
+from runnel.ops.reductions.primitives import all_p, any_p, max_p, min_p, prod_p
+from runnel.ops.shapes.broadcasting import broadcast_p, sum_p
+from runnel.ops.shapes.pieces import concat_p, slice_p
+from runnel.ops.shapes.views import permute_p, reshape_p
 
 Rewrite = Callable[[Value], Value | None]
 _LARGEST_LOOKED_AT = 4096  # most elements of a constant that is compared

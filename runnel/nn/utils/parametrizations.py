@@ -10,7 +10,7 @@ from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn.module import Module
 from runnel.nn.utils.parametrize import register_parametrization
 from runnel.nn.utils.reparametrized import as_matrix, norm_except, power_iteration, start_vectors
-from runnel.ops.linalg import qr, solve
+from runnel.ops.linear_algebra.factorizations import qr, solve
 from runnel.tensor.variable import Variable
 
 __all__ = [

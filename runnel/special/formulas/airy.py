@@ -118,7 +118,7 @@ _THIRDS: Final = (2 / 3, 3.700743415417188e-17)  # as a sum
 
 
 def _zeta(a: Value) -> tuple[Value, Value]:
-    """⅔·a^(3/2) as a sum."""
+    """Return ⅔·a^(3/2) as a sum of two numbers."""
     root = a.intrinsic("sqrt")
     rest = (-root).fma(root, a) / (root + root)
     head = a * root

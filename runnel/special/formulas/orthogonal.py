@@ -1,9 +1,10 @@
 """Orthogonal polynomials, and their derivatives of any order, by their recurrences in the degree.
 
-M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions", 22.7 has the recurrences, 22.5 and 22.8 what derivatives
-are: those of Chebyshev's and Legendre's polynomials are Gegenbauer's C of a higher parameter, those of Laguerre's are
-Laguerre's, and those of Hermite's are Hermite's. V and W, of the third and fourth kind, are Uₙ ∓ Uₙ₋₁ (J. Mason, D.
-Handscomb, "Chebyshev polynomials", 2003, 1.17 and 1.18).
+M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions": 22.7 has the recurrences, 22.5 and 22.8 the
+derivatives. Derivatives of Chebyshev and Legendre polynomials are Gegenbauer polynomials C of a higher parameter,
+derivatives of Laguerre polynomials are Laguerre polynomials, and derivatives of Hermite polynomials are Hermite
+polynomials. V and W, of the third and fourth kind, are Uₙ ∓ Uₙ₋₁ (J. Mason, D. Handscomb, "Chebyshev polynomials",
+2003, 1.17 and 1.18).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _hermite(scale: float) -> Step:
 
 
 def _recurrence(x: Value, n: Value, first: Any, step: Step) -> Value:
-    """pₙ from p₀ = 1 and p₁ = ``first``; 0 below degree 0."""
+    """Compute pₙ from p₀ = 1 and p₁ = ``first``; return 0 below degree 0."""
     one = x.constant(1.0)
 
     def goes_on(state: State) -> Any:
@@ -63,7 +64,7 @@ def _recurrence(x: Value, n: Value, first: Any, step: Step) -> Value:
 
 
 def _falling(n: Value, order: int) -> Value:
-    """n·(n - 1)·…·(n - order + 1)."""
+    """Return n·(n - 1)·…·(n - order + 1)."""
     result = n
     for k in range(1, order):
         result = result * (n - float(k))
@@ -87,7 +88,7 @@ def _second_kind(x: Value, n: Value, order: int) -> Value:
 
 
 def _further_kind(sign: float) -> Callable[[Value, Value, int], Value]:
-    """Return the third kind (-1), and the fourth."""
+    """Return the rule of the third kind (sign -1) or the fourth kind (+1)."""
 
     def rule(x: Value, n: Value, order: int) -> Value:
         if not order:
@@ -98,7 +99,7 @@ def _further_kind(sign: float) -> Callable[[Value, Value, int], Value]:
 
 
 def _shifted(rule: Callable[[Value, Value, int], Value]) -> Callable[[Value, Value, int], Value]:
-    """Of 2x - 1."""
+    """Return the rule for the argument 2x - 1."""
     return lambda x, n, order: rule(x + x - 1.0, n, order) * float(2**order)
 
 
@@ -138,8 +139,9 @@ KINDS: Final[dict[str, Callable[[Value, Value, int], Value]]] = {
 
 
 def polynomial(kind: str, order: int) -> Callable[[Value, Value], Value]:
-    """Return the derivative ``order`` of the polynomial of degree n, which is cut to an integer; 0 for degrees below 0
-    and those that are not finite, NaN for those above 2²⁴."""
+    """Return the formula of derivative ``order`` of the polynomial of degree n, which is truncated to an integer.
+
+    The value is 0 for degrees below 0 and degrees that are not finite, and NaN for degrees above 2²⁴."""
 
     @in_float64
     def rule(x: Value, n: Value) -> Value:

@@ -17,9 +17,9 @@ from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value, applied
 from runnel.graph.rewriting import copied, placeholder
-from runnel.ops import assembly
-from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
-from runnel.ops.views import permute_p
+from runnel.ops.convolution.primitives import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
+from runnel.ops.shapes import assembly
+from runnel.ops.shapes.views import permute_p
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.residuals import reachable_cut, to_keep
 from runnel.tensor.differentiable.segments import End, Ends, Kind, NotDivisible, Segment, segments

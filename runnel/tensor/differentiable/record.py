@@ -19,7 +19,7 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import CaptureWarning, GradientError
 from runnel.core.lifetime import Weak
 from runnel.graph.node import InputKind, Value
-from runnel.ops import assembly
+from runnel.ops.shapes import assembly
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.backward import Backward, Direct, direct
 from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient, as_computed

@@ -14,8 +14,8 @@ from runnel.compiler import plan
 from runnel.compiler.verification import invariants
 from runnel.core.errors import VerifierError
 from runnel.graph.graph import Graph
-from runnel.ops.arithmetic import add_p, mul_p
-from runnel.ops.transcendental import tanh_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p
+from runnel.ops.elementwise.exponential import tanh_p
 from tests.fuzz.graph_checks import fault, same_bits
 from tests.fuzz.graph_programs import draw
 from tests.graph.build import argument, op

@@ -17,8 +17,8 @@ from runnel.compiler.verification import verifier
 from runnel.core import switches
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Value
-from runnel.ops.padding import pad_p, pad_spread
-from runnel.ops.winograd import padded as whole, winograd, winograd_filters, winograd_gradient
+from runnel.ops.convolution.winograd import padded as whole, winograd, winograd_filters, winograd_gradient
+from runnel.ops.shapes.padding import pad_p, pad_spread
 from runnel.tensor.tensor import Tensor
 from tests.compiler.harness import Traced, same_bits
 from tests.random_numbers import RNG

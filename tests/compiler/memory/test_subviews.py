@@ -10,7 +10,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.compiler.memory import in_place
-from runnel.ops.pieces import concat_p
+from runnel.ops.shapes.pieces import concat_p
 from runnel.tensor.tensor import Tensor
 from tests.random_numbers import RNG
 

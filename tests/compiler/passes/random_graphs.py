@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from runnel.core.dtypes import DType, bool_, float16, float32, float64, int32, int64
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
-from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
-from runnel.ops.broadcasting import broadcast_p, sum_p
-from runnel.ops.comparison import lt_p
 from runnel.ops.conversion import cast_p, stop_gradient_p
-from runnel.ops.logic import not_p, where_p
-from runnel.ops.pieces import concat_p, slice_p
-from runnel.ops.reductions import max_p, prod_p
-from runnel.ops.transcendental import exp_p, sqrt_p
-from runnel.ops.views import permute_p, reshape_p
+from runnel.ops.elementwise.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
+from runnel.ops.elementwise.comparison import lt_p, not_p, where_p
+from runnel.ops.elementwise.exponential import exp_p, sqrt_p
+from runnel.ops.reductions.primitives import max_p, prod_p
+from runnel.ops.shapes.broadcasting import broadcast_p, sum_p
+from runnel.ops.shapes.pieces import concat_p, slice_p
+from runnel.ops.shapes.views import permute_p, reshape_p
 
 from ...graph.build import argument, constant, op, variable
 

@@ -9,9 +9,9 @@ from runnel.compiler.passes.simplify import merge_common_subexpressions
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32, float64, int32
 from runnel.graph.node import Value, applied
-from runnel.ops.arithmetic import add_p, mul_p, neg_p
 from runnel.ops.conversion import cast_p
-from runnel.ops.views import reshape_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p, neg_p
+from runnel.ops.shapes.views import reshape_p
 
 from ...graph.build import argument, constant, graph, op, variable
 

@@ -21,14 +21,14 @@ from runnel.graph.node import Value
 from runnel.graph.rewriting import substituted
 from runnel.graph.verifier import verify
 from runnel.nn import functional as F
-from runnel.ops.arithmetic import add_p, mul_p, neg_p
-from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.creation_like import iota_p
-from runnel.ops.padding import pad_p
-from runnel.ops.pieces import concat_p, slice_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p, neg_p
 from runnel.ops.random import random_bits_p
-from runnel.ops.reductions import max_p
-from runnel.ops.views import permute_p, reshape_p
+from runnel.ops.reductions.primitives import max_p
+from runnel.ops.shapes.broadcasting import broadcast_p, sum_p
+from runnel.ops.shapes.padding import pad_p
+from runnel.ops.shapes.pieces import concat_p, slice_p
+from runnel.ops.shapes.views import permute_p, reshape_p
 
 from ...graph.build import argument, constant, graph, op
 from .random_graphs import bits

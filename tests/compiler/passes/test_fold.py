@@ -9,15 +9,14 @@ from runnel.compiler.passes.simplify import fold_constants
 from runnel.core.dtypes import bool_, float16, float32, int32, int64
 from runnel.graph.node import Value
 from runnel.graph.verifier import verify
-from runnel.ops.arithmetic import add_p, div_p, maximum_p, mul_p, neg_p, relu_p, remainder_p, sub_p
-from runnel.ops.broadcasting import broadcast_p, sum_p
-from runnel.ops.comparison import lt_p
 from runnel.ops.conversion import cast_p
-from runnel.ops.logic import and_p, where_p
-from runnel.ops.pieces import concat_p, slice_p
-from runnel.ops.reductions import max_p
-from runnel.ops.transcendental import exp_p, sqrt_p
-from runnel.ops.views import permute_p, reshape_p
+from runnel.ops.elementwise.arithmetic import add_p, div_p, maximum_p, mul_p, neg_p, relu_p, remainder_p, sub_p
+from runnel.ops.elementwise.comparison import and_p, lt_p, where_p
+from runnel.ops.elementwise.exponential import exp_p, sqrt_p
+from runnel.ops.reductions.primitives import max_p
+from runnel.ops.shapes.broadcasting import broadcast_p, sum_p
+from runnel.ops.shapes.pieces import concat_p, slice_p
+from runnel.ops.shapes.views import permute_p, reshape_p
 
 from ...graph.build import argument, constant, graph, op
 

@@ -18,7 +18,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import Value, applied
 from runnel.graph.verifier import verify
-from runnel.ops.arithmetic import add_p, neg_p
+from runnel.ops.elementwise.arithmetic import add_p, neg_p
 
 from ...graph.build import argument, constant, graph
 from .random_graphs import bits, graphs

@@ -18,7 +18,7 @@ from runnel.graph import printer
 from runnel.graph.graph import Graph
 from runnel.graph.node import reapplied
 from runnel.graph.rewriting import rewrite
-from runnel.ops.arithmetic import add_p, mul_p, neg_p
+from runnel.ops.elementwise.arithmetic import add_p, mul_p, neg_p
 
 from ...graph.build import argument, constant, graph, op
 

@@ -14,14 +14,14 @@ from runnel.core import dtypes
 from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint8
 from runnel.core.pytree import flatten
 from runnel.graph.node import Value
-from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
-from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.conversion import cast_p, stop_gradient_p
-from runnel.ops.indexing import take_p
-from runnel.ops.logic import and_p, not_p, or_p, where_p
-from runnel.ops.pieces import concat_p, slice_p
-from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
-from runnel.ops.views import permute_p, reshape_p
+from runnel.ops.elementwise.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
+from runnel.ops.elementwise.comparison import and_p, not_p, or_p, where_p
+from runnel.ops.indexing.gather import take_p
+from runnel.ops.reductions.primitives import all_p, any_p, max_p, min_p, prod_p
+from runnel.ops.shapes.broadcasting import broadcast_p, sum_p
+from runnel.ops.shapes.pieces import concat_p, slice_p
+from runnel.ops.shapes.views import permute_p, reshape_p
 from tests.compiler.harness import same_bits
 
 from ...graph.build import argument, constant, graph, op

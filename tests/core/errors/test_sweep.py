@@ -111,7 +111,7 @@ def test_a_fault_inside_looks_like_a_fault(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyError("inside")
 
     x = rn.ones((2, 3))
-    monkeypatch.setattr("runnel.ops.statistics.finished", faulty)
+    monkeypatch.setattr("runnel.ops.reductions.statistics.finished", faulty)
     faulty.__code__ = faulty.__code__.replace(co_filename=rn.__file__)
     with pytest.raises(KeyError, match="inside") as caught:
         rn.logsumexp(x)

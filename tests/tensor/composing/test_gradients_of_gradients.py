@@ -10,8 +10,8 @@ import pytest
 import runnel as rn
 from runnel.graph.node import Result
 from runnel.nn import functional
-from runnel.ops.arithmetic import relu_p
-from runnel.ops.comparison import le_p
+from runnel.ops.elementwise.arithmetic import relu_p
+from runnel.ops.elementwise.comparison import le_p
 
 NEEDED: dict[str, tuple[Callable[[rn.Tensor], Any], bool]] = {
     "relu6": (functional.relu6, True),

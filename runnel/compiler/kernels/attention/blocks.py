@@ -35,7 +35,7 @@ from runnel.loops.ir import (
     Stride,
     Var,
 )
-from runnel.ops.attention_operands import operands, roles
+from runnel.ops.attention.reference import operands, roles
 
 KEYS: Final = 512  # most keys at once
 SCORES: Final = 24576  # most scores of a block, unless it would have less than

@@ -50,7 +50,7 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
-from runnel.ops.attention_operands import operands as sorted_operands
+from runnel.ops.attention.reference import operands as sorted_operands
 
 WHOLE: Final = 2048  # most keys that are processed at once: each k-block costs two more products
 ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")

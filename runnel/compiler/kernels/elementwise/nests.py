@@ -27,7 +27,7 @@ from runnel.core.dtypes import int64
 from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import CHAIN, LANES, Acc, Apply, Const, Expr, For, Let, RangeBound, Ref, Stmt, Update, Var
-from runnel.ops.logic import where_p
+from runnel.ops.elementwise.comparison import where_p
 
 
 def leaves_empty_rows(

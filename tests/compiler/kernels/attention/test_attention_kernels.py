@@ -16,7 +16,7 @@ from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.dispatch import apply
 from runnel.core.tables import reference
-from runnel.ops.attention_primitives import attention_gradient_p, attention_p
+from runnel.ops.attention.primitives import attention_gradient_p, attention_p
 from tests.compiler.harness import Traced, same_bits
 from tests.ops.values import listed
 

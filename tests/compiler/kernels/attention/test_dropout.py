@@ -19,8 +19,8 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, int64, uint32
 from runnel.core.tables import reference
 from runnel.loops.ir import Buffer, Const, For, Index, Kernel, Store, Var
-from runnel.ops.attention_primitives import attention_gradient_p, attention_p
-from runnel.ops.attention_terms import Options, attention_weights, dropped
+from runnel.ops.attention.primitives import attention_gradient_p, attention_p
+from runnel.ops.attention.terms import Options, attention_weights, dropped
 from runnel.ops.random import philox
 from tests.ops.values import listed
 from tests.suites.plans import interpret, traced

@@ -14,7 +14,7 @@ from runnel.compiler.plan_ir.calls import MemorySpace
 from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.tables import reference
-from runnel.ops.attention_primitives import attention_gradient_p, attention_p
+from runnel.ops.attention.primitives import attention_gradient_p, attention_p
 from tests.ops.values import listed
 from tests.suites.plans import interpret, traced
 

@@ -20,8 +20,8 @@ from runnel.compiler.verification.footprint import footprints
 from runnel.core.avals import row_major
 from runnel.core.dispatch import apply
 from runnel.loops.ir import Contract
-from runnel.ops.contraction import tensordot_p
-from runnel.ops.im2col import im2col
+from runnel.ops.convolution.windows import im2col
+from runnel.ops.linear_algebra.contraction import tensordot_p
 from tests.compiler.harness import Traced, same_bits
 from tests.compiler.test_plans import check, numbers
 

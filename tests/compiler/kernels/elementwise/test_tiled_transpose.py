@@ -14,7 +14,7 @@ from runnel import ops
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.compiler.plan_ir.calls import Call, MemorySpace
-from runnel.ops.contiguity import contiguous
+from runnel.ops.shapes.views import contiguous
 from tests.backends.cpu.codegen.nest_harness import machine_code
 from tests.compiler.harness import Traced, same_bits
 from tests.suites.plans import interpret, traced

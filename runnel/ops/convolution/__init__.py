@@ -1,0 +1,1 @@
+"""Convolutions and pooling over spatial axes."""

@@ -1,0 +1,311 @@
+"""Reads by key: ``x[key]``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.core.avals import Shape
+from runnel.core.dispatch import TensorLike, apply, required
+from runnel.core.dtypes import DType, bool_, from_numpy, int64
+from runnel.core.errors import AxisError, DTypeError
+from runnel.ops.arguments import Array, broadcast_shapes
+from runnel.ops.elementwise.arithmetic import add, multiply
+from runnel.ops.indexing.gather import from_the_front, labels_below, take_p
+from runnel.ops.shapes.broadcasting import broadcast_to
+from runnel.ops.shapes.pieces import slice_p
+from runnel.ops.shapes.views import permute, reshape
+
+
+class Window(NamedTuple):
+    """The part of an array that slices and integers name: a slice of it, and the shape the key gives to that."""
+
+    starts: Shape
+    sizes: Shape
+    steps: Shape
+    shape: Shape
+
+    def is_whole(self, x: Array) -> bool:
+        return self.sizes == x.shape and all(step == 1 for step in self.steps)
+
+
+class Chosen(NamedTuple):
+    """Integers that choose along ``axis`` of a window, which is ``source`` of the array (None: a new axis)."""
+
+    indices: Any
+    axis: int
+    source: int | None
+
+
+class Selection(NamedTuple):
+    """Elements of a window, chosen by arrays that meet in ``shape``; these axes stand at ``place`` of the result."""
+
+    part: Window
+    chosen: tuple[Chosen, ...]
+    shape: Shape
+    place: int
+
+    @property
+    def axes(self) -> Shape:
+        return tuple(c.axis for c in self.chosen)
+
+    @property
+    def result_shape(self) -> Shape:
+        rest = [n for axis, n in enumerate(self.part.shape) if axis not in self.axes]
+        return (*rest[: self.place], *self.shape, *rest[self.place :])
+
+
+_AS_THEY_ARE = frozenset({int, slice, type(None), type(...)})
+
+
+def as_items(key: Any) -> list[Any]:
+    """The entries of a key; sequences as NumPy arrays, truths as masks without axes."""
+    return [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
+
+
+def _item(k: Any) -> Any:
+    if type(k) in _AS_THEY_ARE or isinstance(k, (TensorLike, np.ndarray)):
+        return k
+    if isinstance(k, (bool, np.bool_)):
+        return np.asarray(k)
+    if hasattr(k, "__index__"):
+        return k.__index__()
+    if isinstance(k, Sequence) and not isinstance(k, (str, bytes)):
+        return _as_array(k)
+    if hasattr(k, "__array__"):
+        return np.asarray(k)
+    raise AxisError(
+        f"[getitem] takes integers, slices, ..., None and arrays of integers or truths; got {type(k).__name__}."
+    )
+
+
+def _as_array(k: Sequence[Any]) -> np.ndarray:
+    traced = (
+        "[getitem] a list of traced tensors is no key: their values exist only when the program runs; stack() them."
+    )
+    entries = [required(x, traced) if isinstance(x, TensorLike) else x for x in k]
+    return np.asarray(entries, None if entries else np.int64)
+
+
+def is_array(k: Any) -> bool:
+    return isinstance(k, (TensorLike, np.ndarray))
+
+
+def dtype_of(k: Any) -> DType:
+    return k.dtype if isinstance(k, TensorLike) else from_numpy(k.dtype)
+
+
+def is_mask(k: Any) -> bool:
+    return is_array(k) and dtype_of(k) is bool_
+
+
+def full_items(shape: Shape, items: Sequence[Any]) -> list[Any]:
+    """The entries with the ellipsis written out, so that every axis has one; a mask stands for as many as it has."""
+    used = 0
+    dots: list[int] = []
+    for i, k in enumerate(items):
+        if k is ...:
+            dots.append(i)
+        elif k is not None:
+            used += _count_of_axes(k) if is_array(k) else 1
+    if used > len(shape) or len(dots) > 1:
+        raise AxisError(f"[getitem] {used} indices and {len(dots)} ellipses do not fit an array of shape {shape}.")
+    at = dots[0] if dots else len(items)
+    return [*items[:at], *[slice(None)] * (len(shape) - used), *items[at + 1 :]]
+
+
+def _count_of_axes(k: Any) -> int:
+    """How many axes an array as an entry of a key stands for."""
+    dtype = dtype_of(k)
+    if dtype is bool_:
+        count: int = k.ndim
+        return count
+    if not dtype.is_integer:
+        raise DTypeError(
+            f"[getitem] an array of indices holds integers or truths; received {dtype.name}. Cast it first."
+        )
+    return 1
+
+
+def window(shape: Shape, items: Sequence[Any]) -> Window:
+    """The window that integers, slices and None, one for each axis of ``shape``, name."""
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    result: list[int] = []
+    for k in items:
+        if k is None:
+            result.append(1)
+            continue
+        n = shape[len(starts)]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            size = len(range(start, stop, step))
+            result.append(size)
+        else:
+            if not -n <= k < n:
+                raise _outside(k, len(starts), shape)
+            start, size, step = k % n, 1, 1
+        starts.append(start if size else 0)
+        sizes.append(size)
+        steps.append(step if size > 1 else 1)
+    return Window(tuple(starts), tuple(sizes), tuple(steps), tuple(result))
+
+
+def selection(shape: Shape, items: Sequence[Any]) -> Selection:
+    """What entries with arrays among them, one for each axis of ``shape``, name."""
+    basic: list[Any] = []
+    arrays: list[tuple[Any, int]] = []  # the indices, and the number of the entry of ``basic`` they choose from
+    advanced: list[int] = []  # numbers of entries
+    for k in items:
+        if is_mask(k):
+            axis = sum(b is not None for b in basic)
+            for positions in _positions(k, axis, shape):
+                advanced.append(len(basic))
+                arrays.append((positions, len(basic)))
+                basic.append(slice(None) if k.ndim else None)
+        elif is_array(k):
+            advanced.append(len(basic))
+            arrays.append((k, len(basic)))
+            basic.append(slice(None))
+        else:
+            if isinstance(k, int):
+                advanced.append(len(basic))
+            basic.append(k)
+    chosen = tuple(
+        Chosen(
+            indices,
+            sum(not isinstance(b, int) for b in basic[:at]),
+            None if basic[at] is None else sum(b is not None for b in basic[:at]),
+        )
+        for indices, at in arrays
+    )
+    together = advanced[-1] - advanced[0] == len(advanced) - 1
+    place = sum(not isinstance(b, int) for b in basic[: advanced[0]]) if together else 0
+    block = broadcast_shapes("getitem", *(c.indices.shape for c in chosen))
+    return Selection(window(shape, basic), chosen, block, place)
+
+
+def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
+    """The positions of a mask's True elements, an array for each of its axes; for one without axes, along a new one."""
+    require_fitting_mask(mask, axis, shape)
+    counted = (
+        "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), whose "
+        "result has a known shape, or choose outside of the compiled function."
+    )
+    known = required(mask, counted) if isinstance(mask, TensorLike) else mask
+    return tuple(np.nonzero(known)) if known.ndim else (np.zeros(int(known), np.int64),)
+
+
+def require_fitting_mask(mask: Any, axis: int, shape: Shape) -> None:
+    """AxisError unless the axes of ``mask`` have the sizes of those of ``shape`` from ``axis`` on, or 0."""
+    sizes = shape[axis : axis + mask.ndim]
+    if len(sizes) < mask.ndim or any(n not in (0, size) for n, size in zip(mask.shape, sizes, strict=True)):
+        raise AxisError(
+            f"[getitem] a mask of shape {mask.shape} does not fit the axes from {axis} on of an array of shape {shape}."
+        )
+
+
+def _outside(index: int, axis: int | None, shape: Shape) -> AxisError:
+    return AxisError(f"[getitem] index {index} lies outside axis {axis} of shape {shape}.")
+
+
+def flat_indices(shape: Shape, selected: Selection) -> np.ndarray | None:
+    """Where the chosen elements are along the chosen axes merged into one, in row-major order; None where that is known
+    only when the program runs. AxisError for an index outside of its axis."""
+    flat = np.zeros(selected.shape, np.int64)
+    for c, stride in zip(selected.chosen, strides(selected), strict=True):
+        known = c.indices.known() if isinstance(c.indices, TensorLike) else c.indices
+        if known is None:
+            return None
+        n = selected.part.shape[c.axis]
+        wide = known.astype(np.int64)  # n need not fit a narrow type
+        wrong = wide[(wide < -n) | (wide >= n)]
+        if wrong.size:
+            raise _outside(wrong[0], c.source, shape)
+        flat += np.where(wide < 0, wide + n, wide) * stride
+    return flat
+
+
+def strides(selected: Selection) -> list[int]:
+    """How far elements that follow one another along each chosen axis are apart when these are merged."""
+    sizes = [selected.part.shape[axis] for axis in selected.axes]
+    return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+
+def getitem(x: Array, key: Any) -> Array:
+    """``x[key]`` as in NumPy, for integers, slices, ``...``, None, arrays of integers, and masks.
+
+    Integers, slices, ``...`` and None give a view. Arrays of integers, tensors among them, choose elements: they
+    broadcast, and their axes stand where the first of them does, or in front if slices or None separate them. Elements
+    chosen several times add up in the gradient. A mask chooses where it is True; how many that are must be known, so a
+    compiled function takes masks that it does not compute. AxisError for an index outside.
+    """
+    items = full_items(x.shape, as_items(key))
+    if any(map(is_array, items)):
+        return _selected(x, selection(x.shape, items))
+    return cut(x, window(x.shape, items))
+
+
+def cut(x: Array, part: Window) -> Array:
+    """A window of ``x``, as a view."""
+    inner = x if part.is_whole(x) else apply(slice_p, x, starts=part.starts, sizes=part.sizes, steps=part.steps)
+    result = reshape(inner, part.shape)
+    return result.handle() if result is x else result
+
+
+def _selected(x: Array, selected: Selection) -> Array:
+    lines = merged(cut(x, selected.part), selected)
+    first, count = first_axis(selected), len(selected.shape)
+    gathered = apply(take_p, lines, merged_indices(x, selected), axis=first)
+    order = list(range(gathered.ndim))
+    block = order[first : first + count]
+    del order[first : first + count]
+    return permute(gathered, [*order[: selected.place], *block, *order[selected.place :]])
+
+
+def first_axis(selected: Selection) -> int:
+    """Where the merged axis of chosen elements stands: at the first of its axes, or in front if they lie apart."""
+    axes = selected.axes
+    return axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
+
+
+def merged_order(selected: Selection) -> list[int]:
+    """The order of a window's axes in which the chosen ones follow one another."""
+    axes, first = selected.axes, first_axis(selected)
+    rest = [axis for axis in range(len(selected.part.shape)) if axis not in axes]
+    return [*rest[:first], *axes, *rest[first:]]
+
+
+def merged(part: Array, selected: Selection) -> Array:
+    """A window with the chosen axes as one."""
+    moved = permute(part, merged_order(selected))
+    first, after = first_axis(selected), first_axis(selected) + len(selected.axes)
+    shape: Any = moved.shape
+    count: int = math.prod(shape[first:after])
+    return reshape(moved, (*shape[:first], count, *shape[after:]))
+
+
+def merged_indices(x: Array, selected: Selection) -> Array:
+    """Positions along the merged axis."""
+    sizes: list[int] = [selected.part.shape[axis] for axis in selected.axes]
+    if 0 in sizes and 0 not in selected.shape:
+        raise AxisError(f"[getitem] there is nothing to choose from along an empty axis of shape {x.shape}.")
+    known = flat_indices(x.shape, selected)
+    if known is not None:
+        only = selected.chosen[0].indices
+        is_in_range = (
+            len(selected.chosen) == 1 and isinstance(only, TensorLike) and known.size and only.known().min() >= 0
+        )
+        return only if is_in_range else x.lift(known, int64)
+    flat: Array = None
+    for c, n, stride in zip(selected.chosen, sizes, strides(selected), strict=True):
+        indices = c.indices if isinstance(c.indices, TensorLike) else x.lift(c.indices.astype("int64"), int64)
+        inside = from_the_front(indices, n)
+        if len(sizes) > 1:
+            inside = multiply(labels_below(inside, n), stride)
+        flat = inside if flat is None else add(flat, inside)
+    return broadcast_to(flat, selected.shape)

@@ -1,0 +1,185 @@
+"""Functions that return a copy of their first operand with parts moved, mixed or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Shape
+from runnel.core.dispatch import RunTimeNumber, TensorLike
+from runnel.core.dtypes import bool_, float64, int64
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.ops.arguments import Array, Operand, normalize_axis
+from runnel.ops.conversion import cast
+from runnel.ops.creation_like import zeros_like
+from runnel.ops.elementwise.arithmetic import abs, add, add_p, divide, floor_divide, multiply, subtract, trunc
+from runnel.ops.elementwise.comparison import less, where
+from runnel.ops.indexing.assignment import add_at, put
+from runnel.ops.indexing.gather import from_the_front, require_in_range, scatter_add
+from runnel.ops.indexing.items import is_mask
+from runnel.ops.promotion import common_dtype, lifted
+from runnel.ops.reductions.statistics import clip
+from runnel.ops.shapes.broadcasting import broadcast_to
+from runnel.ops.shapes.views import moveaxis, of_axisless, reshape
+
+
+def add_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
+    """x + alpha · other."""
+    return add(x, _times(other, alpha))
+
+
+def subtract_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
+    """x - alpha · other."""
+    return subtract(x, _times(other, alpha))
+
+
+def _times(other: Operand, alpha: Any) -> Operand:
+    if isinstance(alpha, int) and alpha == 1:
+        return other
+    numbers = isinstance(other, int | float) and isinstance(alpha, int | float)
+    scaled: Operand = other * alpha if numbers else multiply(other, alpha)
+    return scaled
+
+
+def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Array:
+    """x / other, rounded down ("floor"), towards 0 ("trunc"), or as it is (None)."""
+    if rounding_mode not in (None, "floor", "trunc"):
+        raise ValueError(f"[div] rounding_mode is None, 'floor' or 'trunc'; received {rounding_mode!r}.")
+    if rounding_mode == "floor":
+        return floor_divide(x, other)
+    return divide(x, other) if rounding_mode is None else cast(trunc(divide(x, other)), x.dtype)
+
+
+def clamp_min(x: Array, min: Operand) -> Array:
+    """``x`` where it is not below ``min``, which stands elsewhere."""
+    return clip(x, min, None)
+
+
+def clamp_max(x: Array, max: Operand) -> Array:
+    """``x`` where it is not above ``max``, which stands elsewhere."""
+    return clip(x, None, max)
+
+
+def copied(x: Array, source: Operand) -> Array:
+    """``source``, broadcast to the shape of ``x`` and in its dtype."""
+    return put(x, ..., source)
+
+
+def zeroed(x: Array) -> Array:
+    """Zeros like ``x``."""
+    return zeros_like(x)
+
+
+def filled(x: Array, value: float | Array) -> Array:
+    """``value``, one number, at each place of ``x``."""
+    if isinstance(value, (bool, int, float)):
+        return put(x, ..., value)
+    if value.size != 1:
+        raise ShapeError(f"[fill_] the value is one number; received shape {value.shape}.")
+    return put(x, ..., value.reshape(()))
+
+
+def lerp(x: Array, end: Operand, weight: Operand) -> Array:
+    """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
+    way = subtract(end, x)
+    number: Any = weight.item() if isinstance(weight, np.generic) else weight
+    rest: Any
+    if isinstance(number, RunTimeNumber):
+        share = number.as_array(float64, 0)
+        rest = 1 - number  # type: ignore[operator]  # it is a number of Python's, too
+    elif isinstance(number, (int, float)):
+        is_near: Any = -0.5 < number < 0.5
+        return add(x, multiply(way, number)) if is_near else subtract(end, multiply(way, 1 - number))
+    else:
+        share = number if isinstance(number, TensorLike) else lifted(x, number, x.dtype, 0)
+        rest = subtract(1, share)
+    is_near = less(abs(share), 0.5)
+    return where(is_near, add(x, multiply(way, number)), subtract(end, multiply(way, rest)))
+
+
+def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
+    """x + (value · a) · b, all in the dtype of the result."""
+    x, a, b = _together(x, a, b)
+    return add(x, multiply(_scaled(a, value), b))
+
+
+def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
+    """x + (value · a) / b, all in the dtype of the result."""
+    x, a, b = _together(x, a, b)
+    return add(x, divide(_scaled(a, value), b))
+
+
+def _together(x: Array, a: Operand, b: Operand) -> tuple[Array, Operand, Operand]:
+    """Operands that are arrays of several floating dtypes in the one in which they meet."""
+    arrays = [y for y in (x, a, b) if isinstance(y, TensorLike)]
+    if len({y.dtype for y in arrays}) == 1 or not any(y.dtype.is_inexact for y in arrays):
+        return x, a, b
+    dtype = common_dtype(add_p, tuple(arrays))
+    x, a, b = (cast(y, dtype) if isinstance(y, TensorLike) else y for y in (x, a, b))
+    return x, a, b
+
+
+def _scaled(x: Array, factor: Operand) -> Array:
+    if isinstance(factor, RunTimeNumber) and isinstance(x, TensorLike) and x.dtype.is_inexact:
+        return multiply(x, factor)  # 1 · x has the bits of x
+    return x if isinstance(factor, (int, float)) and factor == 1 else multiply(x, factor)
+
+
+def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
+    """``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
+    broadcasts to the shape of ``x``."""
+    if not is_mask(mask):
+        raise DTypeError(f"[masked_fill] the mask is bool; received {getattr(mask, 'dtype', type(mask).__name__)}.")
+    if getattr(value, "size", 1) != 1:
+        raise ShapeError(f"[masked_fill] the value is one number; received shape {getattr(value, 'shape', ())}.")
+    filling = reshape(lifted(x, value, x.dtype, 0), ())
+    return where(lifted(x, mask, bool_, 0), filling, x)
+
+
+def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
+    """The axis ``dim``, and the key that names the rows at ``index`` along it."""
+    axis = normalize_axis(name, dim, x.ndim)
+    if index.ndim > 1:
+        raise ShapeError(f"[{name}] the index is a vector; received shape {index.shape}.")
+    return axis, (*[slice(None)] * axis, reshape(index, (index.size,)))
+
+
+@of_axisless
+def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
+    """``x`` with ``value``, one number, in the rows at ``index`` along the axis ``dim``."""
+    return put(x, _rows("index_fill", x, dim, index)[1], value)
+
+
+@of_axisless
+def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
+    """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts where
+    an index stands twice."""
+    return put(x, _rows("index_copy", x, dim, index)[1], source)
+
+
+def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
+    """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
+    return (add_at if accumulate else put)(x, tuple(indices), values)
+
+
+@of_axisless
+def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
+    """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
+    if x.dtype is bool_:  # or
+        return cast(index_add(cast(x, int64), dim, index, source, alpha=alpha), bool_)
+    axis, _ = _rows("index_add", x, dim, index)
+    shape: Shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
+    if source.shape != shape and (source.ndim or x.ndim > 1):
+        raise ShapeError(f"[index_add] a source of shape {shape} is needed, a row for each index; got {source.shape}.")
+    rows = broadcast_to(moveaxis(broadcast_to(_scaled(source, alpha), shape), axis, 0), (index.size, *_rest(x, axis)))
+    require_in_range("index_add", index, axis, x.shape)
+    positions = from_the_front(reshape(index, (index.size,)), x.shape[axis])
+    summed = scatter_add(positions, cast(rows, x.dtype), x.shape[axis])
+    return add(x, moveaxis(summed, 0, axis))
+
+
+def _rest(x: Array, axis: int) -> Shape:
+    shape: Shape = x.shape
+    return shape[:axis] + shape[axis + 1 :]

@@ -1,1 +1,0 @@
-"""Functions of arrays that few programs need: their modules are imported at first use."""

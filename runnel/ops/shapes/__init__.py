@@ -1,0 +1,1 @@
+"""Ops that change shapes and order, and put arrays together."""

@@ -1,0 +1,161 @@
+"""Diagonals that are replaced."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import Dtype, int64
+from runnel.core.errors import AxisError, ShapeError
+from runnel.ops.arguments import Array, Operand, as_sizes, normalize_axis
+from runnel.ops.creation_like import full_like, iota, ones_like
+from runnel.ops.elementwise.arithmetic import add, multiply, remainder
+from runnel.ops.elementwise.comparison import equal, greater_equal, less, less_equal, logical_and, where
+from runnel.ops.indexing.gather import take
+from runnel.ops.reductions.primitives import sum
+from runnel.ops.shapes.pieces import flip, narrow, slice_p, stack
+from runnel.ops.shapes.views import expand_dims, moveaxis, reshape, with_axis
+
+
+def _require_matrices(name: str, x: Array) -> None:
+    if x.ndim < 2:
+        raise ShapeError(f"[{name}] needs matrices in the last two axes; got shape {x.shape}.")
+
+
+def _rows_and_columns(x: Array) -> tuple[Array, Array]:
+    m, n = x.shape[-2:]
+    return iota(x, (m, 1), 0), iota(x, (1, n), 1)
+
+
+def tril(x: Array, k: int = 0) -> Array:
+    """The elements on and below diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
+    _require_matrices("tril", x)
+    i, j = _rows_and_columns(x)
+    return where(less_equal(j, add(i, operator.index(k))), x, False)
+
+
+def triu(x: Array, k: int = 0) -> Array:
+    """The elements on and above diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
+    _require_matrices("triu", x)
+    i, j = _rows_and_columns(x)
+    return where(greater_equal(j, add(i, operator.index(k))), x, False)
+
+
+def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2``, as the last axis. A view."""
+    first, second = normalize_axis("diagonal", axis1, x.ndim), normalize_axis("diagonal", axis2, x.ndim)
+    if first == second:
+        raise AxisError(f"[diagonal] axes {axis1} and {axis2} of shape {x.shape} are the same; name two.")
+    lines = moveaxis(x, (first, second), (-2, -1))
+    m, n = lines.shape[-2:]
+    row, column = max(-operator.index(offset), 0), max(operator.index(offset), 0)
+    count = max(min(m - row, n - column), 0)
+    if not count:
+        return narrow(reshape(lines, (*lines.shape[:-2], m * n)), -1, 0, 0)
+    square = narrow(narrow(lines, -2, row, count), -1, column, count)
+    flat = reshape(square, (*square.shape[:-2], count * count))
+    starts, sizes, steps = [0] * flat.ndim, list(flat.shape), [1] * flat.ndim
+    sizes[-1], steps[-1] = count, count + 1
+    return apply(slice_p, flat, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Array:
+    """Matrices, in the axes ``axis1`` and ``axis2`` of the result, with the last axis of ``x`` on diagonal ``offset``
+    and zeros elsewhere."""
+    count, k = x.shape[normalize_axis("diag_embed", -1, x.ndim)], operator.index(offset)
+    n = count + abs(k)
+    as_sizes("diag_embed", (*x.shape[:-1], n, n))
+    if not count:
+        return moveaxis(full_like(x, 0, (*x.shape[:-1], n, n)), (-2, -1), (axis1, axis2))
+    at = np.clip(np.arange(n) - max(-k, 0), 0, count - 1)
+    spread = expand_dims(take(x, x.lift(at, int64), -1), -1)
+    on_diagonal = equal(iota(x, (1, n), 1), add(iota(x, (n, 1), 0), k))
+    return moveaxis(where(on_diagonal, spread, False), (-2, -1), (axis1, axis2))
+
+
+def diag(x: Array, k: int = 0) -> Array:
+    """The diagonal ``k`` of a matrix; of a vector, the matrix with it there and zeros elsewhere."""
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"[diag] takes a vector or a matrix; got shape {x.shape}. Use diagonal() or diag_embed().")
+    return diag_embed(x, k) if x.ndim == 1 else diagonal(x, k)
+
+
+def diagflat(x: Array, k: int = 0) -> Array:
+    """The matrix with all elements of ``x`` on diagonal ``k`` and zeros elsewhere."""
+    return diag_embed(reshape(x, (x.size,)), k)
+
+
+def trace(x: Array, offset: int = 0, dtype: Dtype = None) -> Array:
+    """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
+    _require_matrices("trace", x)
+    return sum(diagonal(x, offset, -2, -1), -1, dtype=dtype)
+
+
+def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
+    """The windows of ``size`` elements along ``axis``, ``step`` apart: their number stands in the place of the axis,
+    their elements in a new last axis."""
+    if not x.ndim:
+        return narrow(unfold(with_axis(x), axis, 1, step)[0], 0, 0, size)
+    place, width, by = normalize_axis("unfold", axis, x.ndim), operator.index(size), operator.index(step)
+    n = x.shape[place]
+    if not 0 <= width <= n or by < 1:
+        raise ShapeError(
+            f"[unfold] windows of {size} elements, {step} apart, along axis {axis} of shape {x.shape}; "
+            f"a window has from 0 to {n} elements and the step is positive."
+        )
+    begins = np.arange(0, n - width + 1, by)
+    windows = take(x, x.lift(begins[:, None] + np.arange(width), int64), place)
+    return moveaxis(windows, place + 1, -1)
+
+
+def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
+    """The powers of each element of the vector ``x`` as a row: ``n`` of them (None: as many as elements), from the
+    highest down, or ``increasing`` from 0 up."""
+    if x.ndim != 1:
+        raise ShapeError(f"[vander] takes a vector; got shape {x.shape}.")
+    return powers(x, x.size if n is None else operator.index(n), increasing)
+
+
+def powers(x: Array, n: int, increasing: bool) -> Array:
+    """The powers of each element along a new last axis."""
+    if n < 0:
+        raise ShapeError(f"[vander] the number of columns is not negative; received {n}.")
+    as_sizes("vander", (x.size, n, 1 << 20))  # so many powers that no program computes them are refused
+    columns = [ones_like(x)]
+    while len(columns) < n:
+        columns.append(multiply(columns[-1], x))
+    result = narrow(stack(columns, x.ndim), -1, 0, n)
+    return result if increasing else flip(result, -1)
+
+
+def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """``x`` with ``src`` in the place of ``diagonal(x, offset, axis1, axis2)``, whose shape it has."""
+    shape = diagonal(x, offset, axis1, axis2).shape
+    if src.shape != shape:
+        raise ShapeError(f"[diagonal_scatter] the diagonal has shape {shape}, src {src.shape}; make them equal.")
+    if not src.size:
+        return x.handle()
+    axes = [normalize_axis("diagonal_scatter", axis, x.ndim) for axis in (axis1, axis2)]
+    lines = moveaxis(x, axes, (-2, -1))
+    m, n = lines.shape[-2:]
+    k = operator.index(offset)
+    places = np.clip(np.arange(n) - max(k, 0), 0, shape[-1] - 1)  # in src, of the element in each column
+    spread = expand_dims(take(src, src.lift(places, int64), -1), -2)
+    is_on = equal(iota(x, (1, n), 1), add(iota(x, (m, 1), 0), k))
+    return moveaxis(where(is_on, spread, lines), (-2, -1), axes)
+
+
+def fill_diagonal(x: Array, value: Operand, wrap: bool = False) -> Array:
+    """``x`` with ``value`` on the main diagonal: of a matrix, of which ``wrap`` goes on after a row is left out; of
+    more axes, which have one size, where all positions are equal."""
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ShapeError(f"[fill_diagonal] takes a matrix, or more axes of one size; received shape {x.shape}.")
+    size = x.size
+    step = x.shape[-1] + 1 if x.ndim == 2 else sum(x.shape[0] ** axis for axis in range(x.ndim))
+    flat = iota(x, (size,), 0)
+    is_on = equal(remainder(flat, step), 0)
+    if x.ndim == 2 and not wrap:
+        is_on = logical_and(is_on, less(flat, x.shape[-1] * x.shape[-1]))
+    return where(reshape(is_on, x.shape), value, x)
