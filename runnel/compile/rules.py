@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from types import FunctionType, MemberDescriptorType
+from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -303,12 +303,23 @@ class Rules(Policy):
                 content(rec, attributes.read(rec, value, field.name))
             return value
         if pytree.is_registered(type(value)):
+            if any(map(_reads_outside, pytree._REGISTERED[type(value)][:2])):
+                rec.refuse(f"the functions that flatten {described(value)} read variables", "let them read the object")
             for name in _stored_names(value):
                 content(rec, attributes.read(rec, value, name))
             return value
         if callable(value):
             return rec.callback(value)
         return content(rec, value)
+
+
+def _reads_outside(function: Any) -> bool:
+    """Return whether a function of a registered class, which runs unobserved, reads what may change."""
+    if type(function) is not FunctionType:
+        return True
+    names = [name for name in function.__code__.co_names if name in function.__globals__]
+    known = (FunctionType, ModuleType, type)
+    return bool(function.__closure__) or not all(isinstance(function.__globals__[name], known) for name in names)
 
 
 def _stored_names(value: Any) -> list[str]:
@@ -510,7 +521,8 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         return rec.twin(function), args, kwargs
     if args and isinstance(args[0], (Wrapper, Uncompiled)) and function.__name__ == "__get__":
         return returning(function(*args, **kwargs))
-    if args and isinstance(args[0], Stateful) and hasattr(type(args[0]), function.__name__):
+    is_transform = function.__globals__["__name__"].startswith(_TRANSFORMS)  # takes Modules as functions
+    if args and isinstance(args[0], Stateful) and not is_transform:
         owner, name = args[0], function.__name__
         answer = _SPECIAL.get(name)
         if answer is not None:
@@ -531,6 +543,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 _MODES: Final = f"{PACKAGE}.tensor."
+_TRANSFORMS: Final = f"{PACKAGE}.transforms."
 _RUNS: Final = frozenset({"__call__", "forward"})  # of a Module that is known: run unobserved
 _WALKS: Final = frozenset({"named_children", "named_modules", "_named_variables", "zero_grad"})  # read the tree alone
 

@@ -208,6 +208,7 @@ def _plain(rec: Recorder, part: Any) -> Any:
     if type(part) is slice:
         return slice(*[_plain(rec, x) for x in (part.start, part.stop, part.step)])
     if type(part) is tuple:
+        reach_items(rec, part)
         return tuple(_plain(rec, x) for x in part)
     return rec.concrete_number(part) if type(part) in SYMBOLIC else part
 

@@ -312,6 +312,26 @@ def step(x): return net(x.to(net.weight.dtype))
 #> rn.no_grad().__enter__(); net.weight.mul_(0.5); rn.set_grad_enabled(True).__enter__()
 #> net.double(); net.float()
 #> net.load_state_dict({k: v * 2 for k, v in net.state_dict().items()})
+## index_of_tuples
+M = rn.asarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
+ix = ((0, 1), (1, 2))
+def step(x): return M[ix]
+#> ix = ((0, 1), (2, 0))
+## functions_of_a_registered_class, eager: perhaps
+class P:
+    def __init__(self, a, b): self.a, self.b = a, b
+k = 1
+rn.tree_util.register_pytree_node(P, lambda p: ((p.a,), (p.b, k)), lambda aux, c: P(c[0] * aux[1], aux[0]))
+def step(x): return rn.tree_util.tree_map(lambda t: t * 2, P(x, 3)).a
+#> k = 4
+## functional_call
+class G(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p = nn.Parameter(rn.ones(3))
+    def forward(self, x): return x * self.p
+g = G()
+def step(x): return rn.functional_call(g, {'p': x}, (x,))
 ## parametrization
 class Sq(nn.Module):
     k = 2.0
