@@ -146,6 +146,16 @@ def _unary(function: Callable[[Any], Any]) -> Callable[[ArrayMethods[_T]], _T]:
     return operator
 
 
+def _converted(name: str, dtype: dtypes.DType) -> Callable[[Any], Any]:
+    """Return the method ``name``, which converts to ``dtype``."""
+
+    def method(self: Any) -> Any:
+        return self.astype(dtype)
+
+    method.__name__, method.__doc__ = name, f"Convert to {dtype.name}."
+    return method
+
+
 @public.methods
 class ArrayMethods(FunctionMethods[ResultT]):
     """Arithmetic, comparison, reductions and views as operators and methods."""
@@ -338,53 +348,19 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """The size of an element in bytes."""
         return self.dtype.itemsize
 
-    def cfloat(self) -> ResultT:
-        """As complex64."""
-        return self.astype(dtypes.complex64)
-
-    def cdouble(self) -> ResultT:
-        """As complex128."""
-        return self.astype(dtypes.complex128)
-
-    def float(self) -> ResultT:
-        """As float32."""
-        return self.astype(dtypes.float32)
-
-    def double(self) -> ResultT:
-        """As float64."""
-        return self.astype(dtypes.float64)
-
-    def long(self) -> ResultT:
-        """As int64."""
-        return self.astype(dtypes.int64)
-
-    def half(self) -> ResultT:
-        """As float16."""
-        return self.astype(dtypes.float16)
-
-    def bfloat16(self) -> ResultT:
-        """As bfloat16."""
-        return self.astype(dtypes.bfloat16)
-
-    def int(self) -> ResultT:
-        """As int32."""
-        return self.astype(dtypes.int32)
-
-    def short(self) -> ResultT:
-        """As int16."""
-        return self.astype(dtypes.int16)
-
-    def char(self) -> ResultT:
-        """As int8."""
-        return self.astype(dtypes.int8)
-
-    def byte(self) -> ResultT:
-        """As uint8."""
-        return self.astype(dtypes.uint8)
-
-    def bool(self) -> ResultT:
-        """As bool."""
-        return self.astype(dtypes.bool_)
+    # Dtypes by PyTorch's names
+    cfloat = _converted("cfloat", dtypes.complex64)
+    cdouble = _converted("cdouble", dtypes.complex128)
+    float = _converted("float", dtypes.float32)
+    double = _converted("double", dtypes.float64)
+    long = _converted("long", dtypes.int64)
+    half = _converted("half", dtypes.float16)
+    bfloat16 = _converted("bfloat16", dtypes.bfloat16)
+    int = _converted("int", dtypes.int32)
+    short = _converted("short", dtypes.int16)
+    char = _converted("char", dtypes.int8)
+    byte = _converted("byte", dtypes.uint8)
+    bool = _converted("bool", dtypes.bool_)
 
     @property
     def T(self) -> ResultT:

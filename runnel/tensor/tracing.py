@@ -5,12 +5,11 @@ from __future__ import annotations
 import _thread
 import gc
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import CodeType, FrameType
 from typing import Any, Final, TypeVar
 
 from runnel.tensor.trace import ACTIVE as ACTIVE, Trace as Trace
@@ -18,7 +17,6 @@ from runnel.tensor.trace import ACTIVE as ACTIVE, Trace as Trace
 T = TypeVar("T")
 
 _SOON: Final = 1e-3  # seconds
-_IN_PYTHON: Final = (FunctionType, MethodType)
 
 
 @contextmanager
@@ -32,37 +30,22 @@ def no_trace() -> Iterator[None]:
         ACTIVE.trace, ACTIVE.level, ACTIVE.readings = before
 
 
-class _Apart:
-    """A callback that runs without a trace."""
+class _Handler:
+    """A signal handler that runs without a trace, and outside code that an exception must not cut short."""
 
     def __init__(self, callback: Callable[..., Any]) -> None:
         self.callback = callback
-
-    def __call__(self, *args: Any) -> Any:
-        with no_trace():
-            return self.callback(*args)
-
-
-class _Tracer(_Apart):
-    """A function of a debugger's, and those that it gives for the frames it wants to hear more of."""
-
-    def __call__(self, *args: Any) -> Any:
-        local = super().__call__(*args)
-        return self if local == self.callback else _Tracer(local) if isinstance(local, _IN_PYTHON) else local
-
-
-class _Handler(_Apart):
-    """A signal handler that runs without a trace, and not inside of what an exception must not cut short."""
 
     def __call__(self, number: int, frame: FrameType | None) -> Any:
         below = frame
         for _ in range(_DEPTH):
             if below is not None and below.f_code in _UNDISTURBED:
-                # Now would be too early to have it called again: this is where it would be.
+                # Sending the signal again here would recurse, so another thread does it.
                 _thread.start_new_thread(_again, (number,))
                 return None
             below = below.f_back if below is not None else None
-        return super().__call__(number, frame)
+        with no_trace():
+            return self.callback(number, frame)
 
 
 _UNDISTURBED: Final[set[CodeType]] = set()
@@ -98,8 +81,6 @@ class Guarded:
 
     def __init__(self) -> None:
         self._handlers: list[tuple[int, _Handler]] = []
-        self._profiler: _Apart | None = None
-        self._tracer: _Apart | None = None
 
     def begin(self) -> None:
         if ACTIVE.interrupted == (None, None, None):
@@ -111,22 +92,9 @@ class Guarded:
                 if callable(handler) and _may_act(handler):
                     self._handlers.append((number, _Handler(handler)))
                     signal.signal(*self._handlers[-1])
-        profiler, tracer = sys.getprofile(), sys.gettrace()
-        if isinstance(profiler, _IN_PYTHON):
-            self._profiler = _Apart(profiler)
-            sys.setprofile(self._profiler)
-        if isinstance(tracer, _IN_PYTHON):
-            self._tracer = _Tracer(tracer)
-            sys.settrace(self._tracer)
 
     def end(self) -> None:
         gc.callbacks.remove(_collecting)
-        profiler: Any = sys.getprofile()
-        if self._profiler is not None and profiler is self._profiler:
-            sys.setprofile(self._profiler.callback)
-        tracer: Any = sys.gettrace()
-        if self._tracer is not None and tracer is self._tracer:
-            sys.settrace(self._tracer.callback)
         for number, apart in self._handlers:
             if signal.getsignal(number) is apart:
                 signal.signal(number, apart.callback)
