@@ -19,7 +19,7 @@ import numpy as np
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import contract
 from runnel.core import dtypes
-from runnel.inspection.peak import Peak
+from runnel.inspection.machine import Peak
 
 # (M, N, K), the rows and columns of C that the thread computes, layouts
 CASES = [

@@ -78,7 +78,7 @@ NAMES = {
     "complex64": "runnel.core.dtypes:complex64",
     "complex128": "runnel.core.dtypes:complex128",
     "concat": "runnel.ops.shapes.pieces:concat",
-    "cond": "runnel.transforms.cond:cond",
+    "cond": "runnel.transforms.control:cond",
     "conj": "runnel.ops.elementwise.complex_parts:conj",
     "copysign": "runnel.ops.elementwise.circular:copysign",
     "cos": "runnel.ops.elementwise.exponential:cos",
@@ -315,7 +315,7 @@ NAMES = {
     "vmap": "runnel.transforms.vmap:vmap",
     "vstack": "runnel.ops.shapes.joining:vstack",
     "where": "runnel.ops.elementwise.comparison:where",
-    "while_loop": "runnel.transforms.while_loop:while_loop",
+    "while_loop": "runnel.transforms.control:while_loop",
     "zeros": "runnel.tensor.creation:zeros",
     "zeros_like": "runnel.ops.creation_like:zeros_like",
 }

@@ -22,8 +22,8 @@ from runnel.cli.bench_cases import CASES, Prepared
 from runnel.compile import compile
 from runnel.core import switches
 from runnel.core.errors import RunnelError
+from runnel.inspection.machine import Peak
 from runnel.inspection.memory import MemoryReport
-from runnel.inspection.peak import Peak
 from runnel.tensor.creation import asarray
 
 Step = Callable[[], Any]

@@ -23,8 +23,8 @@ from runnel.compile.compiled import compile
 from runnel.core import switches
 from runnel.core.errors import RunnelError
 from runnel.core.records import asdict, record
-from runnel.inspection import kernels, machine, tables
-from runnel.inspection.peak import Peak
+from runnel.inspection import machine, schedule, tables
+from runnel.inspection.machine import Peak
 from runnel.tensor.creation import asarray
 
 FINE, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -75,12 +75,12 @@ def processor() -> Iterator[Finding]:
     figures = {"processor": model_name(), "cores": physical, "cpus": logical, "architecture": platform.machine()}
     text = f"{model_name()}, {physical} cores, {logical} CPUs for this process, {platform.machine()}"
     yield Finding("machine", FINE, text, "", figures)
-    target = kernels.in_force()
-    best = next(iter(kernels.runnable()), "")
+    target = schedule.in_force()
+    best = next(iter(schedule.runnable()), "")
     chosen = {"target": target.name, "best": best}
     if not best:
         yield Finding(
-            "target", PROBLEM, f"{target.name}: this processor runs none of {', '.join(kernels.NAMES)}",
+            "target", PROBLEM, f"{target.name}: this processor runs none of {', '.join(schedule.NAMES)}",
             "Use rn.device('interpreter'), or a processor with AVX2 or NEON.", chosen,
         )  # fmt: skip
     elif target.name != best:
@@ -88,7 +88,7 @@ def processor() -> Iterator[Finding]:
             "target",
             WARNING,
             f"{target.name}, though {best} runs here",
-            f"Unset {kernels.VARIABLE} to use {best}.",
+            f"Unset {schedule.VARIABLE} to use {best}.",
             chosen,
         )
     else:
@@ -182,7 +182,7 @@ def programs() -> Iterator[Finding]:
 
 def rates() -> Iterator[Finding]:
     """Arithmetic and memory, as measured now, beside what is expected."""
-    target, count = kernels.in_force(), threads.count()
+    target, count = schedule.in_force(), threads.count()
     hertz = clock()
     lanes = target.vector_bytes // 4
     physical = min(count, cores()[0])

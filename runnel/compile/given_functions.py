@@ -23,7 +23,7 @@ from runnel.core.errors import CaptureError
 from runnel.tensor import callbacks
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful
-from runnel.transforms.cond import cond
+from runnel.transforms.control import cond
 
 Held = dict[int, tuple[Any, tuple[int, ...]]]  # containers by id, with the ids of their parts
 _COND: Final = getattr(cond, "__wrapped__", cond)

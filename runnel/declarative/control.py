@@ -14,7 +14,7 @@ from runnel.declarative.order import ancestors, ordered
 from runnel.declarative.replay import Replay
 from runnel.declarative.state import Placeholder
 from runnel.tensor.creation import zeros
-from runnel.transforms import cond as cond_transform, scan as scan_transform, while_loop as while_transform
+from runnel.transforms import control as cond_transform, control as while_transform, scan as scan_transform
 
 
 class BodyGraph(Graph):

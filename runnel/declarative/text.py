@@ -11,7 +11,7 @@ from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph, default_graph
 from runnel.declarative.operation import Operation
 from runnel.declarative.order import ordered
-from runnel.graph.picture import Drawn, svg
+from runnel.graph.printer import Drawn, svg
 
 _PLAIN: Final = (bool, int, float, str, list, tuple, dict, slice, DType, Body)
 

@@ -1,4 +1,4 @@
-"""Graphs built by hand: functions of ``runnel.ops`` take values of a graph and return new ones.
+"""Build graphs by hand: functions of ``runnel.ops`` take values of a graph and return new ones.
 
 graph = Builder("step")
 x, w = graph.argument((8, 4)), graph.variable((4, 1))
@@ -78,7 +78,9 @@ class Builder:
     def update(self, variable: Built, new: Built) -> None:
         """Assign ``new`` to the Variable at the end of the call."""
         if variable.value.kind is not InputKind.VARIABLE or new.aval is not variable.aval:
-            raise VerifierError(f"The update of {variable.value!r} is {new.value!r}; it takes a Variable and its aval.")
+            raise VerifierError(
+                f"an update must have a Variable and a value of its aval; got {variable.value!r} and {new.value!r}."
+            )
         self._updates[variable.value] = new.value
 
     def build(self, *outputs: Built) -> Graph:

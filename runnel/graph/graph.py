@@ -1,4 +1,4 @@
-"""The graph: what a traced function computes, as nodes in topological order.
+"""The graph of a traced function: nodes in topological order.
 
 A graph lists its inputs and outputs, and the new value of each Variable that it updates.
 """
@@ -15,8 +15,15 @@ from runnel.graph.node import Node, Result, Value
 
 @declare
 class Graph:
-    """Values and the nodes that compute them, with ``inputs``, ``outputs``, ``updates`` (Variable input → its new
-    value) and ``effects`` (results of nodes that run for their side effects)."""
+    """Values and the nodes that compute them.
+
+    Args:
+        inputs: the inputs, in the order of a call.
+        outputs: the outputs, in the order of a call.
+        updates: the new value of each input for a Variable that changes.
+        name: the name in reports.
+        effects: results of nodes that run for their side effects.
+    """
 
     def __init__(
         self,
@@ -38,13 +45,12 @@ class Graph:
 
     @lazy
     def values(self) -> list[Value]:
-        """Every value that the roots depend on in topological order, inputs first. The graph's own inputs are always
-        listed."""
+        """Return all inputs, then all values that the roots depend on, in topological order."""
         return topological(self.roots, self.inputs)
 
     @lazy
     def nodes(self) -> dict[Node, list[Result]]:
-        """Every node in topological order, with those of its results that are needed."""
+        """Return all nodes in topological order, each with its needed results."""
         nodes: dict[Node, list[Result]] = {}
         for value in self.values:
             if isinstance(value, Result):
@@ -52,7 +58,7 @@ class Graph:
         return nodes
 
     def users(self) -> dict[Value, list[Result]]:
-        """For each value, the nodes that read it (once per operand), each as the first of its results."""
+        """Return for each value the nodes that read it, once for each operand, as the first of their results."""
         users: dict[Value, list[Result]] = {x: [] for x in self.values}
         for node, results in self.nodes.items():
             for x in node.inputs:
@@ -61,9 +67,9 @@ class Graph:
 
 
 def topological(roots: Iterable[Value], first: Iterable[Value] = (), through: Any = None) -> list[Value]:
-    """``roots`` and the values they depend on in topological order, after ``first``. Iterative, so depth is no limit.
+    """Return ``first``, then ``roots`` and the values that they depend on, in topological order.
 
-    ``through`` maps each value to its replacement.
+    This is iterative, so graphs can be deep. ``through``, if given, maps each value to its replacement.
     """
     order: list[Value] = []
     visited: set[Value] = set()

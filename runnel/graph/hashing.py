@@ -26,7 +26,7 @@ _DIGEST_BYTES = 20
 
 
 class Identified:
-    """An attribute that knows its identity as bytes: equal for equal content, in this process and in any other."""
+    """An attribute with an ``identity``: bytes that are equal for equal content in every process."""
 
     __slots__ = ()
 
@@ -36,10 +36,10 @@ class Identified:
 
 
 def structural_hash(graph: Graph) -> bytes:
-    """Twenty bytes: the same for the same structure, in this process and in any other."""
+    """Return 20 bytes that identify the structure of a graph in every process."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     number: dict[Value, int] = {}
-    first: dict[Node, int] = {}  # for each node of several results, the number of the first one listed
+    first: dict[Node, int] = {}  # for each node with several results, the number of the first
     for place, value in enumerate(graph.values):
         number[value] = place
         digest.update(_value_key(value, number, first))
@@ -75,7 +75,7 @@ def constant_key(node: Value) -> bytes:
 
 
 def attrs_key(attrs: dict[str, Any]) -> bytes:
-    """Attributes as bytes, in order of name. Floats count by their bits, and 1, 1.0 and True are three values."""
+    """Return attributes as bytes, sorted by name. Floats are encoded by their bits; 1, 1.0 and True differ."""
     return encode(tuple(sorted(attrs.items()))) if attrs else b"-"
 
 
@@ -85,8 +85,11 @@ def _aval_key(aval: ShapedArray) -> bytes:
 
 
 def encode(value: Any) -> bytes:
-    """Return a prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, ShapedArray, NumPy
-    arrays and Identified objects."""
+    """Return a prefix-free encoding of a value.
+
+    It must be None, a bool, int, float, str, bytes, DType, ShapedArray, NumPy array or Identified object, or a nested
+    tuple of them.
+    """
     quick = _QUICK.get(type(value))
     return quick(value) if quick is not None else _encode(value)
 
@@ -111,7 +114,7 @@ _QUICK: Final[dict[type, Callable[[Any], bytes]]] = {
 
 
 def _encode(value: Any) -> bytes:
-    """Values of less common types, and of types derived from the common ones."""
+    """Encode values of less common types, and of types derived from common ones."""
     if isinstance(value, tuple):
         return _tuple(value)
     if value is None:
@@ -135,8 +138,7 @@ def _encode(value: Any) -> bytes:
     if isinstance(value, Identified):
         return _sized(b"g", value.identity)
     raise VerifierError(
-        f"An attribute of type {type(value).__name__} has no identity that outlives it; use numbers, strings, dtypes, "
-        f"arrays or tuples of them."
+        f"An attribute must be a number, string, dtype, array or a tuple of them; got {type(value).__name__}."
     )
 
 

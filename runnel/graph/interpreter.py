@@ -1,4 +1,4 @@
-"""The reference interpreter: runs graphs in NumPy by table ``reference``. It defines what a graph means."""
+"""The reference interpreter: run graphs in NumPy by table ``reference``. It defines the meaning of a graph."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Array = np.ndarray[Any, Any]
 
 
 def run(graph: Graph, values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-    """Outputs, and the new values of the Variables in the order of ``graph.updates``, for these input values."""
+    """Return the outputs for these input values, and the new values of Variables in the order of ``graph.updates``."""
     if len(values) != len(graph.inputs):
-        raise VerifierError(f"Graph '{graph.name}' has {len(graph.inputs)} inputs; {len(values)} values were given.")
+        raise VerifierError(f"Graph '{graph.name}' must get {len(graph.inputs)} input values; got {len(values)}.")
     known: dict[Value, Any] = {}
     for x, array in zip(graph.inputs, values, strict=True):
         known[x] = _fitting(x, x.aval, np.asarray(array))
@@ -45,7 +45,7 @@ def _needed(graph: Graph, node: Node, inputs: Sequence[Any]) -> list[Array]:
 
 
 def evaluate(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
-    """One node's results by table ``reference``, checked against their avals."""
+    """Return one node's results by table ``reference``, checked against their avals."""
     result = reference[node.op](*inputs, **node.attrs)
     results = result if node.op.multiple_results else (result,)
     return tuple([_fitting(node, aval, np.asarray(x)) for aval, x in zip(node.avals, results, strict=True)])

@@ -47,10 +47,10 @@ class Node:
 
 
 class Value:
-    """What nodes read: a :class:`Result`, an :class:`Input` or a :class:`Constant`. Compared by identity.
+    """The base class of a :class:`Result`, an :class:`Input` and a :class:`Constant`, which are compared by identity.
 
-    ``op``, ``inputs``, ``attrs`` and ``where`` are those of its node, for quick access; ``op`` is None for values
-    without a node.
+    ``op``, ``inputs``, ``attrs`` and ``where`` are copied from its node for speed. ``op`` is None for values without a
+    node.
     """
 
     __slots__ = ("attrs", "aval", "inputs", "op", "where")
@@ -119,7 +119,7 @@ class Constant(Value):
 
 
 def results_of(node: Node) -> tuple[Result, ...]:
-    """Return the results of a new node. To be called once for each node, where it is created."""
+    """Return the results of a new node. Call this once for each node, where it is created."""
     return tuple([Result(node, i) for i in range(len(node.avals))])
 
 
@@ -129,8 +129,7 @@ def applied(op: Op, inputs: tuple[Value, ...], attrs: Attrs, aval: ShapedArray, 
 
 
 def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[ShapedArray, ...]:
-    """Return the avals of the results of ``op`` by its rule of table ``abstract_eval``, which returns one or a tuple of
-    them."""
+    """Return the avals of the results of ``op`` by its rule in table ``abstract_eval``."""
     avals = abstract_eval[op](*[x.aval for x in inputs], **attrs)
     return avals if op.multiple_results else (avals,)
 
@@ -138,8 +137,7 @@ def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Sha
 def reapplied(
     value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: ShapedArray | None = None
 ) -> Result:
-    """Return the only result of the op of ``value`` on ``inputs``; attributes and aval default to those of
-    ``value``."""
+    """Return the only result of the op of ``value`` on ``inputs``, by default with its attributes and aval."""
     if value.op is None:
-        raise VerifierError(f"{value!r} is made by no op.")
+        raise VerifierError(f"{value!r} must be the result of an op.")
     return applied(value.op, inputs, value.attrs if attrs is None else attrs, aval or value.aval, value.where)

@@ -1,4 +1,4 @@
-"""Rewriting of graphs, value by value, with a map from old values to their replacements; extraction of subgraphs."""
+"""Rewrite graphs value by value, with a map from old values to their replacements, and extract subgraphs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from runnel.graph.node import Constant, Input, InputKind, Node, Result, Value, a
 
 
 class Rewriter:
-    """``known`` maps values of an old graph to those of a new one; it may start with some entries."""
+    """A map ``known`` from the values of an old graph to values of a new one, which can start with some entries."""
 
     def __init__(self, known: Mapping[Value, Value] | None = None) -> None:
         self.known: dict[Value, Value] = dict(known or {})
-        self._replacements: dict[Node, tuple[Result, ...] | None] = {}  # None for a node that stays
+        self._replacements: dict[Node, tuple[Result, ...] | None] = {}  # None for a node that is kept
 
     def inputs(self, value: Value | Node) -> tuple[Value, ...]:
         """Return the replacements of the inputs of ``value``."""
@@ -27,8 +27,10 @@ class Rewriter:
         return tuple([known[x] for x in value.inputs])
 
     def keep(self, value: Value, *, fresh: bool = False) -> Value:
-        """``value`` computed from the replacements of its inputs: itself where these are unchanged, unless ``fresh``.
-        The results of one node remain results of one node."""
+        """Return ``value`` with the replacements of its inputs; itself if they are unchanged and not ``fresh``.
+
+        The results of one node remain results of one node.
+        """
         if not isinstance(value, Result):
             return value
         inputs = self.inputs(value)
@@ -39,7 +41,7 @@ class Rewriter:
         return self.replace(value, lambda node: Node(node.op, inputs, node.attrs, node.avals, node.where))
 
     def replace(self, value: Result, make: Callable[[Node], Node]) -> Value:
-        """``value`` as the result of the node ``make(node)``, which is called once for all results of its node."""
+        """Return ``value`` as a result of ``make(node)``, which is called once for all results of its node."""
         node = value.node
         if node not in self._replacements:
             new = make(node)
@@ -48,7 +50,7 @@ class Rewriter:
         return value if results is None else results[value.index]
 
     def graph(self, old: Graph) -> Graph:
-        """``old`` with its outputs and updates replaced; ``old`` itself if none of them changed."""
+        """Return ``old`` with its outputs and updates replaced; ``old`` itself if none of them changed."""
         known = self.known
         if all(known[x] is x for x in old.roots):
             return old
@@ -59,7 +61,7 @@ class Rewriter:
 def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
     """Return the graph with ``visit(value)`` for each value that is not an input; unreachable nodes are dropped.
 
-    ``visit`` gets a value whose inputs have been rewritten already. Iterative; the same graph if nothing changed.
+    The inputs of the value that ``visit`` gets are rewritten already. If nothing changes, the result is ``graph``.
     """
     rewriter = Rewriter({x: x for x in graph.inputs})
     known = rewriter.known
@@ -68,14 +70,13 @@ def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
             known[value] = new = visit(rewriter.keep(value))
             if not isinstance(new, Value):
                 raise VerifierError(
-                    f"Graph '{graph.name}': a value stands for {value!r}, itself or another one; "
-                    f"received {short_repr(new)}."
+                    f"Graph '{graph.name}': visit must return a value in place of {value!r}; got {short_repr(new)}."
                 )
     return rewriter.graph(graph)
 
 
 def substituted(graph: Graph, replace: Mapping[Value, Value]) -> Graph:
-    """``graph`` with each value of ``replace`` replaced (chains are followed); unreachable nodes are dropped."""
+    """Return the graph with the values of ``replace`` replaced, along chains; unreachable nodes are dropped."""
 
     def final(value: Value) -> Value:
         while value in replace and replace[value] is not value:
@@ -103,7 +104,7 @@ class _Through(Rewriter):
 
 
 def copied(outputs: Sequence[Value], value_map: Mapping[Value, Value]) -> dict[Value, Value]:
-    """Copies of ``outputs`` and of the values they depend on, down to the keys of ``value_map``."""
+    """Copy ``outputs`` and the values that they depend on, down to the keys of ``value_map``; return all copies."""
     rewriter = Rewriter(value_map)
     known = rewriter.known
     for output in outputs:
@@ -117,20 +118,20 @@ def copied(outputs: Sequence[Value], value_map: Mapping[Value, Value]) -> dict[V
             stack.pop()
             if value not in known:
                 if value.is_input:
-                    raise VerifierError(f"{value!r} is an input that nothing stands for.")
+                    raise VerifierError(f"the map must have the input {value!r}.")
                 known[value] = rewriter.keep(value, fresh=True)
     return known
 
 
 class Extracted(NamedTuple):
-    """``value_map`` maps values of the whole graph to those of the subgraph."""
+    """A subgraph, and the map from values of the whole graph to its values."""
 
     graph: Graph
     value_map: dict[Value, Value]
 
 
 def extract(inputs: Sequence[Value], outputs: Sequence[Value], name: str) -> Extracted:
-    """Return the graph that computes ``outputs`` from ``inputs``, which may be any values. Constants are shared."""
+    """Return the graph that computes ``outputs`` from ``inputs``, which can be any values. Constants are shared."""
     fresh: dict[Value, Value] = {x: placeholder(x.aval, x.name) for x in inputs}
     known = copied(outputs, fresh)
     return Extracted(Graph([fresh[x] for x in inputs], [known[o] for o in outputs], {}, name), known)

@@ -1,5 +1,7 @@
-"""The verifier of graphs: invariants that every pass relies on and preserves. Runs between passes under
-``RUNNEL_VERIFY``."""
+"""The verifier of graphs: invariants that all passes require and preserve.
+
+With ``RUNNEL_VERIFY`` it runs after each pass.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def verify(graph: Graph, after: str = "") -> None:
 
 
 def faults(graph: Graph) -> Iterator[str]:
-    """Every fault of a graph, one sentence each."""
+    """Yield a sentence for each fault of a graph."""
     number = printer.numbers(graph)
     known = set(graph.inputs)
     if len(known) < len(graph.inputs):
@@ -63,10 +65,10 @@ def _constant(value: Value) -> str:
         return ""
     array = value.value
     if not isinstance(array, np.ndarray):
-        return f"holds a {type(array).__name__} and not an array"
+        return f"must hold an array, and holds {type(array).__name__}"
     if array.shape != value.aval.shape or array.dtype != value.aval.dtype.numpy:
         return f"holds an array of shape {array.shape} and dtype {array.dtype}"
-    return "holds an array that can be written to" if array.flags.writeable else ""
+    return "holds an array that is writable" if array.flags.writeable else ""
 
 
 def _op(value: Value) -> str:
@@ -79,7 +81,7 @@ def _op(value: Value) -> str:
         inferred = abstract_results(node.op, node.inputs, node.attrs)
     except MissingRuleError as missing:
         return f"cannot be checked: {missing}".rstrip(".")
-    except Exception as refused:  # rules meet whatever a pass has put there
+    except Exception as refused:  # a rule may fail on anything that a pass wrote
         return f"does not fit its op: {refused}".rstrip(".")
     if inferred == node.avals and node.avals[value.index] is value.aval:
         return ""

@@ -1,8 +1,8 @@
 """The stages of one program, from the traced graph to the machine code, computed lazily.
 
-:func:`announce` prints the reports of the higher levels of ``RUNNEL_DEBUG`` on standard error for each new program. 1
-is printed elsewhere (retraces, compilations); 2 adds the graph after each pass, 3 the calls of kernels and the memory,
-4 the loops of each kernel, 5 their LLVM text.
+:func:`announce` prints reports for each new program on standard error, by the level of ``RUNNEL_DEBUG``. Level 2 prints
+the graph after each pass, 3 also the calls and the memory, 4 the loops of each kernel, and 5 their LLVM text.
+Retraces and compilations, which level 1 prints, are printed elsewhere.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from runnel.compiler.program import Program
 from runnel.compiler.rematerialization import Fitted
 from runnel.core import html, switches
 from runnel.core.caching import lazy
-from runnel.graph import picture, printer
+from runnel.graph import printer
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables
-from runnel.inspection.kernels import KernelsReport
 from runnel.inspection.memory import MemoryReport
-from runnel.inspection.schedule import Schedule
+from runnel.inspection.schedule import KernelsReport, Schedule
 
-_DRAWN: Final = 150  # nodes at most of a graph that notebooks show as a picture
+_DRAWN: Final = 150  # the largest number of nodes that notebooks show as a picture
 
 
 class PrintedGraph(Graph):
-    """The nodes of another graph; ``str()`` has one line for each."""
+    """A graph whose ``str()`` has one line for each node."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name, graph.effects)
@@ -40,8 +39,8 @@ class PrintedGraph(Graph):
         return printer.text(self)
 
     def to_svg(self) -> str:
-        """Return a picture in SVG: what comes first stands on top."""
-        return picture.to_svg(self)
+        """Return a picture in SVG, with the first nodes at the top."""
+        return printer.to_svg(self)
 
     def _repr_html_(self) -> str:
         drawing = self.to_svg() if len(self.values) <= _DRAWN else ""
@@ -55,11 +54,13 @@ Passes = Callable[[], list[tuple[str, Graph]]]
 
 
 class Inspection:
-    """The stages of one program. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
+    """The stages of one program. ``print(inspection)`` prints an overview; each part can be printed, too.
 
-    ``program`` is the compiled program, ``plan`` the plan it was built from, ``optimized`` the graph it computes.
-    ``hoisted_constants`` computes the inputs that depend on Variables alone, when these have changed; None if there are
-    none.
+    Attributes:
+        program: the compiled program.
+        plan: the plan of the program.
+        hoisted_constants: the program for inputs that depend only on Variables, which runs after these have changed;
+            None if there are no such inputs.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Inspection:
 
     @lazy
     def passes(self) -> list[tuple[str, PrintedGraph]]:
-        """Each pass's name with its result."""
+        """Return the name and the result of each pass."""
         return [(name, PrintedGraph(graph)) for name, graph in (self._passes() if self._passes is not None else ())]
 
     @lazy
@@ -120,8 +121,7 @@ class Inspection:
         return self.kernels.find(name).assembly
 
     def measure(self, seconds: float = 0.01) -> measure.Measurement:
-        """Run each call alone and the whole program, for about ``seconds`` each, on separate memory with synthetic
-        data."""
+        """Time each call and the whole program, for about ``seconds`` each, on separate memory with synthetic data."""
         return measure.measure(
             self.program, seconds, None if self.hoisted_constants is None else self.hoisted_constants.program
         )
@@ -162,7 +162,7 @@ class Inspection:
 
 
 def inspected(compiled: CompiledGraph) -> Inspection:
-    """Return the reports on a compiled graph. They keep the program, but not the Variables that it is bound to."""
+    """Return the reports on a compiled graph. They keep its program alive, but not its Variables."""
     program, hoisted_constants, _, recipe = compiled
     return Inspection(program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, hoisted_constants)
 

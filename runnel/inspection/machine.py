@@ -1,6 +1,7 @@
-"""The rates of this machine, measured in a tenth of a second and cached with the compiled kernels.
+"""The rates of this machine: bandwidths, and the peak rate of fused multiply-adds in registers.
 
-Reports compare kernels with them. Plans do not use them: they must not depend on measurements.
+Measuring them takes a tenth of a second; they are cached with the compiled kernels. Reports compare kernels with them.
+Plans do not depend on measurements.
 """
 
 from __future__ import annotations
@@ -19,15 +20,92 @@ import numpy as np
 from runnel.backends import context
 from runnel.backends.base import Target
 from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.codegen.text import vector
 from runnel.backends.cpu.launch import Launch
+from runnel.backends.cpu.target import InstructionSet, in_force
 from runnel.backends.host import memory, objects
 from runnel.compiler.lowering.parts import named
 from runnel.compiler.plan_ir.rates import Machine
-from runnel.core.dtypes import float32
+from runnel.core.dtypes import DType, float32
 from runnel.core.records import replace
-from runnel.inspection.peak import Peak
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
 from runnel.loops.scalar import add
+
+CHAINS = 12  # independent sums: enough to hide the latency of the addition, few enough for every register file
+
+
+def symbol(dtype: DType) -> str:
+    """Return the name of the kernel for ``dtype``."""
+    return f"rn_peak_{dtype.name}"
+
+
+def flops(target: InstructionSet, dtype: DType, steps: int) -> int:
+    """Return the floating-point operations of a call for ``steps`` rows."""
+    return 2 * CHAINS * (target.vector_bytes // dtype.itemsize) * steps
+
+
+def emit_module(target: InstructionSet, dtype: DType) -> str:
+    """Return the LLVM text of a kernel (docs/internals/design.md, "The kernel ABI") whose rows are steps of all chains.
+
+    It reads and writes one vector of the thread's scratch memory, so that LLVM does not optimize the chains away.
+    """
+    lanes = target.vector_bytes // dtype.itemsize
+    kind = vector(dtype, lanes)
+    name = f"llvm.fma.v{lanes}f{dtype.itemsize * 8}"
+    chains = range(CHAINS)
+    phis = "\n".join(f"  %s{c} = phi {kind} [ %x, %entry ], [ %n{c}, %again ]" for c in chains)
+    fmas = "\n".join(f"  %n{c} = call {kind} @{name}({kind} %x, {kind} %x, {kind} %s{c})" for c in chains)
+    stores = "\n".join(f"  store volatile {kind} %n{c}, ptr %scratch, align 64" for c in chains)
+    return f"""declare {kind} @{name}({kind}, {kind}, {kind})
+define void @{symbol(dtype)}(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
+entry:
+  %word = getelementptr i64, ptr %thread, i64 1
+  %scratch = load ptr, ptr %word, align 8
+  store volatile {kind} zeroinitializer, ptr %scratch, align 64
+  %x = load volatile {kind}, ptr %scratch, align 64
+  br label %again
+again:
+  %i = phi i64 [ %i0, %entry ], [ %next, %again ]
+{phis}
+{fmas}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %i1
+  br i1 %more, label %again, label %done
+done:
+{stores}
+  ret void
+}}
+"""
+
+
+_STEPS = 20_000  # in one timed run: a fraction of a millisecond
+
+
+class Peak:
+    """The best rate so far, in GF/s. Clocks change, so measure it again beside each measurement to compare with it."""
+
+    def __init__(self, threads: int, dtype: DType = float32) -> None:
+        self.threads = threads
+        self.gflops = 0.0
+        target = in_force()
+        self._flops = threads * flops(target, dtype, _STEPS)
+        self._function = build.addresses([(symbol(dtype), emit_module(target, dtype))])[0]
+        record = [[self._function, 0, 0, _STEPS, 0, 0, 0, 0], [0] * 8]
+        self._bases = memory.allocate(64)
+        self._launch = Launch([np.array(record, np.int64) for _ in range(threads)], self._bases.address)
+        ctypes.memset(self._bases.address, 0, 64)
+
+    def measure(self, seconds: float) -> float:
+        """Run for ``seconds``, at least once, and return the best rate so far."""
+        end = time.perf_counter() + seconds
+        while True:
+            start = time.perf_counter()
+            self._launch.run()
+            now = time.perf_counter()
+            self.gflops = max(self.gflops, self._flops / (now - start) / 1e9)
+            if now >= end:
+                return self.gflops
+
 
 _FORM: Final = "rates 1"  # of the cache entry
 _SIZES: Final = tuple(1 << power for power in (14, 17, 19, 21, 23, 25, 26))  # bytes of the working set of all threads
@@ -40,8 +118,10 @@ _MOVED: Final = 1 << 22  # least bytes in one timed run
 
 
 def rates(threads: int) -> Machine:
-    """Return the rates of ``threads`` threads together; measured at first use on this machine. The rate of arithmetic
-    is measured in each process, since clocks change and other programs run: the best one counts."""
+    """Return the rates of ``threads`` threads together, measured at the first use on this machine.
+
+    The rate of arithmetic is measured in each process, since clocks and the load change; the best one counts.
+    """
     return _rates(threads, context.current().target)
 
 
@@ -73,8 +153,7 @@ def _known(body: bytes | None, threads: int) -> Machine | None:
 
 
 def measured(threads: int) -> Machine:
-    """Return the rates, measured now: the best of each, since other programs run too. Smaller working sets are at least
-    as fast."""
+    """Measure the rates and return the best of each. Smaller working sets count as at least as fast."""
     peak, block = Peak(threads), memory.allocate(max(_SIZES))
     ctypes.memset(block.address, 0, block.nbytes)
     parts = [size // threads // (64 * _STREAMS) * 16 for size in _SIZES]  # float32 of a stream
@@ -98,7 +177,7 @@ def _key(threads: int, target: Target) -> str:
 
 
 def _best(kernel: Kernel, block: memory.Storage, threads: int, starts: list[int], step: int, count: int) -> float:
-    """Return seconds of one pass of all threads, each over its own ``step`` elements, with ``count`` iterations."""
+    """Return the seconds of one pass of all threads over separate ``step`` elements in ``count`` iterations."""
     address = build.kernels([kernel])[0]
     arguments = [[word for s in starts for word in (0, 4 * (t * step + s))] for t in range(threads)]
     words = np.array([[*a, *([0, block.nbytes - 64] if len(a) > 4 else [])] for a in arguments], np.int64)
@@ -132,7 +211,7 @@ def _copy_kernel() -> Kernel:
 
 @functools.cache
 def _read_kernel() -> Kernel:
-    """Return the sum of several streams, so that no sum waits for the one before it."""
+    """Return a kernel that sums several streams, so that no addition waits for the previous one."""
     at, once = Var("at"), Var("once")
     here = Index(((at, 1),))
     loads: list[Expr] = [Load(f"b{n}", here, float32) for n in range(_STREAMS)]

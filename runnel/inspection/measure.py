@@ -31,8 +31,7 @@ _PATTERNS = (0xA5, 0x5A)
 
 
 class Bench:
-    """Memory for a program, and launches on it. ``last_inputs`` is the memory of the last inputs, if they are
-    computed."""
+    """Memory for a program, and launches on it. ``last_inputs`` is the memory of the last inputs, if it exists."""
 
     def __init__(self, program: Program, last_inputs: Sequence[memory.Storage] = ()) -> None:
         self.program = program
@@ -50,7 +49,7 @@ class Bench:
         self.whole = program.loaded.launch(ctypes.addressof(self._bases))
 
     def call(self, index: int, repeats: int) -> Launch:
-        """One call on all threads of the program, ``repeats`` times; in a loop the first iteration."""
+        """Return a launch of one call on all threads, ``repeats`` times. In a loop it is the first iteration."""
         blocks = list(self.program.plan.blocks[index])
         while len(blocks) > 1 and blocks[-1] is None:
             blocks.pop()
@@ -61,8 +60,7 @@ class Bench:
         return self.program.loaded.launch(ctypes.addressof(self._bases), commands)
 
     def restorer(self, call: Call) -> Callable[[], None] | None:
-        """Return a function that restores the values that ``call`` both reads and writes: repeated, they would grow or
-        vanish."""
+        """Return a function that restores the values that ``call`` reads and writes, which repetition would change."""
         written = {a.allocation for a in call.accesses if a.writes and a.allocation.space is not MemorySpace.SCRATCH}
         changing = written & {
             a.allocation for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode in ("in", "inout")
@@ -79,7 +77,7 @@ class Bench:
         return restore
 
     def touched(self) -> int:
-        """One past the last byte of the arena that a run writes to."""
+        """Return the end of the part of the arena that a run writes, in bytes."""
         bytes_ = self.arena.ndarray((self.arena.nbytes,), np.uint8, writeable=True)
         changed = np.zeros(self.arena.nbytes, np.bool_)
         for pattern in _PATTERNS:
@@ -98,9 +96,9 @@ class Bench:
 
 
 def filled(allocation: Allocation) -> memory.Storage:
-    """Memory for an input, Variable or output: floats of ordinary magnitude, integers 0, which are valid indices."""
+    """Allocate memory for an input, Variable or output, with floats near 1 and integers 0, which are valid indices."""
     if allocation.strided:
-        raise ShapeError(f"[measure] input '{allocation.label}' is not dense; a compiled function's inputs are.")
+        raise ShapeError(f"[measure] input '{allocation.label}' must be dense.")
     block = memory.allocate(max(allocation.nbytes, 1))
     array = block.ndarray((allocation.size,), allocation.dtype.numpy, writeable=True)
     array[:] = 0
@@ -112,7 +110,7 @@ def filled(allocation: Allocation) -> memory.Storage:
 
 
 def best(run: Callable[[], int], seconds: float, before: Callable[[], None] | None = None) -> float:
-    """Return the time of the fastest run within ``seconds``, of at least three; ``before`` each, an untimed call."""
+    """Return the time of the fastest of at least three runs within ``seconds``, with an untimed ``before()`` each."""
     shortest, spent, runs = float("inf"), 0.0, 0
     while runs < 3 or (spent < seconds and runs < 100_000):
         if before is not None:
@@ -124,14 +122,16 @@ def best(run: Callable[[], int], seconds: float, before: Callable[[], None] | No
     return shortest
 
 
-_PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run, for which clock and launch are negligible
-_CHANGING: Final = 8  # most repeats where values are restored between runs
+_PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run, so that clock and launch are negligible
+_CHANGING: Final = 8  # the largest number of repeats if values are restored between runs
 
 
 @record
 class CallTime:
-    """The best time of one call on ``threads`` threads. ``share`` is the part of the machine's peak, in multiply-adds
-    or in bandwidth, as ``bound`` says, that the call reaches. A run executes it ``times`` times."""
+    """The best time of one call on ``threads`` threads, which a run executes ``times`` times.
+
+    ``share`` is the fraction of the machine's peak that the call reaches, in multiply-adds or bandwidth by ``bound``.
+    """
 
     index: int
     kernel: str
@@ -148,7 +148,7 @@ class CallTime:
 
     @property
     def total(self) -> float:
-        """Seconds in a run of the program."""
+        """The seconds in a run of the program."""
         return self.seconds * self.times
 
     @property
@@ -165,9 +165,15 @@ class CallTime:
 
 @record
 class Measurement:
-    """``seconds`` is the best time of the whole program on its ``threads``, ``arena_touched`` the end of the part of
-    the arena that a run writes, in bytes; both None for a program with a loop that might not end with synthetic data.
-    ``hoisted_constants`` is the measurement of the program of its hoisted constants."""
+    """The measurements of a program.
+
+    Attributes:
+        calls: the measurements of its calls.
+        seconds: the best time of the whole program; None if it has a loop that might not end with synthetic data.
+        threads: the number of threads.
+        arena_touched: the end of the part of the arena that a run writes, in bytes; None like ``seconds``.
+        hoisted_constants: the measurements of the program of its hoisted constants.
+    """
 
     calls: tuple[CallTime, ...]
     seconds: float | None
@@ -177,7 +183,7 @@ class Measurement:
 
     @property
     def total(self) -> float:
-        """Seconds of all calls, times their executions in a run."""
+        """The seconds of all calls in a run."""
         return sum(c.total for c in self.calls)
 
     @property
@@ -185,7 +191,7 @@ class Measurement:
         return sum(c.predicted * c.times for c in self.calls)
 
     def slowest(self, most: int | None = None) -> Measurement:
-        """Return the same with the ``most`` slowest calls, slowest first."""
+        """Return the measurement with only the ``most`` slowest calls, slowest first."""
         calls = sorted(self.calls, key=lambda c: -c.total)[:most]
         return replace(self, calls=tuple(calls))
 
@@ -215,7 +221,7 @@ class Measurement:
 
     @property
     def summary(self) -> str:
-        whole = "not run on made-up numbers" if self.seconds is None else f"{tables.microseconds(self.seconds)} µs"
+        whole = "not run on synthetic data" if self.seconds is None else f"{tables.microseconds(self.seconds)} µs"
         return (
             f"all calls one after another: {tables.microseconds(self.total)} µs, predicted "
             f"{tables.microseconds(self.predicted)} µs; the program on {self.threads} "
@@ -230,7 +236,7 @@ class Measurement:
 
 
 def measure(program: Program, seconds: float = 0.01, hoisted_constants: Program | None = None) -> Measurement:
-    """Time every call, and the whole program, each for about ``seconds``; first its ``hoisted_constants``."""
+    """Time every call and the whole program, for about ``seconds`` each, and its ``hoisted_constants`` before them."""
     if hoisted_constants is None:
         return _measured(Bench(program), seconds)
     before = Bench(hoisted_constants)
@@ -273,7 +279,7 @@ def _call(bench: Bench, index: int, call: Call, seconds: float) -> CallTime:
 
 
 def events(plan: Plan, measured: Measurement, process: int = 0) -> list[dict[str, Any]]:
-    """Return the bars of one program, as process number ``process``."""
+    """Return the bars of one program as process number ``process`` of the timeline."""
     name = {"name": "process_name", "ph": "M", "pid": process, "args": {"name": plan.graph.name}}
     bars: list[dict[str, Any]] = [name]
     now = [0.0] * plan.threads

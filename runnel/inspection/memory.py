@@ -1,4 +1,4 @@
-"""The memory of a program: planned, allocated, and the values alive at the arena's peak."""
+"""Reports on the memory of a program: planned and allocated bytes, and the values alive at the arena's peak."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runnel.inspection.schedule import line_of
 
 @record
 class Holder:
-    """A value in the arena, from the call that computes it (``first``) to the ``last`` that reads it."""
+    """A value in the arena, from the ``first`` call, which computes it, to the ``last`` call that reads it."""
 
     op: str
     shape: Shape
@@ -32,7 +32,7 @@ class Holder:
 
 @record
 class Repeated:
-    """A value that is computed again: the bytes that this frees and the seconds that it takes."""
+    """A value that is recomputed: the bytes that this frees, and the seconds that it takes."""
 
     op: str
     shape: Shape
@@ -43,9 +43,16 @@ class Repeated:
 
 
 class MemoryReport:
-    """Bytes by kind. ``peak`` is the arena's size, for which ``lower_bound`` is a bound for every layout; ``measured``
-    are the bytes allocated for it. ``counted`` are those that a ``budget`` bounds: arena and outputs; ``recomputed``
-    are the values computed again for it, in ``extra_seconds`` on one thread by prediction."""
+    """The bytes of a program by kind.
+
+    Attributes:
+        peak: the size of the arena.
+        lower_bound: a lower bound of the arena's size for every layout.
+        measured: the bytes that are allocated for the arena.
+        counted: the bytes that a ``budget`` limits: arena and outputs.
+        recomputed: the values that are recomputed to meet the budget.
+        extra_seconds: the predicted time of recomputing them on one thread.
+    """
 
     def __init__(self, plan: Plan, program: Program, fitted: Fitted | None = None) -> None:
         self._plan = plan
@@ -65,7 +72,7 @@ class MemoryReport:
 
     @property
     def total(self) -> int:
-        """All bytes of a run, by plan."""
+        """All bytes of a run, as planned."""
         return self.peak + self.constants + self.inputs + self.variables + self.outputs
 
     @property
@@ -159,7 +166,7 @@ def _holder(life: Life, calls: list[Call]) -> Holder:
 
 
 def _value_of(allocation: Allocation, call: Call) -> Value | None:
-    """Return the node of a place: one of its producer's, with its size, its dtype and preferably its name."""
+    """Return the node of ``call`` that computes a place: one of its size and dtype, preferably with its name."""
     fitting = [n for n in call.nodes if n.aval.size == allocation.size and n.aval.dtype is allocation.dtype]
     named = [n for n in fitting if n.op is not None and n.op.name == allocation.label]
     for nodes in (named, fitting):

@@ -1,22 +1,33 @@
-"""The calls of a program in order: kernel, block of each thread, and predicted cost."""
+"""The calls of a program in order, with blocks of threads and predicted costs, and its kernels.
+
+The loops, LLVM text and machine code of kernels are generated on demand.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
+from runnel.backends.base import Target
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import build, nest
 from runnel.compiler.plan_ir.calls import Call
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.plan_ir.regions import GUESSED, AnyRegion, Repeat, While, sequence
 from runnel.compiler.plan_ir.work import Block
 from runnel.core.records import asdict, record
 from runnel.inspection import tables
+from runnel.loops import printer
+from runnel.loops.ir import Kernel
 
 
 @record
 class Step:
-    """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, its cost. In a
-    loop it is executed several ``times``."""
+    """One call: its domain of ``rows`` × ``columns``, a block (i0, i1, j0, j1) for each thread, and its cost.
+
+    A run executes it ``times`` times, which is more than 1 in a loop.
+    """
 
     index: int
     kernel: str
@@ -33,12 +44,12 @@ class Step:
 
     @property
     def barrier(self) -> bool:
-        """Whether the threads wait for one another before it."""
+        """True if the threads wait for each other before the call."""
         return self.waits > 0
 
     @property
     def split(self) -> str:
-        """The partition of the call: ``rows/2``, ``columns/4``, or the thread that does all."""
+        """The partition of the call: ``rows/2``, ``columns/4``, or the only thread that computes."""
         busy = [(t, b) for t, b in enumerate(self.blocks) if b is not None]
         if len(busy) < 2:
             return f"thread {busy[0][0]}" if busy else "nobody"
@@ -93,7 +104,7 @@ class Schedule(Sequence[Step]):
 
 
 def shortened(ops: Sequence[str], most: int = 4) -> str:
-    """Return the first few names, and how many more there are."""
+    """Return the first few names, and the number of the others."""
     more = f" +{len(ops) - most}" if len(ops) > most else ""
     return " ".join(ops[:most]) + more
 
@@ -104,16 +115,16 @@ def ops_of(call: Call) -> tuple[str, ...]:
 
 
 def line_of(call: Call) -> str:
-    """Return the user's source line of a call: that of the first of its nodes that has one."""
+    """Return the source line of the first node of a call that has one."""
     return next((node.where for node in call.nodes if node.where), "")
 
 
 def _waits(plan: Plan) -> list[int]:
-    """For each call the executions of barriers before it in a run; trip counts of unknown loops are guessed."""
+    """Return for each call how many barriers before it a run executes. Unknown trip counts are guessed."""
     waits = [0] * len(plan.calls)
 
     def walk(begin: int, end: int, regions: Sequence[AnyRegion], first: int, later: int) -> None:
-        """``first`` and ``later``: executions in first iterations of the loop around, and in others."""
+        """Count for regions that run ``first`` times in first iterations of the outer loop, and ``later`` in others."""
         for item in sequence(begin, end, regions):
             if isinstance(item, int):
                 waits[item] += plan.barriers[item] * first + plan.again[item] * later
@@ -137,3 +148,90 @@ def _step(index: int, call: Call, blocks: Sequence[Block | None], waits: int) ->
         index, call.kernel.name, ops_of(call), call.rows, call.columns, tuple(blocks), waits, call.times,
         call.seconds, call.flops, call.bytes_moved, line_of(call),
     )  # fmt: skip
+
+
+VARIABLE: Final = target.SWITCH.variable  # the environment variable that selects a target
+NAMES: Final = tuple(row.name for row in target.TARGETS)
+
+
+def in_force() -> Target:
+    """Return the target of new programs, by the processor and the switches."""
+    return target.in_force()
+
+
+def runnable() -> tuple[str, ...]:
+    """Return the names of the targets that this processor can run, best first."""
+    return tuple(row.name for row in target.TARGETS if row.runs_here)
+
+
+class KernelReport:
+    """One kernel, and how often a run calls it."""
+
+    def __init__(self, kernel: Kernel, calls: int) -> None:
+        self.kernel = kernel
+        self.calls = calls
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def loops(self) -> str:
+        """The loop IR."""
+        return printer.text(self.kernel)
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM module, for the target in force."""
+        return nest.emit_kernel(self.kernel, target.in_force())
+
+    @property
+    def assembly(self) -> str:
+        """The assembly of :attr:`llvm`."""
+        return build.assembly(self.llvm)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "calls": self.calls, "loops": printer.as_json(self.kernel)}
+
+    def __str__(self) -> str:
+        return self.loops
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}, called {self.calls} times>"
+
+
+class KernelsReport(Sequence[KernelReport]):
+    """The kernels in the order of their first calls."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        times = Counter(call.kernel.name for call in calls)
+        kernels = {call.kernel.name: call.kernel for call in calls}
+        self._reports = [KernelReport(kernel, times[name]) for name, kernel in kernels.items()]
+
+    def find(self, name: str) -> KernelReport:
+        """Return the kernel called ``name``, or the only one with that prefix."""
+        matches = [r for r in self._reports if r.name == name] or [r for r in self._reports if r.name.startswith(name)]
+        if len(matches) != 1:
+            how = "No" if not matches else "More than one"
+            raise ValueError(f"{how} kernel is called '{name}'; there are {', '.join(r.name for r in self._reports)}.")
+        return matches[0]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [report.as_json() for report in self._reports]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._reports[index]
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def __iter__(self) -> Iterator[KernelReport]:
+        return iter(self._reports)
+
+    def __str__(self) -> str:
+        rows = [(r.name, str(r.calls), _buffers(r.kernel)) for r in self._reports]
+        return tables.table(("kernel", "calls", "buffers"), rows, left=("kernel", "buffers"))
+
+
+def _buffers(kernel: Kernel) -> str:
+    return ", ".join(f"{b.mode} {b.dtype.name}" for b in kernel.buffers)

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Container[str] = ()) -> str:
-    """Columns under their heads, aligned to the right but for those in ``left``."""
+    """Return a table with heads, whose columns are aligned to the right except the columns ``left``."""
     lines = [tuple(heads), *(tuple(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     text = []
@@ -39,7 +39,7 @@ def count(number: float) -> str:
 
 
 def microseconds(seconds: float) -> str:
-    """Return seconds as µs with the digits that matter."""
+    """Return seconds in µs with three or four digits."""
     value = seconds * 1e6
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 

@@ -1,4 +1,4 @@
-"""The C beside an exported program: a header, the functions that load the weights and call the program, and a main."""
+"""The C code of an exported program: a header, functions that load the weights and call the program, and a main."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Array(NamedTuple):
 
     @property
     def type(self) -> str:
-        """The C type of its elements; of complex numbers, of their parts."""
+        """The C type of the elements, or of the parts of complex elements."""
         return _TYPES.get(self.aval.dtype) or f"{self.aval.dtype.name}_t"
 
     def parameter(self, constant: bool) -> str:
@@ -48,7 +48,7 @@ class Array(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Bytes of the weights' file, and where they lie in memory."""
+    """A range of bytes in the file of weights, and its place in memory."""
 
     start: int
     nbytes: int
@@ -56,8 +56,15 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The memory of a model. ``places`` are those of the slots of the program, -1 for what each call gives;
-    ``init_places`` those of the program that prepares constants, if there is one."""
+    """The layout of a model's memory.
+
+    Attributes:
+        nbytes: the size of the memory.
+        scratch: the place of the scratch memory.
+        parts: the parts of the file of weights.
+        places: the place of each slot of the program; -1 for a slot that each call sets.
+        init_places: the place of each slot of the program that prepares constants, if there is one.
+    """
 
     nbytes: int
     scratch: int
@@ -67,7 +74,7 @@ class Layout(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What a file of weights has to be: the length and the hash of its header, and the length of what follows."""
+    """A file of weights: the length and the hash of its header, and the length of its data."""
 
     header: int
     hash: int
@@ -75,12 +82,12 @@ class Weights(NamedTuple):
 
 
 def is_identifier(name: str) -> bool:
-    """Whether C and C++ programs may use ``name`` for something of their own."""
+    """Return whether C and C++ programs can define ``name``."""
     return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and name not in _RESERVED
 
 
 def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Names for C that are like ``names``, each another."""
+    """Return different names for C that resemble ``names``."""
     used = {*taken, *_RESERVED}
     chosen: list[str] = []
     for name in names:
@@ -96,7 +103,7 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
 
 def fnv(content: bytes) -> int:
-    """FNV-1a of 64 bits (G. Fowler, L. Noll, K.-P. Vo; RFC 9923), which the C computes of a header."""
+    """Return the FNV-1a hash of 64 bits (G. Fowler, L. Noll, K.-P. Vo; RFC 9923), as the C code computes it."""
     value = 0xCBF29CE484222325
     for byte in content:
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
@@ -104,7 +111,7 @@ def fnv(content: bytes) -> int:
 
 
 def header(name: str, function: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
-    """``name.h``."""
+    """Return ``name.h``."""
     listed = "\n".join(f" *   {x}" for x in inputs) or " *   none"
     results = "\n".join(f" *   {x}" for x in outputs)
     return f"""/* The function '{function}' as a program without Python, exported by Runnel.
@@ -125,14 +132,14 @@ extern "C" {{
 
 typedef struct {name} {name};
 
-/* Load the weights, and prepare what follows from them alone. *model is NULL unless the result is 0. */
+/* Load the weights and compute constants from them. *model is NULL unless the result is 0. */
 int {name}_init({name} **model, const char *weights);
 
-/* One call. Values that the function keeps from call to call are kept in the model, which makes one call at a time.
- * The result is 0, or the status of an error, which has changed nothing in the model. */
+/* Make one call. The model keeps the state of the function between calls, and makes one call at a time.
+ * Return 0, or the status of an error, after which the model is unchanged. */
 int {name}_predict({_parameters(name, inputs, outputs)});
 
-/* What a result says, in words. */
+/* Return the message of a status. */
 const char *{name}_error(int status);
 
 void {name}_free({name} *model);
@@ -154,8 +161,18 @@ def source(
     weights: Weights,
     errors: Mapping[int, str],
 ) -> str:
-    """``name.c``. ``slots`` are those of the inputs and of the outputs, ``same`` the outputs that are copies of earlier
-    ones, by number; ``errors`` what statuses of the program say."""
+    """Return ``name.c``.
+
+    Args:
+        name: the name of the program.
+        inputs: the inputs of a call.
+        outputs: the outputs of a call.
+        slots: the slots of the inputs and of the outputs.
+        same: for each output that is equal to an earlier one, the number of that one.
+        layout: the layout of the memory.
+        weights: the file of weights.
+        errors: the messages by the status of the program.
+    """
     parts = "\n".join(f"    {{{p.start}, {p.nbytes}, {p.place}}}," for p in layout.parts)
     lines = [
         f"    model->bases[{slot}] = (void *){x.name};"
@@ -248,8 +265,8 @@ int {name}_predict({_parameters(name, inputs, outputs)}) {{
 const char *{name}_error(int status) {{
     switch (status) {{
     case 0: return "no error";
-    case CANNOT_READ: return "the file of the weights cannot be read";
-    case OTHER_WEIGHTS: return "the file of the weights belongs to another program";
+    case CANNOT_READ: return "the file of weights cannot be read";
+    case OTHER_WEIGHTS: return "the file of weights belongs to another program";
     case NO_MEMORY: return "there is not enough memory";
 {cases}    default: return "an unknown error";
     }}
@@ -263,7 +280,7 @@ void {name}_free({name} *model) {{
 
 
 def _prepare(name: str, layout: Layout) -> str:
-    """The function that computes what follows from the weights alone."""
+    """Return the C function that computes constants from the weights."""
     if layout.init_places is None:
         return f"""
 static int prepare({name} *model) {{
@@ -283,7 +300,7 @@ static int prepare({name} *model) {{
 
 
 def main(name: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> str:
-    """``main.c``: a call on arrays in files."""
+    """Return ``main.c``, which makes one call with arrays in files."""
     arrays = [*inputs, *outputs]
     count = len(arrays)
     declared = "\n".join(f"    {x.type} *{x.name} = calloc(1, {x.aval.nbytes} + 1);" for x in arrays)
@@ -341,6 +358,6 @@ def _table(numbers: Sequence[int]) -> str:
 
 
 def _text(said: str) -> str:
-    """A string literal."""
+    """Return a string literal."""
     plain = [chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in said.encode()]
     return f'"{"".join(plain)}"'

@@ -17,7 +17,7 @@ from runnel import ops
 from runnel.core import kinds, switches
 from runnel.core.errors import DTypeError, GradientError
 from runnel.core.tracebacks import ending_at_user
-from runnel.optim import hyperparameters
+from runnel.optim import group as hyperparameters
 from runnel.optim.formulas import Active
 from runnel.optim.group import ParamGroup
 from runnel.optim.state import LeafVariable, checked_state, filled, state_of
@@ -232,7 +232,7 @@ class Optimizer(Stateful):
 
     @property
     def has_own_step(self) -> bool:
-        """Whether a subclass has its own ``step``, and keeps in ``state`` what it likes."""
+        """True if a subclass defines ``step``, and keeps any values in ``state``."""
         return type(self).step is not Optimizer.step
 
     def update_all(self) -> None:

@@ -11,8 +11,7 @@ from runnel.core.avals import aval
 from runnel.core.dtypes import float64, from_numpy
 from runnel.core.errors import GradientError, StateError
 from runnel.ops import cast, zeros_like
-from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import RULES, bounded
+from runnel.optim.group import RULES, ParamGroup, bounded
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.state import fitting

@@ -1,10 +1,10 @@
-"""Patterns of values in a graph, and rules that replace the values that match.
+"""Patterns of values in a graph, and rules that replace matching values.
 
     x = anything("x")
     softsign = applied("div", x, applied("add", number(1), applied("abs", x), any_order=True))
 
-A pattern is compared with a value and with the values it is computed from. A name that occurs several times in a
-pattern matches the same value at all places. Several rules form a pass.
+A pattern describes a value and the values that it is computed from. A name that occurs several times in a pattern
+matches one value at all places. Several rules form a pass.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from runnel.passes.written import written
 
 
 def op(name: str | Op) -> Op:
-    """Return the op of this name; an op as it is.
+    """Return the op with this name; an op as it is.
 
-    PassError if none is registered under it: those of a module that is not imported yet are not.
+    Raises:
+        PassError: no op of this name is registered. A module registers its ops when it is imported.
     """
     if isinstance(name, Op):
         return name
     known = Op.registry.get(name) if isinstance(name, str) else None
     if known is None:
         near = difflib.get_close_matches(name, Op.registry) if isinstance(name, str) else []
-        hint = f"near are {', '.join(near)}" if near else "`runnel ops` lists all names"
-        raise PassError(f"[passes] no op is called {short_repr(name)}; {hint}.")
+        hint = f"similar names are {', '.join(near)}" if near else "`runnel ops` lists all names"
+        raise PassError(f"[passes] the name of an op must be registered; got {short_repr(name)}. {hint.capitalize()}.")
     return known
 
 
@@ -51,18 +52,18 @@ Bindings = Mapping[str, Value]
 
 
 class Pattern:
-    """What a value may look like. ``name``, if it is not empty, is that of the value in a match."""
+    """A pattern of a value. In a match, the value has the name ``name``, unless it is empty."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
 
     def match(self, value: Value) -> dict[str, Value] | None:
-        """Return the values of the names; None if ``value`` does not look so."""
+        """Return the values of the names; None if ``value`` does not match."""
         bound = self.extended(value, {})
         return None if bound is None else dict(bound)
 
     def extended(self, value: Value, bound: Bindings) -> Bindings | None:
-        """``bound`` and the names that are found here; None if ``value`` does not look so, or a name differs."""
+        """Return ``bound`` and the names that match here; None if ``value`` does not match, or a name differs."""
         if not self.name:
             return self.inside(value, bound)
         if self.name in bound:
@@ -70,17 +71,17 @@ class Pattern:
         return self.inside(value, {**bound, self.name: value})
 
     def inside(self, value: Value, bound: Bindings) -> Bindings | None:
-        """Return the same, its own name aside."""
+        """Do the same as :meth:`extended` without the pattern's own name."""
         raise NotImplementedError
 
     @property
     def names(self) -> frozenset[str]:
-        """All names in it."""
+        """All names in the pattern."""
         return frozenset({self.name} - {""})
 
 
 class _Where(Pattern):
-    """Any value for which a condition holds."""
+    """A value for which a condition holds."""
 
     def __init__(self, name: str, condition: Callable[[Value], bool]) -> None:
         super().__init__(name)
@@ -137,20 +138,22 @@ def _is_constant(value: Value) -> bool:
 
 
 def anything(name: str = "") -> Pattern:
-    """Any value."""
+    """Return a pattern of any value."""
     return _Where(name, _is_any)
 
 
 def constant(name: str = "") -> Pattern:
-    """Return a constant of the graph: its ``value.value`` is a NumPy array."""
+    """Return a pattern of a constant, whose ``value.value`` is a NumPy array."""
     return _Where(name, _is_constant)
 
 
 def number(value: float, name: str = "") -> Pattern:
-    """Return a constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or
-    broadcast."""
+    """Return a pattern of a constant, also broadcast, of any shape and dtype with all elements ``value``.
+
+    0.0 does not match -0.0.
+    """
     if not isinstance(value, Real) or (isinstance(value, int) and abs(value) > sys.float_info.max):
-        raise PassError(f"[passes] number() takes a number within the range of floats; received {short_repr(value)}.")
+        raise PassError(f"[passes] number() must get a number in the range of floats; got {short_repr(value)}.")
     return _Where(name, functools.partial(_is_number, value=value))
 
 
@@ -159,7 +162,7 @@ def _is_number(candidate: Value, value: float) -> bool:
 
 
 def _has(dtype: DType, value: float) -> bool:
-    """Return whether ``dtype`` has the number: rounded if it has fractions, else exactly."""
+    """Return whether ``dtype`` can represent the number, rounded if it is floating-point, else exactly."""
     if dtype.is_inexact:
         with np.errstate(over="ignore"):
             return bool(np.isinf(np.asarray(value, dtype.numpy)) == math.isinf(value))
@@ -172,35 +175,35 @@ def _has(dtype: DType, value: float) -> bool:
 def applied(
     name: str | Op, *operands: Pattern, any_order: bool = False, result: int = 0, called: str = "", **attrs: Any
 ) -> Pattern:
-    """Return a result of the op ``name`` on such operands, as many as it has; without operands, on any.
+    """Return a pattern of a result of the op ``name``.
 
     Args:
         name: the op, or its name.
-        operands: a pattern for each of its inputs.
-        any_order: of two operands, each may be the first one.
-        result: which one, of an op of several results.
+        operands: a pattern for each of its inputs; without patterns, any inputs match.
+        any_order: whether two operands may be in any order.
+        result: the number of the result, for an op with several results.
         called: the name of the value in a match.
-        attrs: attributes with the values that they must have.
+        attrs: values that attributes must have.
     """
     found = op(name)
     for x in operands:
         if not isinstance(x, Pattern):
             raise PassError(
-                f"[passes] the operands of '{found.name}' are patterns; received {short_repr(x)}. Write "
+                f"[passes] the operands of '{found.name}' must be patterns; got {short_repr(x)}. Write "
                 "anything('x') or number(1)."
             )
     if any_order and len(operands) != 2:
-        raise PassError(f"[passes] any_order is for two operands; '{found.name}' is given {len(operands)}.")
+        raise PassError(f"[passes] any_order must have two operands; '{found.name}' got {len(operands)}.")
     return _Applied(found, operands, attrs, any_order, result, called)
 
 
 class Rule:
-    """Values that look like ``pattern`` are computed by ``replacement`` instead.
+    """A rule that computes values that match ``pattern`` by ``replacement``.
 
     Args:
-        pattern: of the value that is replaced.
-        replacement: array code, called with the named parts of the pattern as keyword arguments. It gives a value of
-            the same shape and dtype. The new nodes have the source line of the value that they replace.
+        pattern: the pattern of the replaced value.
+        replacement: a function of tensors, called with the named parts of the pattern as keyword arguments. It returns
+            a value of the same shape and dtype. The new nodes have the source line of the replaced value.
         when: a condition on the named parts, as values of the graph.
     """
 
@@ -215,7 +218,7 @@ class Rule:
                 _require_parameters(function, pattern.names)
 
     def __call__(self, value: Value) -> Value | None:
-        """What replaces ``value``; None if the rule is not about it."""
+        """Return the replacement of ``value``; None if the rule does not match."""
         parts = self.pattern.match(value)
         if parts is None or (self.when is not None and not self.when(**parts)):
             return None
@@ -223,14 +226,14 @@ class Rule:
         if new.aval is not value.aval:
             made_by = value.op.name if value.op is not None else "a value"
             where = f" of {value.where}" if value.where else ""
-            raise VerifierError(f"the rule about '{made_by}'{where} writes {new.aval!r} in the place of {value.aval!r}")
+            raise VerifierError(f"the rule for '{made_by}'{where} must return {value.aval!r}; got {new.aval!r}")
         return new
 
 
 def rewriting(name: str, doc: str, *rules: Rule, needs: tuple[str, ...] = (), gives: tuple[str, ...] = ()) -> Pass:
-    """Return the pass called ``name`` that replaces each value of a graph by the first of ``rules`` that is about it.
+    """Return a pass that replaces each value of a graph by the first of ``rules`` that matches.
 
-    Values are visited after what they are computed from; what a rule has written is not looked at again in this run.
+    It visits values after their inputs, and does not visit new values in the same run.
     """
 
     def run(graph: Graph) -> Graph:
@@ -246,11 +249,11 @@ def rewriting(name: str, doc: str, *rules: Rule, needs: tuple[str, ...] = (), gi
 
 
 def _require_parameters(function: Callable[..., Any], names: frozenset[str]) -> None:
-    """PassError unless ``function`` can be called with these names."""
+    """Raise PassError unless ``function`` can be called with these names."""
     try:
         inspect.signature(function).bind(**dict.fromkeys(names))
     except TypeError:
         raise PassError(
-            f"[passes] the functions of a rule take the names of its pattern, {', '.join(sorted(names)) or 'none'}; "
-            f"received one that takes {inspect.signature(function)}."
+            f"[passes] the functions of a rule must take the names of its pattern, {', '.join(sorted(names)) or 'none'}"
+            f"; got {inspect.signature(function)}."
         ) from None

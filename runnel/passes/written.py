@@ -1,6 +1,6 @@
-"""New values of a graph, written as array code: functions of Runnel applied to stand-ins for values of the graph.
+"""Write new values of a graph as functions of tensors, applied to :class:`Written` values of the graph.
 
-Functions that differentiate, loop or branch need tensors as operands. For these the stand-ins are traced, and the
+Functions that differentiate, loop or branch need tensors as operands. They are traced with symbolic tensors, and the
 traced nodes are then written into the graph.
 """
 
@@ -31,7 +31,7 @@ from runnel.tensor.tracing import activate
 
 
 class Writing:
-    """One call of a function that writes values, which is traced."""
+    """One traced call of a function that writes values."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -39,21 +39,21 @@ class Writing:
         self.tracer = Tracer()
 
     def tensor(self, value: Value) -> Tensor:
-        """Return the tensor that stands for ``value``."""
+        """Return the symbolic tensor for ``value``."""
         if value not in self._tensors:
             self._tensors[value] = tensors.symbolic(value)
         return self._tensors[value]
 
     def require_no_effects(self) -> None:
-        """PassError if the function changed something outside."""
+        """Raise PassError if the function changed something outside."""
         state = self.tracer.variables
         changed = next((v.described for v in (*state.written, *state.gradients)), "")
         if changed or self.tracer.calls_python:
-            what = f"assigns {changed}" if changed else "calls Python"
-            raise PassError(f"[passes] what is written for a graph {what}, and is no value of it then.")
+            what = f"assign {changed}" if changed else "call Python"
+            raise PassError(f"[passes] the function that writes a value must not {what}.")
 
     def written(self, tensor: Tensor) -> Value:
-        """What was recorded for ``tensor``, as nodes behind the values that it is computed from."""
+        """Return ``tensor`` as nodes that follow the values that it is computed from."""
         root = self.tracer.node(tensor)
         known: dict[Value, Any] = {value: Decomposing(value, self._where) for value in self._tensors}
         known.update((node, self._constant(array)) for node, array in self._from_outside())
@@ -77,7 +77,7 @@ class Writing:
         return answer
 
     def _from_outside(self) -> Iterator[tuple[Value, np.ndarray]]:
-        """Yield what the function read besides the graph's values, as constants."""
+        """Yield the values that the function read from outside, as constants."""
         tracer = self.tracer
         with activate(None):
             for node, outside in tracer.captures.items():
@@ -90,7 +90,7 @@ class Writing:
 
 
 def frozen(values: Any, where: str) -> Constant:
-    """Return a constant of a graph with the present values of an array or tensor."""
+    """Return a constant of a graph with a copy of an array or tensor."""
     array = np.array(values)
     array.flags.writeable = False
     return Constant(aval(array.shape, from_numpy(array.dtype)), array, where)
@@ -110,7 +110,7 @@ def present() -> Writing | None:
 
 @contextmanager
 def writing(where: str) -> Iterator[Writing]:
-    """Write values in the block; new nodes stand for the user's line ``where``."""
+    """Write values in the block. New nodes have the source line ``where``."""
     before, now = _PRESENT.writing, Writing(where)
     _PRESENT.writing = now
     try:
@@ -121,15 +121,17 @@ def writing(where: str) -> Iterator[Writing]:
 
 
 class Written(Decomposing, ArrayMethods[Any]):
-    """A ``value`` of a graph that functions and operators can be applied to. Composite ops become simpler ones at once,
-    so that what is written fits at any place of a pipeline."""
+    """A ``value`` of a graph that functions and operators can be applied to.
+
+    Composite ops become simpler ones at once, so that the new values fit at any place of a pipeline.
+    """
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # == compares elements
 
     @property
     def attrs(self) -> Mapping[str, Any]:
-        """The attributes of the op that makes the value; empty for inputs and constants."""
+        """The attributes of the value's op; empty for inputs and constants."""
         return MappingProxyType(self.value.attrs)
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -139,23 +141,23 @@ class Written(Decomposing, ArrayMethods[Any]):
         return super().apply_op(op, tuple(own), attrs)
 
     def again(self, *operands: Written, **attrs: Any) -> Any:
-        """Return the op that makes the value, applied to other operands; ``attrs`` are those that differ."""
+        """Apply the value's op to other operands, with changed ``attrs``."""
         if self.value.op is None:
-            raise PassError(f"[passes] {self.value!r} is made by no op, which could be applied again.")
+            raise PassError(f"[passes] {self.value!r} must be the result of an op to apply it again.")
         return operands[0].apply_op(self.value.op, operands, {**self.value.attrs, **attrs})
 
     def update(self, name: str, change: Callable[[Any], Any]) -> Any:
         raise PassError(
-            f"[passes] {name} would change {self.value!r}, and values of a graph never change; write {name[:-1]}."
+            f"[passes] {name} must not change {self.value!r}, since values of a graph are constant; use {name[:-1]}."
         )
 
     def read(self) -> Any:
-        """Return the value as a tensor, for functions that need one; nodes are written behind it all the same."""
+        """Return the value as a tensor, for functions that need one."""
         writing = present()
         return self if writing is None else writing.tensor(self.value)
 
     def detach(self) -> Any:
-        """Return the same value, through which no gradient flows."""
+        """Return the value without a gradient."""
         return stop_gradient(self)
 
     def __bool__(self, *_: Any, **__: Any) -> bool:
@@ -172,15 +174,23 @@ class Written(Decomposing, ArrayMethods[Any]):
 
 
 def written(function: Callable[..., Any], *values: Value, where: str | None = None, **named: Value) -> Value:
-    """Return the value that ``function`` computes from ``values``, as array code: ``written(lambda x: 2 * rn.exp(x),
-    value)``. Tensors, arrays and Variables that it uses, or returns, become constants with the value of the moment.
+    """Return the value that ``function`` computes from ``values``, written into their graph.
 
-    ``where`` is the line of the user's program that the new nodes stand for: by default that of the first value.
+    Tensors, arrays and Variables that the function uses or returns become constants with their present values.
+
+    Args:
+        function: a function of tensors.
+        values: its positional arguments, values of a graph.
+        where: the source line of the new nodes; by default the line of the first value that has one.
+        named: its keyword arguments, values of the graph.
+
+    Example:
+        >>> written(lambda x: 2 * rn.exp(x), value)
     """
     all_values = (*values, *named.values())
     if not callable(function) or not all(isinstance(x, Value) for x in all_values):
         raise ArgumentError(
-            f"[written] takes a function and values of a graph; received "
+            f"[written] must get a function and values of a graph; got "
             f"{', '.join(short_repr(x) for x in (function, *all_values))}."
         )
     if where is None:
@@ -195,4 +205,4 @@ def written(function: Callable[..., Any], *values: Value, where: str | None = No
             return now.written(result)
         if isinstance(result, (Tensor, np.ndarray)):
             return frozen(result, where)
-    raise PassError(f"[passes] what is written for a graph is one value or array; received {short_repr(result)}.")
+    raise PassError(f"[passes] the function that writes a value must return one value; got {short_repr(result)}.")

@@ -20,7 +20,7 @@ from runnel.tensor.effects import require_at_run
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import key_of
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.while_loop import while_loop
+from runnel.transforms.control import while_loop
 
 
 class Draw(NamedTuple):

@@ -20,8 +20,8 @@ from runnel.ops.elementwise.arithmetic import add_p
 from runnel.ops.elementwise.gamma import digamma, lgamma
 from runnel.ops.promotion import meet
 from runnel.ops.shapes.broadcasting import broadcast_arrays
+from runnel.transforms.control import while_loop
 from runnel.transforms.custom_vjp import custom_vjp
-from runnel.transforms.while_loop import while_loop
 
 _LARGE: Final = 100.0
 _EPSILON: Final = 2.0**-53

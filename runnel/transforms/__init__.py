@@ -3,21 +3,19 @@
 from runnel.core.namespaces import namespace
 from runnel.transforms import (
     checkpoint as checkpoint,
-    cond as cond,
-    control_batching as control_batching,
-    control_forward as control_forward,
+    control as control,
+    control_rules as control_rules,
     custom_vjp as custom_vjp,
     gradients as gradients,
     jacobians as jacobians,
     jvp as jvp,
     scan as scan,
     vmap as vmap,
-    while_loop as while_loop,
 )
 
 NAMES = {
     "checkpoint": "runnel.transforms.checkpoint:checkpoint",
-    "cond": "runnel.transforms.cond:cond",
+    "cond": "runnel.transforms.control:cond",
     "custom_vjp": "runnel.transforms.custom_vjp:custom_vjp",
     "grad": "runnel.transforms.gradients:grad",
     "hessian": "runnel.transforms.jacobians:hessian",
@@ -29,7 +27,7 @@ NAMES = {
     "value_and_grad": "runnel.transforms.gradients:value_and_grad",
     "vjp": "runnel.transforms.gradients:vjp",
     "vmap": "runnel.transforms.vmap:vmap",
-    "while_loop": "runnel.transforms.while_loop:while_loop",
+    "while_loop": "runnel.transforms.control:while_loop",
 }
 
 __all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)

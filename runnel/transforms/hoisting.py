@@ -131,11 +131,7 @@ def hoisted(loop: Loop) -> Loop:
     value_map = smaller.value_map
     body = Graph([value_map[x] for x in (*used_constants, *carries, *used_xs)], smaller.graph.outputs, {}, graph.name)
     return Loop(
-        body,
-        [known.fixed(x) for x in used_constants],
-        loop.carries,
-        [known.all_steps(x) for x in used_xs],
-        loop.length,
+        body, [known.fixed(x) for x in used_constants], loop.carries, [known.all_steps(x) for x in used_xs], loop.length
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from runnel.cli import doctor
 from runnel.cli.main import main
 from runnel.core import switches
-from runnel.inspection import kernels
+from runnel.inspection import schedule
 
 
 def found(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
@@ -73,7 +73,7 @@ def test_a_cache_that_is_off_or_no_folder(
 
 def test_a_target_below_the_best(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     only(monkeypatch, doctor.processor)
-    runnable = kernels.runnable()
+    runnable = schedule.runnable()
     with switches.override(target=runnable[-1]):
         finding = found(capsys)[1]["target"]
     assert finding["state"] == (doctor.WARNING if len(runnable) > 1 else doctor.FINE)

@@ -29,7 +29,7 @@ def test_outputs_and_updates() -> None:
 
 def test_values_are_checked() -> None:
     x = argument(2)
-    with pytest.raises(VerifierError, match="has 1 inputs; 0 values were given"):
+    with pytest.raises(VerifierError, match="must get 1 input values; got 0"):
         interpreter.run(graph([x], x), [])
     with pytest.raises(VerifierError, match=r"shape \(3,\) and dtype float32"):
         interpreter.run(graph([x], x), [np.zeros(3, np.float32)])

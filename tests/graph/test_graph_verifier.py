@@ -54,12 +54,12 @@ BAD = {
     "no input": (graph([constant(1.0)]), "is listed as an input"),
     "cycle": (cyclic(), "comes before its input"),
     "a result twice": (graph([X], *twice()), "has one of its 1 results twice"),
-    "constant without a value": (graph([], Constant(FULL, None)), "holds a NoneType and not an array"),
+    "constant without a value": (graph([], Constant(FULL, None)), "must hold an array, and holds NoneType"),
     "constant of another dtype": (
         graph([], Constant(FULL, np.zeros((2, 3)))),
         "holds an array of shape (2, 3) and dtype float64",
     ),
-    "writable constant": (graph([], writable()), "holds an array that can be written to"),
+    "writable constant": (graph([], writable()), "holds an array that is writable"),
     "unregistered op": (graph([X], applied(unregistered(), (X, X), {}, FULL)), "an op that is not registered as 'add'"),
     "wrong aval": (
         graph([X], applied(add_p, (X, X), {}, aval((2, 3), float64))),

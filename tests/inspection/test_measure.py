@@ -40,7 +40,7 @@ def test_a_loop_of_unknown_length_is_not_run() -> None:
     result = halves.program(rn.asarray(np.float32(1.0))).measure(seconds=0.0)
     assert result.seconds is None and result.arena_touched is None
     assert GUESSED in {c.times for c in result.calls}
-    assert "not run on made-up numbers" in str(result)
+    assert "not run on synthetic data" in str(result)
     json.dumps(result.as_json())
 
 

@@ -5,17 +5,17 @@ import pytest
 
 from runnel.backends.cpu import target
 from runnel.core.dtypes import float32, float64
-from runnel.inspection import peak
-from runnel.inspection.peak import Peak
+from runnel.inspection import machine
+from runnel.inspection.machine import Peak
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=lambda d: d.name)
 @pytest.mark.parametrize("row", target.TARGETS, ids=lambda t: t.name)
 def test_every_target_keeps_its_chains_in_registers(row, dtype):
-    module = llvm.parse_assembly(peak.emit_module(row, dtype))
+    module = llvm.parse_assembly(machine.emit_module(row, dtype))
     text = row.machine().emit_assembly(module)
     loop = text.split("%again")[1].split("%done")[0] if "%again" in text else text
-    assert loop.count("fmla") + loop.count("vfmadd") >= peak.CHAINS
+    assert loop.count("fmla") + loop.count("vfmadd") >= machine.CHAINS
     assert "(%rsp)" not in loop and "[sp" not in loop
 
 

@@ -168,7 +168,7 @@ def test_files_of_other_kinds_are_told(tmp_path: Path) -> None:
         "model.pt": "ZIP archive.*save_file",
         "old.pt": "a pickle.*save_file",
         "x.npy": "NumPy",
-        "notes.txt": "no safetensors file",
+        "notes.txt": "not a safetensors file",
     }
     for name, kind in kinds.items():
         for load in (rn.load, rn.load_file):
@@ -180,7 +180,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
         for read in READERS.values():
-            with pytest.raises(FileError, match="it is no regular file"):
+            with pytest.raises(FileError, match="it is not a regular file"):
                 read(path)
 
 
@@ -188,7 +188,7 @@ def test_a_file_of_holes_is_not_allocated_for(tmp_path: Path) -> None:
     with open(tmp_path / "holes", "wb") as file:
         file.truncate(40 << 30)
     for read in READERS.values():
-        with pytest.raises(FileError, match="its header is no JSON"):
+        with pytest.raises(FileError, match="its header is not JSON"):
             read(tmp_path / "holes")
 
 

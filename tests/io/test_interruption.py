@@ -93,7 +93,9 @@ def a_device(path: Path) -> None:
 def test_what_cannot_be_written(attempt: Callable[[Path], None], code: int, tmp_path: Path) -> None:
     path = tmp_path / "state"
     rn.save({"old": rn.ones(3)}, path)
-    with pytest.raises(FileError, match=r"^\[save(_file)?\] '.*' could not be written: .*\. What was there") as caught:
+    with pytest.raises(
+        FileError, match=r"^\[save(_file)?\] '.*' could not be written: .*\. An existing file"
+    ) as caught:
         attempt(path)
     assert caught.value.errno == code and isinstance(caught.value, OSError) and isinstance(caught.value, RunnelError)
     assert rn.load(path)["old"].tolist() == [1.0] * 3

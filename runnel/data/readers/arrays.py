@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from runnel.core.errors import FileError
-from runnel.io import header
+from runnel.io import safetensors
 
 Path = str | os.PathLike[str]
 
@@ -81,10 +81,10 @@ def _npz(path: Path, file: Any) -> dict[str, np.ndarray]:
 
 def _safetensors(file: Any) -> dict[str, np.ndarray]:
     size = os.fstat(file.fileno()).st_size
-    length = header.length(file.read(8), size)
-    entries, _ = header.parsed(file.read(length), size - 8 - length)
+    length = safetensors.length(file.read(8), size)
+    entries, _ = safetensors.parsed(file.read(length), size - 8 - length)
     start = 8 + length
     return {
-        name: _mapped(file, start + entry.start, start + entry.end, entry.shape, header.BY_CODE[entry.code].numpy)
+        name: _mapped(file, start + entry.start, start + entry.end, entry.shape, safetensors.BY_CODE[entry.code].numpy)
         for name, entry in entries.items()
     }

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from runnel.optim.hyperparameters import bounded, one_of, require
+from runnel.optim.group import bounded, one_of, require
 from runnel.optim.lr_scheduler.scheduler import EPOCH, NOT_NEGATIVE, LRScheduler, per_group
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
@@ -109,7 +109,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs after a reduction are still not counted."""
+        """True while epochs after a reduction are not counted."""
         return self.cooldown_counter > 0
 
     def is_better(self, value: float, best: float) -> bool:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import bounded, one_of, require
+from runnel.optim.group import ParamGroup, bounded, one_of, require
 from runnel.optim.lr_scheduler.scheduler import (
     ANNEALING,
     COUNT,

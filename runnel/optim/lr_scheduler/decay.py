@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from runnel.optim.hyperparameters import bounded, require
+from runnel.optim.group import bounded, require
 from runnel.optim.lr_scheduler.scheduler import COUNT, EPOCH, NOT_NEGATIVE, SHARE, LRScheduler
 from runnel.optim.optimizer import Optimizer
 

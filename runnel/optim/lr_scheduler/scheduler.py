@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from runnel.core import kinds
-from runnel.optim.hyperparameters import Rule, bounded, one_of, require
+from runnel.optim.group import Rule, bounded, one_of, require
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import require_keys, state_error
 

@@ -34,7 +34,7 @@ from runnel.backends.interpreter import kernels as interpreter
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import DTypeError, VerifierError
 from runnel.core.records import replace
-from runnel.inspection import peak
+from runnel.inspection import machine as peak
 from runnel.loops import printer, verifier
 from runnel.loops.ir import K_BLOCK, TILE_ROWS, TILE_STRIDE, Contract, Kernel, Panels, Param
 

@@ -1,4 +1,5 @@
-"""Resilient backpropagation: a step size for each element."""
+"""Lion: steps along the sign of a momentum.
+Resilient backpropagation: a step size for each element."""
 
 from __future__ import annotations
 
@@ -6,10 +7,49 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.optim.formulas import Active, counted, item
+from runnel.optim.formulas import Active, counted, item, mean, shrunk
 from runnel.optim.group import ParamGroup
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable
+
+
+class Lion(Optimizer):
+    """Lion (X. Chen et al., "Symbolic discovery of optimization algorithms", 2023).
+
+    p ← (1 - lr·weight_decay)·p - lr·sign(β₁·m + (1 - β₁)·gradient); then m ← β₂·m + (1 - β₂)·gradient.
+
+    Args:
+        params: Parameters, or dicts with "params" and hyper-parameters.
+        lr: the learning rate, 3 to 10 times smaller than for AdamW.
+        betas: β₁ and β₂, in [0, 1).
+        weight_decay: decoupled weight decay, 3 to 10 times larger than for AdamW.
+        maximize: go up the gradient instead of down.
+
+    Example:
+        >>> optimizer = optim.Lion(model.parameters(), lr=1e-4, weight_decay=0.1)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize})
+
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
+        return {"exp_avg": 0.0}
+
+    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+        counted(steps, active)
+        lr, (beta1, beta2) = group["lr"], group["betas"]
+        for _, p, g in active:
+            average = self.state[p]["exp_avg"].value
+            p.assign(shrunk(group, p) - ops.sign(average + (g - average) * (1 - beta1)) * lr)
+            mean(self.state[p]["exp_avg"], g, 1 - beta2)
 
 
 class Rprop(Optimizer):
