@@ -254,7 +254,7 @@ def _computed(rec: Recorder, function: Any, what: str, name: str, args: tuple[An
         with np.errstate(all="raise"):
             return function(*map(bare, args), **{key: bare(x) for key, x in kwargs.items()})
     except FloatingPointError as error:  # of which NumPy warns at each call, or not, as it is told
-        rec.refuse(f"NumPy finds an error in what it computes: {error}", "compute it outside of the compiled function")
+        rec.refuse(f"NumPy finds an error in what it computes: {error}", "compute it outside the compiled function")
 
 
 def _described(rec: Recorder, value: Any) -> str:
@@ -267,4 +267,4 @@ def _refuse(rec: Recorder, reason: str, name: str) -> NoReturn:
     offered = name if name in vars(sys.modules[PACKAGE]) or name in sys.modules[PACKAGE].__all__ else ""
     if offered:
         rec.refuse(reason, f"write rn.{offered}(...), on rn.asarray(array) where it is given an array")
-    rec.refuse(reason, "use Runnel's functions on rn.asarray(array), or call it outside of the compiled function")
+    rec.refuse(reason, "use Runnel's functions on rn.asarray(array), or call it outside the compiled function")

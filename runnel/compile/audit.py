@@ -21,7 +21,7 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
 
 
 def error(name: str, difference: str) -> AuditError:
-    """Return the error of a call whose repeated trace differs from that of the program."""
+    """Return the error of a call whose repeated trace differs from the program's."""
     return AuditError(
         f"[compile] '{name}' did not do the same when it was traced again: {difference}. It reads something that "
         "Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state). Pass that as an argument, or use "

@@ -35,7 +35,7 @@ OURS: Final = frozenset({PACKAGE, "einops"})  # einops computes with our functio
 
 
 def is_ours(function: Any) -> bool:
-    """Whether a function is this package's own, or of einops. Wrappers say they are what they wrap; globals tell."""
+    """Return whether a function belongs to Runnel or einops. Its globals tell, because wrappers copy ``__module__``."""
     module = str(function.__globals__.get("__name__") if type(function) is FunctionType else function.__module__)
     return module.partition(".")[0] in OURS and not module.startswith(_APPLICATIONS)
 
@@ -78,7 +78,7 @@ class _Arguments:
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
-        self.is_symbolic = False  # whether something stands for a value that was not looked at
+        self.is_symbolic = False  # whether an argument replaces a value that was not looked at
 
     def argument(self, value: Any) -> Any:
         rec, kind = self.rec, type(value)
@@ -93,7 +93,7 @@ class _Arguments:
         return self.concrete(value)
 
     def concrete(self, value: Any) -> Any:
-        """The same, where its value may be looked at."""
+        """Return an argument whose value may be looked at."""
         rec, kind = self.rec, type(value)
         if kind in PLAIN or kind in SYMBOLIC:
             return rec.concrete_number(value)
@@ -128,7 +128,7 @@ class _Arguments:
         return content(rec, value)
 
     def function(self, value: FunctionType) -> Any:
-        """A function, observed if it is the user's, or in what it holds of the user's."""
+        """Return a function that is observed if it, or what it closes over, is the user's."""
         rec = self.rec
         if rec.is_own(value):
             return value
@@ -168,7 +168,7 @@ class _Arguments:
         return rec.callback(value)
 
     def _container(self, value: Any) -> Any:
-        """A list, tuple or dict and what is in it; functions of the user's in it are replaced by observed ones."""
+        """Read a container. Return a copy with observed functions in place of the user's, if it holds any."""
         rec, kind = self.rec, type(value)
         if issubclass(kind, SETS):
             return content(rec, value)
@@ -194,7 +194,7 @@ class _Arguments:
         rec.refuse(f"a function of Runnel is given a {kind.__name__} that holds functions of yours")
 
     def _own(self, value: Any) -> Any:
-        """An object of ours: what it is made of is checked as a whole."""
+        """Check what an object of Runnel's is made of as a whole, and return it."""
         rec = self.rec
         source = rec.source_of(value)
         if source is None:
@@ -215,13 +215,14 @@ class _Arguments:
         return value
 
     def _object(self, value: Any) -> Any:
-        """An object of a class of the user's."""
+        """Return an object of a user's class by the rules of the policy."""
         return self.rec.policy.user_object(self.rec, value)
 
 
 def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]]:
-    """The structure of an object of ours, if nothing of the user's is in it, and what it looked into. It is found once
-    for as long as the run changes nothing."""
+    """Return the structure of an object of Runnel's, or None if it holds the user's, and what it looked into.
+
+    It is found once for as long as the run changes nothing."""
     now = len(rec.effects.done), STATE_VERSION.now
     entry = rec.memo.get(("structure", id(value)))
     if entry is None or entry[0] != now:

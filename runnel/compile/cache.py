@@ -151,7 +151,7 @@ class Entry:
     def varying_for(
         self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], programs: list[Executable]
     ) -> frozenset[str]:
-        """The labels of numbers that have changed between calls, of which ``programs`` tell more.
+        """Return the labels of numbers that have changed between calls; ``programs`` may tell more.
 
         The latest one that tells something is asked: one that ran for another branch of the function fails there first,
         and does not know the numbers that this branch reads.
@@ -218,7 +218,7 @@ def size() -> tuple[int, int]:
 
 
 def clear() -> None:
-    """Drop all programs, also those of living functions; their next calls trace again."""
+    """Drop all programs. The next calls trace again."""
     for of_code in _ENTRIES.values():
         for programs in list(of_code.values()):
             programs.clear()

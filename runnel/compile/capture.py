@@ -1,7 +1,7 @@
 """Capture: an observed trace of a function, with its graph, input bindings, effects and results.
 
 Everything that must be known of a call besides the graph is written down here as data, so that running a program, and
-comparing a later trace with it, need nothing of the trace. Variables stand in it as ``Weak``: a capture keeps nothing
+comparing a later trace with it, need nothing of the trace. It refers to Variables by ``Weak``: a capture keeps nothing
 of the user's alive.
 """
 
@@ -45,7 +45,7 @@ from runnel.tensor.tracing import undisturbed
 from runnel.tensor.variable import TracedVariables, Variable
 
 RULES: Final = Rules()
-_STEP_LAST: Final = "step schedules behind all steps of the optimizer, or outside of the compiled function"
+_STEP_LAST: Final = "step schedules after all steps of the optimizer, or outside the compiled function"
 
 
 class InputOrigin(enum.Enum):
@@ -64,7 +64,7 @@ class InputBinding(NamedTuple):
 
 
 class Tape(enum.Enum):
-    """Whether a tensor that the program gives can be differentiated by the caller."""
+    """How the caller can differentiate a tensor that the program returns."""
 
     NONE = "none"
     FREED = "freed"  # its tape was used up inside
@@ -72,7 +72,7 @@ class Tape(enum.Enum):
 
 
 class Gradient(enum.Enum):
-    """What becomes of a Variable's ``.grad``."""
+    """How a program leaves a Variable's ``.grad``."""
 
     TENSOR = "tensor"  # a result of the graph
     NONE = "none"
@@ -98,7 +98,7 @@ class Capture:
 
     @property
     def uses_grads(self) -> bool:
-        """Whether it reads or sets the ``.grad`` of a Variable."""
+        """True if the program reads or sets the ``.grad`` of a Variable."""
         read = any(source.origin is InputOrigin.GRADIENT for source in self.sources)
         return read or any((self.gradients, self.absent_gradients, self.lost_gradients))
 
@@ -108,11 +108,11 @@ class Capture:
         return structural_hash(self.graph)
 
     def same_as(self, other: Capture) -> bool:
-        """Whether two traces found the same program."""
+        """Return whether two traces found the same program."""
         return self.identity() == other.identity() and self.digest == other.digest
 
     def identity(self) -> tuple[Any, ...]:
-        """All but the graph, comparable by ``==``."""
+        """Return everything but the graph, comparable by ``==``."""
         sources = [
             (s.origin, _comparable(s.what) if s.origin is not InputOrigin.GETTER else None) for s in self.sources
         ]
@@ -123,7 +123,7 @@ class Capture:
         )  # fmt: skip
 
     def bound_variables(self) -> list[Variable]:
-        """Those of ``variables``, during a call that can reach them."""
+        """Return the Variables of the program, during a call that can reach them."""
         alive = [v for reference in self.variables if (v := reference()) is not None]
         if len(alive) < len(self.variables):
             raise CaptureError(
@@ -132,7 +132,7 @@ class Capture:
         return alive
 
     def wrong_gradient(self) -> str | None:
-        """The Variable whose ``.grad`` is not in the state that the program was traced with."""
+        """Return in words which ``.grad`` differs from the trace, or None."""
         for reference in self.absent_gradients:
             variable = reference()
             if variable is not None and variable._grad is not None:
@@ -268,7 +268,7 @@ class TraceSession(Session):
         return _Running(self.trace, over, self._function_name)
 
     def returned(self, rec: Recorder) -> None:
-        """Tensors from outside get other values, and ``.grad``, at each call."""
+        """Record the new values and gradients of tensors from outside."""
         self._require_read_before(rec)
         for tensor, _ in self._outside.values.values():
             source = rec.source_of(tensor)
@@ -289,7 +289,7 @@ class TraceSession(Session):
         self._require_own_gradients(rec)
 
     def _require_own_gradients(self, rec: Recorder) -> None:
-        """Each ``.grad`` that a program stores is a tensor of its own: no other of the run's, and none from outside."""
+        """Require that each stored ``.grad`` is a separate tensor: no other of the run's, and none from outside."""
         held: dict[int, Variable] = {}
         for variable, value in self.trace.facet(TracedVariables).gradients.items():
             if value is None:
@@ -300,13 +300,13 @@ class TraceSession(Session):
                 rec.refuse(f"the .grad of {variable.described} becomes {what} itself", "set it to a copy (g.clone())")
 
     def has_left_gradient(self, tensor: Tensor) -> bool:
-        """Whether the run has set the ``.grad`` of a tensor from outside."""
+        """Return whether the run has set the ``.grad`` of a tensor from outside."""
         return id(tensor) in self._outside.gradients
 
     # During the run -------------------------------------------------------------------------------------------------
 
     def number(self, rec: Recorder, value: float) -> TracedFloat:
-        """A number that may be another at later calls, as an input of the program."""
+        """Return a number that may differ at later calls, as an input of the program."""
         source = rec.symbols[id(value)]
         known = self._numbers.get(id(source))
         if known is None:
@@ -316,7 +316,7 @@ class TraceSession(Session):
         return known[1]
 
     def concrete(self, rec: Recorder, value: Any) -> Any:
-        """A value that is looked at."""
+        """Return a value that is looked at."""
         return rec.concrete_number(value)
 
     def numbers_change(self, plain: Collection[int], where: str) -> None:
@@ -324,21 +324,21 @@ class TraceSession(Session):
         self._changed.append((len(self.trace.scalars), plain, where))
 
     def require_unchanged(self, rec: Recorder, plain: dict[str, Any]) -> None:
-        """A number of this dict is read."""
+        """Refuse to read a number of this dict after its schedule was stepped."""
         for _, changed, where in self._changed:
             if id(plain) in changed:
                 rec.refuse(f"a number of a group is read after its schedule was stepped ({where})", _STEP_LAST)
 
     def _require_read_before(self, rec: Recorder) -> None:
-        """The program reads numbers before any schedule changes them."""
+        """Require that the program reads numbers before any schedule changes them."""
         for first, changed, where in self._changed:
             if any(id(getter.args[0]) in changed for getter, _ in self.trace.scalars[first:]):
                 rec.refuse(f"an optimizer steps after its schedule was stepped ({where})", _STEP_LAST)
 
-    # Behind it ------------------------------------------------------------------------------------------------------
+    # After it ------------------------------------------------------------------------------------------------------
 
     def output(self, tensor: Tensor) -> int:
-        """The number of a tensor among those that leave the run."""
+        """Return the number of a tensor among the outputs."""
         place = self._places.get(id(tensor))
         if place is None:
             place = self._places[id(tensor)] = len(self._outputs)
@@ -390,7 +390,7 @@ class TraceSession(Session):
         )
 
     def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Source]]:
-        """What backward programs are made of, and where the tensors from outside are found that it leads to."""
+        """Return the derivative, or None, and the sources of the tensors from outside that it leads to."""
         for tensor, stand_in in self._stand_ins.by_handle.values():
             if self._differentiates:
                 checks.check_hooks(rec, tensor)
@@ -413,7 +413,7 @@ class TraceSession(Session):
             rec.refuse(str(problem))
         except TracedValueError as problem:  # of a rule in Python, which has values where it runs
             self.trace.deferred_error = problem
-        except GradientError as problem:  # that of a backward pass, which nobody may ask for
+        except GradientError as problem:  # of a backward pass, which nobody may ask for
             reason = str(problem).rstrip(".")
             rec.refuse(f"its results require a gradient, but {reason}", "call it in rn.no_grad() where none is wanted")
         finally:
@@ -435,7 +435,7 @@ class TraceSession(Session):
         return at
 
     def _captured(self, recipes: Recipes) -> Iterator[tuple[Value, InputBinding]]:
-        """The tensors and arrays from outside that ops read, and where later calls find them."""
+        """Return the tensors and arrays from outside that ops read, and where later calls find them."""
         for value, node in self.trace.captures.values():
             at = self._source(recipes.rec, value, node)
             if at.is_argument:
@@ -446,7 +446,7 @@ class TraceSession(Session):
             )
 
     def _gradients(self) -> Iterator[tuple[Weak, Gradient, int]]:
-        """What becomes of the ``.grad`` of each Variable that the function set."""
+        """Return how later calls set the ``.grad`` of each Variable that the function set."""
         traced = self.trace.facet(TracedVariables)
         for variable, value in traced.gradients.items():
             given = traced.gradient_inputs.get(variable)

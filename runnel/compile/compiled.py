@@ -421,7 +421,7 @@ def compile(
             intermediate values and results; arguments, Variables and constants do not count. Values are recomputed, to
             the same bits, until the program fits. If it cannot fit, the call raises MemoryBudgetError before anything
             runs. The forward and backward programs of a call that is differentiated outside each have this budget.
-        passes: the pipeline that rewrites graphs, including those of gradients: ``rn.passes.USUAL`` with passes
+        passes: the pipeline that rewrites graphs, including graphs of gradients: ``rn.passes.USUAL`` with passes
             inserted or left out (docs/extend/passes.md). It also applies to compiled functions that are called inside.
         memory_planner: the function that lays intermediate values out in memory (``rn.memory``).
 

@@ -85,7 +85,7 @@ class Executable:
 
     @lazy
     def quick(self) -> Any:
-        """The function for calls while the state version stays the same; None if calls run eagerly."""
+        """Return the function for calls while the state version stays the same; None if calls run eagerly."""
         return None if self._writer is None else self._writer.quick()
 
     @lazy

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def is_of_a_handler(error: BaseException) -> bool:
-    """Whether the handler of a signal raised an error, such as a timeout: the function that is run again lacks it."""
+    """Return whether the handler of a signal raised an error, such as a timeout. A second run would not raise it."""
     handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 

@@ -45,12 +45,12 @@ _EXTENDS: Final[ByIdentity[type, bool]] = ByIdentity()
 
 
 def is_own(kind: type) -> bool:
-    """Whether a class is this package's own, and not a user's subclass."""
+    """Return whether a class belongs to this package, and is not a user's subclass."""
     return _OWN.setdefault(kind, lambda: str(kind.__module__).partition(".")[0] == PACKAGE)
 
 
 def advances_version(kind: type) -> bool:
-    """Whether setting an attribute of such an object advances the state version (Modules and optimizers)."""
+    """Return whether setting an attribute of such an object advances the state version (Modules and optimizers)."""
     return _ADVANCES_VERSION.setdefault(
         kind, lambda: issubclass(kind, Stateful) and not any("__setattr__" in c.__dict__ for c in users_bases(kind))
     )
@@ -67,7 +67,7 @@ def require_own(rec: Recorder, kind: type, name: str) -> Any:
         return found
     elif _is_foreign(found):
         rec.refuse(
-            f"{kind.__name__}.{name} is no method of Runnel's own",
+            f"{kind.__name__}.{name} is not Runnel's own method",
             "give the method to a subclass, or write a function: compiled functions need Runnel's classes as they are",
         )
     elif name.isidentifier() and getattr(kind, name, MISSING) is found:
@@ -118,7 +118,7 @@ def require_own_methods(rec: Recorder, structure: tuple[Any, ...]) -> None:
 
 
 def users_bases(kind: type) -> list[type]:
-    """The classes of the user's that an object's class is made of."""
+    """Return the user's classes among the bases of a class."""
     return [c for c in kind.__mro__ if c not in (object, Generic) and not is_own(c)]
 
 
@@ -172,7 +172,7 @@ class Foreign(Exception):
 
 
 def structure(value: Any, looked_into: set[int] | None = None) -> tuple[Any, ...] | None:
-    """All that an object of ours holds, as one comparable value; None if it holds anything of the user's.
+    """Return all that an object of Runnel's holds as one comparable value, or None if it holds anything of the user's.
     ``looked_into`` gets the addresses of all objects that it looked into, and of their dicts of attributes."""
     entries: list[Any] = []
     try:
@@ -183,7 +183,7 @@ def structure(value: Any, looked_into: set[int] | None = None) -> tuple[Any, ...
 
 
 def parts_of(value: Stateful, looked_into: set[int] | None = None) -> tuple[Any, ...] | None:
-    """The structure of what is Runnel's in an object of a user's class; None if it holds anything of the user's."""
+    """Return the structure of Runnel's parts of an object of a user's class; None if they hold the user's objects."""
     entries: list[Any] = []
     visited = set() if looked_into is None else looked_into
     visited.add(id(value.__dict__))
@@ -249,7 +249,7 @@ def _require_own(thing: Any) -> None:
 
 
 def _is_users(kind: type) -> bool:
-    """Whether an object may look into or call things of the user's, or is an array."""
+    """Return whether an object may look into or call the user's objects, or is an array."""
     if issubclass(kind, (ArrayMethods, np.ndarray, functools.partial)):
         return True
     top = str(kind.__module__).partition(".")[0]
@@ -275,7 +275,7 @@ _KNOWN_BY_IDENTITY: Final = (types.ModuleType, types.BuiltinFunctionType, np.dty
 
 
 def tree(module: Any, looked_into: dict[int, Any] | None = None) -> tuple[Any, ...]:
-    """The Modules and Variables below a Module, with their names: what ``parameters()`` and its kin look at.
+    """Return the Modules and Variables below a Module, with their names, which ``parameters()`` and its kin look at.
     ``looked_into`` gets the Modules by the addresses of their dicts of attributes."""
     entries: list[Any] = []
     visited: set[int] = set()
@@ -298,7 +298,7 @@ def tree(module: Any, looked_into: dict[int, Any] | None = None) -> tuple[Any, .
 
 
 def holds_state(module: Any, name: str) -> bool:
-    """Whether a name of a Module is, or is kept for, a Parameter or buffer."""
+    """Return whether a name of a Module is, or is kept for, a Parameter or buffer."""
     if isinstance(module.__dict__.get(name), Variable):
         return True
     return isinstance(module, StatefulTree) and module.is_reserved_for_state(name)

@@ -19,7 +19,7 @@ from runnel.tensor import tracing
 @record(frozen=False, eq=False)
 class Profiled:
     """One program of a function, or the function as plain Python (``executable.native`` is None). ``first`` is the time
-    of calls that ``traced``, ``seconds`` that of all others, and ``best`` the shortest, in seconds."""
+    of calls that ``traced``, ``seconds`` the sum of all others, and ``best`` the shortest, in seconds."""
 
     name: str
     executable: Executable

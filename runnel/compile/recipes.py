@@ -68,7 +68,7 @@ def _number(recipes: Recipes, value: Any) -> Any:
 
 
 def rule_for(kind: type) -> Any:
-    """How such a value is made; None: by the rules for Python's objects."""
+    """Return the recipe for values of a class, or None for Python's objects."""
     if kind is Tensor:
         return _tensor
     if kind is TracedFloat:

@@ -114,7 +114,7 @@ class Rules(Policy):
         if getattr(rec.session, "is_deriving", False) and not source.is_argument:
             rec.refuse(
                 f"a derivative in Python reads '{source}', which may have changed when backward() is called outside",
-                "call backward() inside of the compiled function",
+                "call backward() inside the compiled function",
             )
         return (kind is float and source.is_argument) or source.label in rec.session.varying
 
@@ -201,7 +201,7 @@ class Rules(Policy):
         return isinstance(value, (np.generic, np.dtype, DType)) or super().is_constant(value)
 
     def refuse_leftover(self, value: Tensor) -> NoReturn:
-        """A tensor of another trace was found."""
+        """Raise the error for a tensor of another trace."""
         raise left_over("[compile] an argument", value.aval)
 
     # Code -------------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Rules(Policy):
 
     def shown(self, rec: Recorder, value: Any) -> Any:
         if isinstance(value, Stateful):
-            rec.refuse(f"the text of {described(value)} is made", "print it outside of the compiled function")
+            rec.refuse(f"the text of {described(value)} is made", "print it outside the compiled function")
         if any(arrays.is_numpy(type(x)) for x in flatten(value)[0]):
             arrays.check_print_options(rec)
         return super().shown(rec, value)
@@ -274,7 +274,7 @@ class Rules(Policy):
         return is_own(kind)
 
     def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:
-        """An object of ours that holds things of the user's, given to a function of ours."""
+        """Read an object of Runnel's that holds the user's objects, given to a function of Runnel's."""
         if isinstance(value, StatefulTree):
             return _tree_checked(rec, value)
         if isinstance(value, CustomDerivative):
@@ -293,7 +293,7 @@ class Rules(Policy):
         )
 
     def user_object(self, rec: Recorder, value: Any) -> Any:
-        """An object of the user's, given to a function of ours."""
+        """Read an object of the user's, given to a function of Runnel's."""
         if isinstance(value, StatefulTree):
             return _tree_checked(rec, value)
         if isinstance(value, Stateful):
@@ -323,7 +323,7 @@ def _reads_outside(function: Any) -> bool:
 
 
 def _stored_names(value: Any) -> list[str]:
-    """The attributes that an object holds itself, in its dict or in slots."""
+    """Return the attributes that an object holds itself, in its dict or in slots."""
     slots = [
         name
         for kind in type(value).__mro__
@@ -343,7 +343,7 @@ def _attribute_of_scheduler(rec: Recorder, scheduler: Any, name: str) -> Any:
 
 
 def _check_ticking(rec: Recorder, value: Any, source: Source) -> None:
-    """Which Module or optimizer it is; what is set on it ticks the clock."""
+    """Check which Module or optimizer it is. Setting its attributes advances the state version."""
     rec.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
     rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(type(value)),), looks_into=())
 
@@ -360,7 +360,7 @@ def _tree_checked(rec: Recorder, value: Any) -> Any:
 
 
 def _structure_checked(rec: Recorder, value: Any) -> Any:
-    """An optimizer of a user's class: its own methods are observed, what it has of ours is checked as a whole."""
+    """Check Runnel's parts of an optimizer of a user's class as a whole. Its own methods are observed."""
     source = rec.source_of(value)
     looked_into: set[int] = set()
     known = parts_of(value, looked_into)
@@ -373,7 +373,7 @@ def _structure_checked(rec: Recorder, value: Any) -> Any:
 
 
 def _attributes_observed(rec: Recorder, value: Any) -> Any:
-    """An object whose attributes are read one by one, so that tensors among them are inputs of the program."""
+    """Read the attributes of an object one by one, so that tensors among them are inputs of the program."""
     source = rec.source_of(value)
     if source is not None:
         names = tuple(value.__dict__)
@@ -390,7 +390,7 @@ def _attributes_observed(rec: Recorder, value: Any) -> Any:
 
 
 def _called_module(rec: Recorder, module: Any, *args: Any, **kwargs: Any) -> Any:
-    """``model(x)``: its ``forward``, observed."""
+    """Call a Module: its ``forward`` runs observed."""
     try:
         return rec.passed(attributes.read(rec, module, "forward"), args, kwargs)
     except RecursionError:
@@ -403,7 +403,7 @@ def _called_module(rec: Recorder, module: Any, *args: Any, **kwargs: Any) -> Any
 
 
 def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) -> None:
-    """``model.name = value``: a change that is made again at each call; new values of buffers are assigned."""
+    """Do ``model.name = value`` at each call. New values of buffers are assigned."""
     if rec.source_of(module) is None:
         setattr(module, name, value)
         return
@@ -441,14 +441,14 @@ def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
 
 
 def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
-    """Whether the attribute itself was changed since there were ``before`` changes, and not by code of its class, such
-    as a property's; what a user's class does around it has been observed already."""
+    """Return whether the attribute itself was changed since there were ``before`` changes, not by a property. What a
+    user's class does around it has been observed already."""
     done = rec.effects.done
     return len(done) == before + 1 and done[-1].target is module and done[-1].key == name
 
 
 def _seeded(rec: Recorder, seed: int) -> None:
-    """A program draws on one device; the generators of the others are seeded when it has run."""
+    """Seed the generators. A program draws on one device; the generators of others are seeded after it has run."""
     seed = rec.concrete_number(seed)
     trace: Any = tracing.ACTIVE.trace
     of_tensors = (at.value.device for at in rec.sources.values() if type(at.value) is Tensor)
@@ -512,7 +512,7 @@ def _chosen(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
 
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
+    """Call a function of Runnel's unobserved, except methods of objects that hold the user's objects."""
     if function.__globals__["__name__"].startswith(_MODES) and not boundary.holds_nothing(function):
         return rec.twin(function), args, kwargs  # a decorator of a mode made it, which passes its arguments on
     if args and boundary.holds_users(rec, args[0]):
@@ -567,7 +567,7 @@ def _reach_tree(rec: Recorder, owner: Any) -> None:
 
 
 def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
-    """A learning rate or its like, which may be another number at the next call."""
+    """Return a hyper-parameter, which may differ at the next call."""
     at, log, plain = rec.source_of(group), rec.log, group.plain
     rec.session.require_unchanged(rec, plain)
     space = (
@@ -585,7 +585,7 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
 
 
 def _is_known(rec: Recorder, owner: Any) -> bool:
-    """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
+    """Return whether an object of Runnel's holds nothing of the user's, so that its methods need not be observed."""
     return not users_bases(type(owner)) and boundary.watched(rec, owner)[0] is not None
 
 
@@ -599,7 +599,7 @@ def _constructed(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[
 
 
 def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A compiled function inside of another one is simply called."""
+    """Call the function of a compiled function inside another one."""
     source = rec.source_of(wrapper)
     if isinstance(wrapper, WrappedMethod):
         attributes.reach_parts(rec, wrapper, ("wrapper", "__self__"))
@@ -619,7 +619,7 @@ def _called_custom(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def _observed_custom(rec: Recorder, function: Any) -> Any:
-    """A copy of a function with a derivative of its own, whose parts are observed."""
+    """Return a copy of a function with a custom derivative, with observed parts."""
     known = rec.memo.get(("custom", id(function)))
     if known is None:
         source = rec.source_of(function)

@@ -19,7 +19,7 @@ from runnel.compile.observe.values import is_python_class, namespace
 from runnel.compile.owned import is_own, is_scheduler, users_bases
 from runnel.tensor import tracing
 
-_OUTSIDE = "call it outside of the compiled function"
+_OUTSIDE = "call it outside the compiled function"
 
 
 class _Aside(Session):

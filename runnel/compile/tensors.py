@@ -37,7 +37,7 @@ _PART_OF_CODE: Final = frozenset({"__class__", "__array_priority__"})
 
 
 def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
-    """Another tensor of the same kind can stand in for this one."""
+    """Check the kind of a tensor; later calls may pass another tensor of that kind."""
     if value.is_traced:
         rec.policy.refuse_leftover(value)
     other = "{v}.requires_grad"
@@ -48,7 +48,7 @@ def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
 
 
 def check_layout(rec: Recorder, value: Tensor) -> None:
-    """The strides of a tensor are read: those from outside are checked, those of what a program computes it decides."""
+    """Check the strides of a tensor from outside. Refuse others, which the program decides."""
     source = rec.source_of(value)
     if value.is_traced or source is None:
         rec.refuse(
@@ -85,7 +85,7 @@ def check_variable(rec: Recorder, value: Variable, source: Source) -> None:
 
 
 def bound_variable(rec: Recorder, variable: Variable) -> None:
-    """A Variable that code of ours came upon: where it was found does not matter, for programs are bound to it."""
+    """Check a Variable that Runnel's code found. Programs are bound to it, wherever it was found."""
     if rec.source_of(variable) is None:
         rec.log.check(
             None,
@@ -97,8 +97,8 @@ def bound_variable(rec: Recorder, variable: Variable) -> None:
 
 
 def compared_content(rec: Recorder, value: Tensor) -> np.ndarray | None:
-    """What a tensor from outside holds, where the shape of a result depends on it: a later call must find the same.
-    None for one of a batch, that is an argument or in a container that is one: another is expected at each call."""
+    """Return what a tensor from outside holds, on which the shape of a result depends; later calls must find the same.
+    Return None for a part of an argument, which differs at each call."""
     source = rec.source_of(value)
     if source is None or value.is_traced or value.nbytes > arrays.LARGEST or _is_of_a_batch(source):
         return None

@@ -92,8 +92,8 @@ def of_object(rec: Recorder, value: Any, name: str) -> Any:
             return _of_module(rec, value, name)
         if type(getter) is FunctionType or rec.source_of(value) is not None:
             rec.refuse(
-                f"{described(value)} looks up its attributes in a way of its own (__getattribute__)",
-                "read what is needed outside of the compiled function",
+                f"{described(value)} looks up its attributes in a custom way (__getattribute__)",
+                "read what is needed outside the compiled function",
             )
         return getattr(value, name)
     return generic(rec, value, name)
@@ -271,7 +271,7 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
     """Return ``kind.name`` of a class: the metaclass's data descriptors, the class and its bases, the metaclass."""
     meta = type(kind)
     if meta is not type and type(lookup(meta, "__getattribute__")) is FunctionType:
-        rec.refuse(f"{described(kind)} has a metaclass with a __getattribute__ of its own")
+        rec.refuse(f"{described(kind)} has a metaclass with a custom __getattribute__")
     above, above_at = rec.class_lookup(meta, name)
     if above is not MISSING and _goes_first(rec, above, above_at):
         return _of_metaclass(rec, kind, name, above, above_at)
@@ -360,7 +360,7 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
 
 
 def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
-    """Return an attribute of an object of C code: a method of its class, or what it has of its own."""
+    """Return an attribute of an object of C code: a method of its class, or an attribute."""
     source, kind = rec.source_of(value), type(value)
     space = None if is_data_descriptor(lookup(kind, name)) else instance_dict(value)
     if space is not None and name in space:
@@ -431,7 +431,7 @@ def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
             if rec.source_of(value) is not None:
                 rec.refuse(
                     f"'{rec.source_of(value)}.{name}' is set by C code, which cannot be undone",
-                    "set it outside of the compiled function",
+                    "set it outside the compiled function",
                 )
             setattr(value, name, rec.concrete_number(new))
             return
@@ -470,7 +470,7 @@ def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
     if type(lookup(type(kind), "__setattr__")) is FunctionType:
         rec.refuse(f"an attribute of {described(kind)} is set through its metaclass")
     if rec.source_of(kind) is None and rec.class_space(kind) is None:
-        rec.refuse(f"{name} of {described(kind)} is set", "set it outside of the compiled function")
+        rec.refuse(f"{name} of {described(kind)} is set", "set it outside the compiled function")
     if name.startswith("__"):
         rec.refuse(f"{name} of {described(kind)} is set")
     before = namespace(kind).get(name, MISSING)

@@ -80,7 +80,7 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
     if rule is not None:
         return returning(rule(rec, *args, **kwargs))
     if function.__code__.co_flags & ASYNCHRONOUS:
-        rec.refuse(f"{function.__qualname__} is asynchronous", "call it outside of the compiled function")
+        rec.refuse(f"{function.__qualname__} is asynchronous", "call it outside the compiled function")
     if rec.is_own(function) or str(function.__module__).startswith(_PACKAGE):
         return function, args, kwargs
     native = rec.policy.native(function)
@@ -121,9 +121,9 @@ def _class(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, A
         rec.refuse("a class is made in the function", "define it outside")
     own = MISSING if type(kind) is type else rec.class_attribute(type(kind), "__call__")
     if is_users_method(type(kind), "__call__", own):
-        if rec.policy.is_library(type(kind).__module__) and type(own) is FunctionType:  # such as that of enums
+        if rec.policy.is_library(type(kind).__module__) and type(own) is FunctionType:  # such as EnumType
             return prepared(rec, own, (kind, *args), kwargs)
-        rec.refuse(f"{described(kind)} has a metaclass with a __call__ of its own", "make the object outside")
+        rec.refuse(f"{described(kind)} has a metaclass with a custom __call__", "make the object outside")
     return returning(made(rec, kind, args, kwargs))
 
 

@@ -128,7 +128,7 @@ def _set_operation(name: str) -> Rule:
 
 
 def _poured(rec: Recorder, value: Any, *args: Any, **kwargs: Any) -> None:
-    """``super().__init__(...)`` of a container."""
+    """Do ``super().__init__(...)`` of a container."""
     if rec.source_of(value) is not None:
         rec.refuse("a container outside is initialized again")
     if container_of(type(value)) is dict:
@@ -219,7 +219,7 @@ def container_method_rule(rec: Recorder, value: Any, name: str, args: tuple[Any,
 
 
 def _fail(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A rule has failed. Raise the error of the method itself, called on a copy."""
+    """Raise the error of the method itself, called on a copy, because its rule has failed."""
     if not all(map(is_plain, (*args, *kwargs.values()))):
         if name in ("extend", "extendleft", "update", "sort", "__init__"):
             return  # an error of what the function gave it

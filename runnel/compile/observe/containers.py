@@ -75,7 +75,7 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
         if source is not None:
             rec.refuse(
                 f"'{source}' is an iterator made outside, which the function advances",
-                "call next() outside of the compiled function and pass what it returns as an argument",
+                "call next() outside the compiled function and pass what it returns as an argument",
             )
         return value
     rec.policy.look_into(rec, value, source)
@@ -148,7 +148,7 @@ def longest(rec: Recorder, value: Any, source: Source) -> None:
 
 
 def _is_exact(rec: Recorder, value: Any) -> bool:
-    """Return whether a guard may use a container as such: its class has no methods of its own that would run."""
+    """Return whether a guard may use a container as such: its class has no methods that would run."""
     kind = type(value)
     return kind in CONTAINERS or kind is OrderedDict or rec.policy.is_transparent(kind)
 
@@ -387,7 +387,7 @@ def each(rec: Recorder, value: Any) -> Iterator[Any]:
 
 
 def _each(rec: Recorder, value: Any, base: Any, watch: Iterator[Any] | None) -> Iterator[Any]:
-    """``watch`` iterates over a deque beside, because that raises when the deque changes."""
+    """Yield the items. ``watch`` is an iterator over a deque, which raises when the deque changes."""
     i = 0
     while i < base.__len__(value) if watch is None else next(watch, MISSING) is not MISSING:
         yield get_item(rec, value, i)
@@ -506,7 +506,7 @@ def change_item(rec: Recorder, target: Any, key: Any, value: Any, deletes: bool 
 
 
 def grow(rec: Recorder, value: Any, name: str, added: list[Any]) -> None:
-    """Do ``append``, ``appendleft``, ``extend`` or ``extendleft``. What the container holds is not read."""
+    """Do ``append``, ``appendleft``, ``extend`` or ``extendleft`` without reading the other items."""
     base, source, effects = container_of(type(value)), rec.source_of(value), rec.effects
     method = c_method(rec, value, base, name)
     args = [added] if name.startswith("extend") else added

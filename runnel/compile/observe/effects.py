@@ -159,7 +159,7 @@ def _owner(target: Any, name: str, otherwise: Any) -> Any:
 
 
 class Effect(NamedTuple):
-    """A change. Later calls put a value of their own in the place of ``value``."""
+    """A change. Later calls replace ``value`` by their value."""
 
     apply: Callable[[Any, Any, Any], Any]
     target: Any

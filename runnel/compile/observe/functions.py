@@ -52,12 +52,12 @@ REFUSED: Final = {
     "_random": ("Python's random numbers are drawn", "use rn.rand or rn.randint, or pass the number as an argument"),
     "numpy.random": ("NumPy's random numbers are drawn", "use rn.rand or rn.randn, or pass the array as an argument"),
     "posix": ("the file system is asked", "read it outside and pass the result as an argument"),
-    "_io": ("a file is read or written", "do it outside of the compiled function"),
+    "_io": ("a file is read or written", "do it outside the compiled function"),
     "_functools": ("a function that keeps results (lru_cache) is called", "call it outside and pass what it returns"),
     "weakref": ("a weak reference is asked", "hold the object itself, or ask outside"),
     "_weakrefset": ("a weak reference is asked", "hold the object itself, or ask outside"),
     "_weakref": ("a weak reference is asked", "hold the object itself, or ask outside"),
-    "_contextvars": ("a context variable is read or set", "do it outside of the compiled function"),
+    "_contextvars": ("a context variable is read or set", "do it outside the compiled function"),
 }
 
 
@@ -132,7 +132,7 @@ def issubclass_rule(rec: Recorder, kind: type, kinds: Any) -> bool:
     is_hooked = type(hook) is classmethod and not rec.policy.is_library(str(kinds.__module__))
     is_abstract = own is abc.ABCMeta.__instancecheck__ or (type(kinds) is type(typing.Protocol) and not is_protocol)
     if not is_abstract or is_hooked:
-        rec.refuse(f"{described(kinds)} decides in code of its own what belongs to it", "ask for the class itself")
+        rec.refuse(f"{described(kinds)} decides in custom code what belongs to it", "ask for the class itself")
     result, at, other = issubclass(kind, kinds), rec.source_of(kinds), rec.source_of(kind)
     if at is not None and other is not None:
         rec.log.check(None, f"issubclass({{s1}}, {{s0}}) is not {result}", f"what {at} is", (), (at, other))
@@ -143,7 +143,7 @@ def issubclass_rule(rec: Recorder, kind: type, kinds: Any) -> bool:
 
 def id_rule(rec: Recorder, value: Any) -> int:
     if rec.source_of(value) is None:
-        rec.refuse("id() of a value made in the function differs from run to run", "keep a number of your own")
+        rec.refuse("id() of a value made in the function differs from run to run", "keep a counter instead")
     rec.pinned(value)
     return id(value)
 
@@ -211,7 +211,7 @@ def join_rule(rec: Recorder, text: Any, parts: Any) -> Any:
 
 
 def str_format_rule(rec: Recorder, text: Any, *args: Any, **kwargs: Any) -> Any:
-    """``text.format(...)``: fields are formatted as in f-strings. Fields that read attributes or items are refused."""
+    """Format fields as f-strings do. Refuse fields that read attributes or items."""
     out: list[Any] = []
     automatic = iter(range(len(args)))
     fields = list(_PARSE(rec.concrete_number(text)))
@@ -396,7 +396,7 @@ def reduce_rule(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
 
 
 def count_rule(rec: Recorder, counts: Any, values: Any) -> None:
-    """``Counter.update`` of the keys in an iterable."""
+    """Count the items of an iterable, as ``Counter.update`` does."""
     for key in rec.hooks.iterate(values):
         known = rec.hooks.get_item(counts, key) if rec.hooks.contains(False, key, counts) else 0
         rec.hooks.set_item(rec.hooks.binary("+", known, 1), counts, key)
@@ -419,7 +419,7 @@ def print_rule(rec: Recorder, *args: Any, file: Any = None, **options: Any) -> N
         is_own = _writes_by_own_code()
         rec.reach(is_own, rec.log.source(None, "{0}()", "the class of sys.stdout", is_own, (_writes_by_own_code,)))
         if is_own:
-            rec.refuse("sys.stdout is an object with a write() of its own", "print outside of the compiled function")
+            rec.refuse("sys.stdout is an object with a custom write()", "print outside the compiled function")
     texts = tuple([operators.text(rec, str, x) for x in args])
     if file is not None and rec.source_of(file) is None:
         if type(file) is not io.StringIO:
@@ -432,13 +432,13 @@ def print_rule(rec: Recorder, *args: Any, file: Any = None, **options: Any) -> N
 
 
 def _writes_by_own_code() -> bool:
-    """Return whether ``sys.stdout`` only looks like a file. Those of notebooks and test runners inherit from ``io``."""
+    """Return whether ``sys.stdout`` only looks like a file. Files of notebooks and test runners inherit from ``io``."""
     out = sys.stdout
     return is_python_class(type(out)) and not isinstance(out, io.IOBase)
 
 
 def written_rule(rec: Recorder, file: Any, text: Any) -> Any:
-    """``file.write(text)`` happens at each call, as ``print`` does."""
+    """Write a text to a file at each call, as ``print`` does."""
     if rec.source_of(file) is None:
         return file.write(rec.concrete_number(text))
     rec.effects.show(CallingMethod(type(file).write), file, ([text], {}), f"{rec.source_of(file)}.write()")
@@ -457,14 +457,14 @@ def logging_rule(name: str, is_method: bool) -> Rule:
         logger, args = (args[0], args[1:]) if is_method else (logging.root, args)
         level, args = (rec.concrete_number(args[0]), args[1:]) if name == "log" else (LEVELS[name], args)
         if options or type(level) is not int or not args:
-            rec.refuse("a log record is made with options or without a message", "log it outside of the function")
+            rec.refuse("a log record is made with options or without a message", "log it outside the function")
         at = rec.source_of(logger)
         state = rec.log.source(at, "{0}({p}, {1})" if at else "{0}({2}, {1})", "how a logger is set up", MISSING,
                                (_logs, rec.constant(level), logger))  # fmt: skip
         is_enabled = _logs(logger, level)
         rec.reach(is_enabled, state)
         if is_enabled is None:
-            rec.refuse("a log record goes to a handler or filter of your own", "log it outside of the function")
+            rec.refuse("a log record goes to a custom handler or filter", "log it outside the function")
         if is_enabled:
             texts = [x if numbers.is_number(x) else operators.text(rec, str, x) for x in args]
             frame = rec.frame()
@@ -499,7 +499,7 @@ def _tell(logger: Any, level: int, place: tuple[str, int, str], message: Any, *a
 
 
 def context_rule(rec: Recorder, variable: ContextVar[Any], *default: Any) -> Any:
-    """``variable.get()``: the guard asks again."""
+    """Return ``variable.get()``, which the guard reads again."""
     at, value = rec.source_of(variable), variable.get(MISSING)
     if at is not None:
         rec.reach(value, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", value))

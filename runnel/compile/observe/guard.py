@@ -87,7 +87,7 @@ class Line(NamedTuple):
     number: int
     code: str
     label: str
-    needs: tuple[int, ...]  # reads that stand before it
+    needs: tuple[int, ...]  # reads that come before it
     by_version: bool
     was: Any  # what was found: for messages
 
@@ -105,7 +105,7 @@ class Guard:
     """
 
     def __init__(self, log: Log, sources: list[Source], effects: Effects) -> None:
-        """``effects`` are the changes of each call, about which the state version says nothing."""
+        """Make a guard. ``effects`` are the changes of each call, which the state version does not cover."""
         for source in sources:
             log.need(source)
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again

@@ -91,7 +91,7 @@ class Hooks:
         if not is_own:
             rec.log.check(space, f"{name!r} in {{v}}", f"global {name}")
         if names.get("__builtins__", builtins) not in (builtins, vars(builtins)):
-            rec.refuse("the module has built-in names of its own")
+            rec.refuse("the module has custom built-in names")
         built = vars(builtins).get(name, MISSING)
         known = rec.log.source(None, "{0}", "built-ins", MISSING, (vars(builtins),))
         rec.reach(built, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", built))
@@ -410,7 +410,7 @@ class Hooks:
         for name in ("__len__", "__length_hint__") if is_users else ():
             if self._own_method(value, name) is not None:
                 self.rec.refuse(
-                    f"{described(value)}, which has a {name} of its own, is unpacked or made a list",
+                    f"{described(value)}, which has a custom {name}, is unpacked or made a list",
                     "write a loop over it",
                 )
         return self.spread(value)
@@ -433,13 +433,13 @@ class Hooks:
         return self.build_map(tuple([x for key in self.iterate(keys) for x in (key, self.get_item(value, key))]))
 
     def matched(self, value: Any) -> None:
-        """A pattern asks whether the value is a sequence or a mapping, which its class says."""
+        """Check whether the class of a value matches patterns of sequences or mappings."""
         kind, source = type(value), self.rec.source_of(value)
         if is_python_class(kind) and source is not None:
             self.rec.log.check(source, "type({v}).__flags__ & 96 != {0}", f"kind of {source}", (kind.__flags__ & 96,))
 
     def caught(self, problem: BaseException, kinds: Any) -> None:
-        """``except kinds``: a tuple from outside must hold the same classes at later calls."""
+        """Check what ``except kinds`` catches: a tuple from outside must hold the same classes at later calls."""
         if type(kinds) is tuple:
             containers.reach_items(self.rec, kinds)
             for kind in kinds:

@@ -4,7 +4,7 @@ Such a number is a *symbol*: a value made for one read and known by its identity
 recorded as expressions that the guard computes at each call, so ``n += 1`` stores the number of each call. Any other
 use of a symbol (``rec.concrete_number``) adds a check of its value.
 
-A float is a symbol by its identity alone. Ints and the texts made of numbers have classes of their own (``Whole``,
+A float is a symbol by its identity alone. Ints and the texts made of numbers have separate classes (``Whole``,
 ``Text``), which the hooks replace by plain values before other code sees them.
 """
 
@@ -63,7 +63,7 @@ def is_number(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> type:
-    """Return the class of a value as code outside of the hooks sees it."""
+    """Return the class of a value as code outside the hooks sees it."""
     kind = type(value)
     return SYMBOLIC.get(kind, kind)
 

@@ -92,22 +92,22 @@ class Row:
 
 
 class Session:
-    """What surrounds an observed run. Packages with programs of their own inherit from it."""
+    """The surroundings of an observed run. Packages that make programs inherit from it."""
 
     varying: frozenset[str] = frozenset()  # labels of numbers that differed between calls
 
     def begin(self, rec: Recorder) -> None:
-        """A run is about to begin."""
+        """Prepare a run."""
 
     def end(self) -> None:
-        """The run is over: release everything."""
+        """Release everything after the run."""
 
     def running(self, over: Callable[[], None]) -> Any:
         """Return the context in which the function runs. At its end it calls ``over``, which undoes all changes."""
         return _Running(over)
 
     def returned(self, rec: Recorder) -> None:
-        """The function has returned; changes may be added."""
+        """Add changes after the function has returned."""
 
     def complete(self, recipes: Recipes) -> Any:
         """Return what else later calls need. ``recipes.place`` says where its parts are found."""

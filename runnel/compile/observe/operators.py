@@ -319,5 +319,5 @@ def require_hashable(rec: Recorder, value: Any) -> Any:
     """Return the argument of ``hash``, which must depend on its value alone."""
     value = content(rec, value)
     if not is_simple(value):
-        rec.refuse(f"the hash of {described(value)} depends on its address", "keep a number of your own")
+        rec.refuse(f"the hash of {described(value)} depends on its address", "keep a counter instead")
     return value

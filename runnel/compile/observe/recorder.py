@@ -2,7 +2,7 @@
 
 Provenance is by identity. A plain value (a number, a text) is checked where it is read. Any other object that was read
 from outside has a source, the path by which it was first found, and stays alive until the recording ends, so that its
-address cannot mean another object. What has no source was made by the run: its content needs no check.
+address cannot mean another object. An object without a source was made by the run: its content needs no check.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Recorder:
             return
         for name in _READING:
             if is_users_method(kind, name, self.class_attribute(kind, name)):
-                self.refuse(f"{described(value)} inherits from a container and has a {name} of its own", _OUTSIDE)
+                self.refuse(f"{described(value)} inherits from a container and has a custom {name}", _OUTSIDE)
 
     def reach_symbolic(self, value: Any, source: Source) -> Any:
         """Like ``reach``, for a value that only observed code gets. A number may become a symbol."""
@@ -431,7 +431,7 @@ class Recorder:
         )
 
     def frame(self) -> Any:
-        """Return the innermost observed frame outside of the standard library, else the innermost, or None."""
+        """Return the innermost observed frame outside the standard library, else the innermost, or None."""
         frame, first = sys._getframe(1), None
         while frame is not None:
             if id(frame.f_code) in self.codes:

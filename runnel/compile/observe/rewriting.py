@@ -25,7 +25,7 @@ ASYNCHRONOUS: Final = 0x280  # flags of coroutines and asynchronous generators, 
 
 
 class Hook(NamedTuple):
-    """What a rewritten code object calls: the kind of event, and the part of it that is known beforehand."""
+    """A call of rewritten code: the kind of event, and the part of it that is known beforehand."""
 
     kind: str
     detail: Any = None
@@ -112,18 +112,18 @@ class _Writer:
         self.emit("CALL", others)
 
     def with_empty_self(self) -> None:
-        """The value on top becomes a function to call."""
+        """Make the value on top a function to call."""
         self.emit("PUSH_NULL")
         if not versions.EMPTY_SELF_ABOVE:
             self.emit("SWAP", 2)
 
     def with_manager(self) -> None:
-        """A context manager becomes its exit and, above, what it gives on entry."""
+        """Replace a context manager by its exit and, above, the value of its entry."""
         self.hook(1, "enter")
         self.emit("UNPACK_SEQUENCE", 2)
 
     def call(self, kind: str, has_empty_self: bool) -> None:
-        """``function (arguments)``, with a NULL or without, becomes a call of what the hook gives, in this frame."""
+        """Replace a call, with a NULL or without, by a call of what the hook returns, in this frame."""
         if not has_empty_self:
             self.emit("SWAP", 2)
             self.hook(2, kind)
@@ -145,23 +145,23 @@ class _Writer:
         self.emit("CALL_FUNCTION_EX", 0 if versions.KEYWORDS_MAY_BE_NULL else 1)
 
     def beside(self, distance: int) -> tuple[str, int]:
-        """The name and argument of another instruction, so far from this one."""
+        """Return the name and argument of the instruction at this distance."""
         number = self.number + distance
         return self.listing.instructions[number][:2] if number >= 0 else ("", 0)
 
     def before_unpacked_call(self) -> bool:
-        """Whether a NULL on top stands for the keywords of the unpacked call that follows: it is left out."""
+        """Return whether a NULL on top is the place of keywords of the unpacked call that follows. It is left out."""
         return versions.KEYWORDS_MAY_BE_NULL and self.beside(1)[0] == "CALL_FUNCTION_EX"
 
     def cell(self, index: int) -> str | None:
-        """The name of the variable in a cell; None for a cell that this frame made, which nobody outside has seen."""
+        """Return the name of the variable in a cell, or None for a cell that this frame made."""
         code = self.code
         own = [*code.co_varnames, *(x for x in code.co_cellvars if x not in code.co_varnames)]
         return None if index < len(own) else code.co_freevars[index - len(own)]
 
 
 def _replaced(count: int, kind: str, detail: Callable[[_Writer, int], Any] | None = None, drops: bool = False) -> Any:
-    """A rule: the hook does what the instruction did."""
+    """Make a rule whose hook does what the instruction did."""
 
     def rule(w: _Writer, i: Instruction) -> None:
         w.hook(count, kind, detail(w, i.arg) if detail is not None else None)
@@ -172,7 +172,7 @@ def _replaced(count: int, kind: str, detail: Callable[[_Writer, int], Any] | Non
 
 
 def _before(kind: str) -> Any:
-    """A rule: the hook looks at the value on top, and may give another for the instruction to take."""
+    """Make a rule whose hook looks at the value on top, and may return another one for the instruction."""
 
     def rule(w: _Writer, i: Instruction) -> None:
         w.hook(1, kind)
@@ -256,7 +256,7 @@ def _conditional(w: _Writer, i: Instruction) -> bool | None:
 
 
 def _beside(kind: str, count: int, replaces: bool) -> Any:
-    """A rule for an instruction that leaves what it looks at on the stack."""
+    """Make a rule for an instruction that leaves what it looks at on the stack."""
 
     def rule(w: _Writer, i: Instruction) -> None:
         for _ in range(count):
@@ -303,14 +303,16 @@ def _precall(w: _Writer, i: Instruction) -> bool | None:
 
 
 def _push_null(w: _Writer, i: Instruction) -> bool | None:
-    """The place of keywords that an unpacked call does not have goes with it."""
+    """Leave out the place of keywords that an unpacked call does not have."""
     return None if w.before_unpacked_call() else False
 
 
 def _load_special(w: _Writer, i: Instruction) -> bool | None:
-    """``with`` copies the manager, loads its exit, moves that below the manager, loads its entry and calls it.
+    """Enter a ``with`` block.
 
-    The hook of the first load enters. What it gives takes the places of the manager and of its exit; nothing is left to
+    Its code copies the manager, loads its exit, moves that below the manager, loads its entry and calls it.
+
+    The hook of the first load enters. Its results take the places of the manager and of its exit; nothing is left to
     do for the second load and its call.
     """
     name = versions.SPECIAL_METHODS[i.arg]
@@ -362,7 +364,7 @@ def _call_ex(w: _Writer, i: Instruction) -> None:
 
 
 def _gathered(kind: str, size: int) -> Any:
-    """A rule for an instruction that makes a set or dict, whose members are hashed."""
+    """Make a rule for an instruction that makes a set or dict, whose members are hashed."""
 
     def rule(w: _Writer, i: Instruction) -> bool | None:
         if i.arg == 0:
@@ -375,7 +377,7 @@ def _gathered(kind: str, size: int) -> Any:
 
 
 def _added(kind: str, size: int) -> Any:
-    """A rule for an instruction that adds to a set or dict further down on the stack."""
+    """Make a rule for an instruction that adds to a set or dict further down on the stack."""
 
     def rule(w: _Writer, i: Instruction) -> None:
         w.emit("COPY", i.arg + size)

@@ -1,6 +1,6 @@
 """The table of rules: what a call of C code reads and changes. A missing row is a refusal.
 
-A row that has no code of its own is ``_given``: the function depends on its arguments alone, which are plain values,
+A row without separate code is ``given_rule``: the function depends on its arguments alone, which are plain values,
 tensors and exact containers of these. So C code never calls Python code that nobody observes. Functions that call back
 (``map``, ``sorted``, ``min``, ...) are carried out here, and what they call runs observed.
 """
@@ -89,7 +89,7 @@ from runnel.compile.observe.values import (
 )
 
 _OF_TEXTS: Final = [f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n != "purge"]
-_FRAME: Final = "write the names out, or do it outside of the function"
+_FRAME: Final = "write the names out, or do it outside the function"
 _WARN: Final = vars(__import__("_warnings"))["warn"]
 ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (attributes.read_or, (getattr,)),
@@ -154,8 +154,8 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     *[(refusing_rule(f"{f.__name__}() looks at the frame or runs a text", _FRAME), (f,))
       for f in (locals, globals, eval, exec, dir, compile, __import__, breakpoint)],
     (refusing_rule("a class is made in the function", "define it outside"), (builtins.__build_class__,)),
-    (refusing_rule("a file is read or written", "do it outside of the compiled function"), (open, input)),
-    (refusing_rule("a warning is given", "warn outside of the compiled function"), (_WARN,)),
+    (refusing_rule("a file is read or written", "do it outside the compiled function"), (open, input)),
+    (refusing_rule("a warning is given", "warn outside the compiled function"), (_WARN,)),
 )  # fmt: skip
 _CHANGING: Final = (operator.iconcat, operator.call)
 _PURE: Final = (
@@ -180,7 +180,7 @@ def check_constant(rec: Recorder, value: Any, source: Source) -> None:
 
 
 class Policy:
-    """The rules of a run. Packages with arrays of their own inherit from it."""
+    """The rules of a run. Packages with custom arrays inherit from it."""
 
     def __init__(self) -> None:
         self.rules: dict[int, Rule] = {id(f): rule for rule, functions in ROWS for f in functions}
@@ -218,7 +218,7 @@ class Policy:
         return None
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
-        """No class in the order of ``kind`` holds an attribute."""
+        """Note that no class in the order of ``kind`` holds an attribute."""
 
     def advances_version(self, kind: type) -> bool:
         """Return whether setting an attribute of such an object advances the state version."""
@@ -349,7 +349,7 @@ class Policy:
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Return what to call in place of a C class that has no row."""
-        if kind is functools.partial and args and type(args[0]) is kind:  # their parts become those of one
+        if kind is functools.partial and args and type(args[0]) is kind:  # they become one
             attributes.reach_parts(rec, args[0], ("func", "args", "keywords"))
         if kind in _STORING or issubclass(kind, BaseException):
             return kind, args, kwargs

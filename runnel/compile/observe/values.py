@@ -36,7 +36,7 @@ class Text(str):
     __slots__ = ()
 
 
-SYMBOLIC: Final[dict[type, type]] = {Whole: int, Text: str}  # the class that code outside of the hooks sees
+SYMBOLIC: Final[dict[type, type]] = {Whole: int, Text: str}  # the class that code outside the hooks sees
 # Immutable values that guards compare by value; their identity does not matter.
 PLAIN: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, types.CodeType}
@@ -173,7 +173,7 @@ def is_simple(key: Any) -> bool:
 
 
 def is_found_by_identity(key: Any) -> bool:
-    """Return whether a dict finds ``key`` by its identity: functions, and objects without ``__eq__`` of their own."""
+    """Return whether a dict finds ``key`` by its identity: functions, and objects without a custom ``__eq__``."""
     kind = type(key)
     return lookup(kind, "__eq__") is object.__eq__ and lookup(kind, "__hash__") in _HASHES
 

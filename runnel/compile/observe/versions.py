@@ -20,7 +20,7 @@ CACHED: Final = getattr(opcode, "_inline_cache_entries", ())  # by opcode, from 
 
 
 def cache_entries(name: str) -> int:
-    """How many code units of inline cache follow an instruction."""
+    """Return the number of code units of inline cache after an instruction."""
     if isinstance(CACHED, dict):
         return int(CACHED.get(name, 0))
     return int(CACHED[opcode.opmap[name]]) if CACHED else 0
@@ -36,7 +36,7 @@ COMPARISON_GIVES_BOOL: Final = 16 if VERSION >= (3, 13) else 0  # the flag: the 
 # How a cell itself is pushed.
 LOAD_CELL: Final = "LOAD_CLOSURE" if VERSION < (3, 13) else "LOAD_FAST"
 UNARY_POSITIVE: Final = 5  # the intrinsic that replaces the instruction from 3.12 on
-NEEDS_TO_BOOL: Final = VERSION >= (3, 13)  # truth is tested by an instruction of its own
+NEEDS_TO_BOOL: Final = VERSION >= (3, 13)  # a separate instruction tests truth
 # An unpacked call always has a place for keywords, a NULL where there are none; before, a flag says whether it has one.
 KEYWORDS_MAY_BE_NULL: Final = VERSION >= (3, 14)
 BACKWARD: Final = ("BACKWARD", "END_ASYNC_FOR")  # parts of the names of instructions that count jumps backward

@@ -144,7 +144,7 @@ def step(x):
 def arguments(i):
     net(tensor(1.0, 2.0, float(i))).sum().backward()
     return (tensor(1.0),)
-## unpacked_object_is_asked_for_its_length, eager: a __len__ of its own
+## unpacked_object_is_asked_for_its_length, eager: a custom __len__
 class Rows:
     asked = 0
     def __len__(self):
