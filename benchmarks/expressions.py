@@ -43,7 +43,7 @@ def tiled(expression: Any, *operands: Any) -> Any:
     schedule.reorder(chunk, column, row, *reduced, within, beside, lanes)
     schedule.unroll(within)
     schedule.unroll(beside)
-    schedule.vectorise(lanes)
+    schedule.vectorize(lanes)
     schedule.parallel(chunk)
     second_operand = schedule.solved.expression.names[1]
     schedule.cache(second_operand)

@@ -67,8 +67,9 @@ class Sources:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 if name in map(ast.unparse, targets(node)):
                     return eval(compile(ast.Expression(node.value), module, "eval"), values)
-                if isinstance(node.value, ast.Constant):
-                    values[ast.unparse(targets(node)[0])] = node.value.value
+                values[ast.unparse(targets(node)[0])] = eval(
+                    compile(ast.Expression(node.value), module, "eval"), values
+                )
         return None
 
     def function(self, module: str, name: str) -> tuple[str, ast.FunctionDef] | None:
@@ -153,12 +154,12 @@ def namespace_stub(names: dict[str, str], forwards: Iterable[str] = ()) -> str:
 def torch_stubs(sources: Sources) -> Iterator[tuple[str, str]]:
     """Yield the stubs of the modules of ``runnel.compat.torch``, which have no files."""
     top = "runnel.compat.torch"
-    forwards, names = (sources.constant(f"{top}.modules", name) for name in ("FORWARDS", "NAMES"))
-    paths = sorted({"", *forwards, *names})
+    forwards, names = (sources.constant(f"{top}.names", name) for name in ("FORWARDS", "NAMES"))
+    paths = sorted({"", *forwards, *names} - {"torch"})
     for path in paths:
         parts = [p for p in paths if p and p.rpartition(".")[0] == path]
         own = {p.rpartition(".")[2]: f"{top}.{p}" for p in parts}
-        own |= names.get(path, {}) if path else sources.constant(f"{top}.names", "NAMES")
+        own |= names.get(path or "torch", {})
         shown = forwards.get(path, "").split() if path else ["runnel", "runnel.nn.functional"]
         file = "/".join([*top.split("."), *(path.split(".") if path else [])])
         suffix = "/__init__.pyi" if parts else ".pyi"

@@ -20,7 +20,7 @@ PACKAGE = Path(rn.__file__).parent  # which may be installed elsewhere
 LONGEST = 600
 BEGINS_WITH_DOCSTRING = re.compile(r'(#.*\n|\n)*r?"""\s*\S')
 UPWARD = {"runnel.tensor.composing imports runnel.compile.composing"}  # to be turned round
-PLACE = re.compile(r"(runnel(?:\.\w+)+):\w+")  # a string that names what a module has
+PLACE = re.compile(r"(runnel(?:\.\w+)+): ?\w+")  # a string that names what a module has
 
 
 def sources() -> list[Path]:

@@ -30,8 +30,10 @@ Step = Callable[[], Any]
 
 
 def measure(step: Step, seconds: float) -> dict[str, float]:
-    """Best and median of the calls made in ``seconds`` (0: of one call), and the first. Quick steps are timed several
-    at once, since reading the clock costs too."""
+    """Return the best and median time of the calls made in ``seconds`` (0: of one call), and the first.
+
+    Quick steps are timed several at once, because reading the clock costs too.
+    """
     warming, least = (3, 5) if seconds > 0 else (0, 1)
     start = time.perf_counter()
     step()
@@ -58,9 +60,9 @@ def measure(step: Step, seconds: float) -> dict[str, float]:
 
 
 def first_calls(bench: Sequence[str]) -> dict[str, float]:
-    """Seconds of the first call in a new process, without kernels on disk and with those of the process before.
+    """Return the time of the first call in a new process, without kernels on disk and with them, in seconds.
 
-    ``bench`` is a command line of ``runnel bench``; it is given an empty folder for its kernels.
+    ``bench`` is a command line of ``runnel bench``; it runs with an empty folder for kernels.
     """
     root = Path(__file__).resolve().parents[2]
     seconds = {}
@@ -71,7 +73,7 @@ def first_calls(bench: Sequence[str]) -> dict[str, float]:
         for name in ("first_cold_s", "first_warm_s"):
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise RunnelError(f"[bench] a process of its own failed: {done.stderr.strip().splitlines()[-1]}")
+                raise RunnelError(f"[bench] a new process failed: {done.stderr.strip().splitlines()[-1]}")
             seconds[name] = json.loads(done.stdout.splitlines()[-1])["first_s"]
     return seconds
 
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def timed(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The figures of a network's step."""
+    """Return the results for a network's step."""
     case, peak = CASES[arguments.case].prepared(), Peak(threads.count())
     peak.measure(0.1)
     compiled = compile(case.step)
@@ -122,14 +124,14 @@ def timed(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def memory(case: Prepared, report: MemoryReport) -> dict[str, int]:
-    """Bytes by plan: of intermediate values, and of all that the step needs beside its weights and inputs."""
+    """Return the bytes that the plan needs for intermediate values, and for everything besides weights and inputs."""
     weights = sum(parameter.nbytes for parameter in case.network.parameters())
     beside = report.total - report.inputs - min(weights, report.variables)
     return {"planned_bytes": report.peak, "lower_bound_bytes": report.lower_bound, "bytes_beside_weights": beside}
 
 
 def timed_addition(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The figures of an eager sum of two vectors of 16 floats: what an op costs besides its arithmetic."""
+    """Return the results for an eager sum of two vectors of 16 floats, the overhead of an op."""
     x = asarray(np.arange(16, dtype=np.float32))
     return {**heading(ADDITION, True), **measure(lambda: ops.add(x, x), arguments.seconds)}
 

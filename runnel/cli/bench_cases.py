@@ -67,7 +67,7 @@ class GRU(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A transformer's encoder with a dense layer over the vocabulary behind it."""
+    """A transformer encoder followed by a dense layer over the vocabulary."""
 
     def __init__(self, width: int, heads: int, layers: int, vocabulary: int) -> None:
         self.width, self.layers, self.vocabulary = width, layers, vocabulary
@@ -85,13 +85,13 @@ class Encoder(nn.Module):
 
 
 def normalized(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Sequential:
-    """A convolution without bias, and the normalization behind it."""
+    """Return a convolution without bias followed by normalization."""
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(outputs))
 
 
 class Bottleneck(nn.Module):
-    """To few channels, across the image, to many, and the input added; the stride is the 3×3 convolution's."""
+    """A block that reduces channels, convolves 3×3 with the stride, expands channels and adds its input."""
 
     def __init__(self, inputs: int, middle: int, stride: int) -> None:
         self.a, self.b = normalized(inputs, middle, 1, 1), normalized(middle, middle, 3, stride)
@@ -143,7 +143,7 @@ def labels(below: int, *shape: int) -> Draw:
 
 @record
 class Case:
-    """A network and an input; with targets and an optimizer it is trained, without it is evaluated."""
+    """A network and an input; trained with targets and an optimizer, otherwise evaluated."""
 
     network: Callable[[], Any]
     x: Draw
@@ -151,7 +151,7 @@ class Case:
     optimizer: Callable[[Any], optim.Optimizer] | None = None
 
     def prepared(self) -> Prepared:
-        """The network with initial values, its data, and the step that is timed."""
+        """Return the network with initial values, its data, and the step to time."""
         random.manual_seed(0)
         network, rng = self.network(), np.random.default_rng(0)
         data = tuple(asarray(draw(rng)) for draw in (self.x, self.y) if draw is not None)
@@ -163,7 +163,7 @@ class Case:
 
 @record
 class Prepared:
-    """What is ready to run: ``step(*data)``, and the floating-point operations of its products."""
+    """A case ready to run: ``step(*data)``, and the floating-point operations of its products."""
 
     step: Callable[..., Tensor]
     data: tuple[Tensor, ...]
@@ -172,7 +172,7 @@ class Prepared:
 
 
 def training(network: nn.Module, optimizer: optim.Optimizer) -> Callable[..., Tensor]:
-    """zero_grad, forward, loss, backward and the optimizer's step."""
+    """Return a step: zero_grad, forward, loss, backward and the optimizer's step."""
 
     def step(x: Tensor, y: Tensor) -> Tensor:
         optimizer.zero_grad()
@@ -185,7 +185,7 @@ def training(network: nn.Module, optimizer: optim.Optimizer) -> Callable[..., Te
 
 
 def evaluation(network: nn.Module) -> Callable[..., Tensor]:
-    """Forward alone."""
+    """Return a step of only the forward pass."""
 
     def step(x: Tensor) -> Tensor:
         outputs: Tensor = network(x).detach()
@@ -195,7 +195,7 @@ def evaluation(network: nn.Module) -> Callable[..., Tensor]:
 
 
 def work(products: list[int], trained: bool) -> int:
-    """Multiply-adds of a step: forward, by weights, and by inputs but the network's own."""
+    """Return the multiply-adds of a step: forward, gradients of weights, and of inputs except the network's."""
     return 3 * sum(products) - products[0] if trained else sum(products)
 
 

@@ -1,4 +1,4 @@
-"""``runnel completion``: print what makes a shell complete the command's words."""
+"""``runnel completion``: print a script for shell completion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Word(NamedTuple):
-    """An option, or with the name '' an argument by its place."""
+    """An option, or with an empty name a positional argument."""
 
     name: str
     help: str
@@ -44,17 +44,17 @@ class Command(NamedTuple):
 
     @property
     def takes_files(self) -> bool:
-        """Whether an argument by its place can be anything, such as a file."""
+        """True if a positional argument can be anything, such as a file."""
         return any(not word.name and not word.choices for word in self.words)
 
     @property
     def choices(self) -> list[str]:
-        """The values of arguments by their place."""
+        """Values of positional arguments."""
         return [choice for word in self.words if not word.name for choice in word.choices]
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[Command]:
-    """What a parser understands."""
+    """Yield the commands of a parser."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -144,7 +144,7 @@ def _fish(listed: list[Command]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text without the letters that have a meaning in zsh's specifications."""
+    """Remove characters that have a meaning in zsh's specifications."""
     return "".join("" if letter in "[]:" else letter for letter in text)
 
 

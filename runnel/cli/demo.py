@@ -15,7 +15,7 @@ from runnel.backends.host import objects, threads
 from runnel.compile import compile
 from runnel.core import switches
 from runnel.core.records import asdict, record, replace
-from runnel.data import Classification, digits, mnist
+from runnel.data.classification import Classification, digits, mnist
 from runnel.inspection.measure import Bench
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
@@ -25,7 +25,7 @@ from runnel.train.callbacks import Progress
 
 @record
 class Recipe:
-    """A network's hidden layers and how it is trained."""
+    """Hidden layers of a network, and settings of its training."""
 
     hidden: tuple[int, ...]
     epochs: int
@@ -42,7 +42,7 @@ RECIPES = {
 
 @record
 class Report:
-    """What happened."""
+    """The results of the demo."""
 
     data: str
     parameters: int
@@ -61,7 +61,7 @@ class Report:
 
 
 def classifier(inputs: int, hidden: tuple[int, ...], classes: int, dropout: float) -> nn.Sequential:
-    """A multilayer perceptron with ReLU and dropout between its layers."""
+    """Return a multilayer perceptron with ReLU and dropout between its layers."""
     layers: list[nn.Module] = []
     for width in hidden:
         layers += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout)]
@@ -72,7 +72,7 @@ def classifier(inputs: int, hidden: tuple[int, ...], classes: int, dropout: floa
 def train(
     data: Classification, recipe: Recipe, seed: int, advance: Callable[[str], None] = lambda note: None
 ) -> Report:
-    """Train on ``data``; ``advance`` is called after each step with a note on how it goes."""
+    """Train on ``data``; call ``advance`` after each step with a progress note."""
     random.manual_seed(seed)
     order = np.random.default_rng(seed)
     model = classifier(data.train_x.shape[1], recipe.hidden, data.classes, recipe.dropout)
@@ -128,7 +128,7 @@ def train(
 
 
 def accuracy(model: nn.Module, x: np.ndarray, y: np.ndarray, batch: int = 1000) -> float:
-    """The share of ``x`` that ``model`` classifies as ``y``."""
+    """Return the share of ``x`` that ``model`` classifies as ``y``."""
     model.eval()
 
     @compile
@@ -178,7 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def as_text(report: Report) -> str:
-    """The figures for a reader."""
+    """Return the results as text."""
     rows = {
         "data": report.data,
         "parameters": f"{report.parameters:,}",

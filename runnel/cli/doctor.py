@@ -45,7 +45,7 @@ _LITTLE_SPACE: Final = 1 << 28
 
 @record
 class Finding:
-    """What a check found. ``advice`` says what to do; '' where nothing is to be done."""
+    """The result of a check. ``advice`` says what to do, or is empty."""
 
     topic: str
     state: str
@@ -58,7 +58,7 @@ Check = Callable[[], Iterator[Finding]]
 
 
 def versions() -> Iterator[Finding]:
-    """Python and the packages that are needed."""
+    """Check Python and the required packages."""
     named = {name: _version(name) for name in ("runnel", "numpy", "llvmlite", "ml_dtypes")}
     missing = [name for name, version in named.items() if version is None and name != "runnel"]
     text = f"Python {platform.python_version()}, " + ", ".join(f"{n} {v or '(none)'}" for n, v in named.items())
@@ -70,7 +70,7 @@ def versions() -> Iterator[Finding]:
 
 
 def processor() -> Iterator[Finding]:
-    """The machine, and the instruction set that programs are made for."""
+    """Check the machine, and the instruction set of programs."""
     physical, logical = cores()
     figures = {"processor": model_name(), "cores": physical, "cpus": logical, "architecture": platform.machine()}
     text = f"{model_name()}, {physical} cores, {logical} CPUs for this process, {platform.machine()}"
@@ -96,7 +96,7 @@ def processor() -> Iterator[Finding]:
 
 
 def team() -> Iterator[Finding]:
-    """How many threads a program has, beside what there is."""
+    """Compare the number of threads of a program with the available CPUs."""
     count, allowed, quota = threads.count(), threads.affinity_count(), threads.cgroup_cpus()
     load = os.getloadavg()[0]
     figures = {"threads": count, "allowed": allowed, "quota": quota, "load": load}
@@ -113,26 +113,26 @@ def team() -> Iterator[Finding]:
 
 
 def cache_folder() -> Iterator[Finding]:
-    """The folder of compiled kernels: whether it is used, trusted and writable, and how full it is."""
+    """Check that the folder of compiled kernels is used, trusted, writable and not full."""
     if not switches.cache.value:
         advice = f"Unset {switches.cache.variable}, so that later processes start in tenths of a second."
-        yield Finding("cache", WARNING, "off: each process compiles anew", advice)
+        yield Finding("cache", WARNING, "off: each process compiles again", advice)
         return
     cache = objects.current()
     if cache is None:
-        yield Finding(
-            "cache", PROBLEM, "there is no folder for it: this user has no home", f"Set {switches.cache_dir.variable}."
-        )
+        yield Finding("cache", PROBLEM, "no folder: this user has no home", f"Set {switches.cache_dir.variable}.")
         return
     figures: dict[str, Any] = {"folder": str(cache.folder), "limit": cache.limit}
-    elsewhere = f"or set {switches.cache_dir.variable} to a folder of your own"
+    elsewhere = f"or set {switches.cache_dir.variable} to another folder of yours"
     try:
         os.close(open_own_folder(cache.folder, create=True))
     except PermissionError as error:
-        yield Finding("cache", PROBLEM, f"{cache.folder}: {error.strerror}", f"Mend its rights, {elsewhere}.", figures)
+        yield Finding(
+            "cache", PROBLEM, f"{cache.folder}: {error.strerror}", f"Fix its permissions, {elsewhere}.", figures
+        )
         return
     except OSError as error:
-        yield Finding("cache", PROBLEM, f"{cache.folder}: {error.strerror}", f"Mend it, {elsewhere}.", figures)
+        yield Finding("cache", PROBLEM, f"{cache.folder}: {error.strerror}", f"Fix it, {elsewhere}.", figures)
         return
     if not _keeps(cache):
         yield Finding(
@@ -143,7 +143,7 @@ def cache_folder() -> Iterator[Finding]:
     used = sum(entry.stat().st_size for entry in os.scandir(cache.folder) if entry.is_file(follow_symlinks=False))
     free = shutil.disk_usage(cache.folder).free
     figures |= {"bytes": used, "free": free}
-    text = f"{cache.folder}: yours alone, writable, {tables.size(used)} of {tables.size(cache.limit)}"
+    text = f"{cache.folder}: private, writable, {tables.size(used)} of {tables.size(cache.limit)}"
     if free < _LITTLE_SPACE:
         text += f"; {tables.size(free)} are free on its disk"
         yield Finding("cache", WARNING, text, f"Free some space, {elsewhere}.", figures)
@@ -152,7 +152,7 @@ def cache_folder() -> Iterator[Finding]:
 
 
 def _keeps(cache: objects.ObjectCache) -> bool:
-    """Whether an entry that is stored is found again."""
+    """Return True if a stored entry is found again."""
     key, body = secrets.token_hex(32), secrets.token_bytes(64)
     cache.put(key, body)
     try:
@@ -162,7 +162,7 @@ def _keeps(cache: objects.ObjectCache) -> bool:
 
 
 def programs() -> Iterator[Finding]:
-    """Whether a compiled program computes what NumPy does."""
+    """Check that a compiled program computes the same as NumPy."""
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((2, 64, 64)).astype(np.float32)
     before = objects.statistics.compiled
@@ -181,8 +181,8 @@ def programs() -> Iterator[Finding]:
 
 
 def rates() -> Iterator[Finding]:
-    """Arithmetic and memory, as measured now, beside what is expected."""
-    target, count = schedule.in_force(), threads.count()
+    """Measure arithmetic and memory, and compare with expectations."""
+    target, count = kernels.in_force(), threads.count()
     hertz = clock()
     lanes = target.vector_bytes // 4
     physical = min(count, cores()[0])
@@ -221,7 +221,7 @@ def _version(package: str) -> str | None:
 
 
 def model_name() -> str:
-    """What the processor is called."""
+    """Return the name of the processor."""
     for line in _lines("/proc/cpuinfo"):
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -229,7 +229,7 @@ def model_name() -> str:
 
 
 def cores() -> tuple[int, int]:
-    """Of the CPUs this process may run on: the number of cores, and of CPUs, which may share cores."""
+    """Return (physical cores, logical CPUs) available to this process."""
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     groups = set()
     for cpu in cpus:
@@ -239,7 +239,7 @@ def cores() -> tuple[int, int]:
 
 
 def clock() -> float | None:
-    """The highest clock of the processor in Hz, as Linux says; else the present one; None where it does not."""
+    """Return the processor's highest clock in Hz according to Linux, else the current one, else None."""
     highest = _lines("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
     if highest and highest[0].isdigit():
         return float(highest[0]) * 1e3

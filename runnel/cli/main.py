@@ -1,4 +1,4 @@
-"""The ``runnel`` command: parses the command line and runs a subcommand."""
+"""The ``runnel`` command: parse the command line and run a subcommand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command understands."""
+    """Return the parser of the command line."""
     command = argparse.ArgumentParser(
         "runnel",
         description="A deep-learning framework for CPUs, written entirely in Python.",
@@ -49,12 +49,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _examples(examples: Iterable[tuple[str, str]]) -> str:
-    """Commands, each under what it does."""
+    """Return commands, each under its description."""
     return "\n".join(["examples:", *(f"  # {what}\n  {example}" for example, what in examples)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; gives its exit status."""
+    """Run the command and return its exit status."""
     chosen = parser().parse_args(arguments)
     try:
         status: int = PARTS[chosen.part].run(chosen)

@@ -1,4 +1,4 @@
-"""``runnel ops``: print which op has a rule in which table."""
+"""``runnel ops``: print the tables in which each op has a rule."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from runnel.inspection.inspection import inspected
 from runnel.inspection.measure import Measurement
 
 EXAMPLES = (
-    ("runnel profile train.py --epochs 1", "options behind the script are the script's"),
-    ("runnel profile --top 5 train.py", "of each program the five slowest calls"),
+    ("runnel profile train.py --epochs 1", "options after the script belong to the script"),
+    ("runnel profile --top 5 train.py", "show the five slowest calls of each program"),
     ("runnel profile --trace step.json train.py", "one step as a timeline, for ui.perfetto.dev"),
 )
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(script: str, arguments: list[str]) -> int:
-    """Run the script as Python would; its exit status. An error that ends it is shown, and the report still made."""
+    """Run the script like Python and return its exit status. Print an error that ends it; the report is still made."""
     before = sys.argv, sys.path[:]
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
@@ -79,7 +79,7 @@ def _report(recording: Recording, measured: list[tuple[Profiled, Measurement | N
     heads = ("program", "calls", "ms", "mean", "best", "traced", "ms", "of all")
     text = [
         tables.table(heads, rows, left=("program",)),
-        f"all: {_ms(recording.seconds)} ms on {threads.count()} threads; outside of compiled functions: "
+        f"all: {_ms(recording.seconds)} ms on {threads.count()} threads; outside compiled functions: "
         f"{_ms(recording.outside)} ms; kernels compiled: {recording.compiled}, from disk: {recording.loaded}",
     ]
     for profiled, measurement in measured:

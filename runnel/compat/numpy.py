@@ -1,117 +1,49 @@
-"""NumPy's names: the names of ``runnel`` and ``runnel.special``, and NumPy's that they leave out."""
+"""NumPy's names: the names of ``runnel`` and ``runnel.special``, and the names of NumPy that they lack.
+
+The table has rows ``module: name name ...``, with ``name=function`` if the module calls it otherwise.
+"""
 
 from runnel.core.namespaces import namespace
 
-NAMES = {
-    "absolute": "runnel.ops.elementwise.arithmetic:abs",
-    "amax": "runnel.ops.reductions.primitives:max",
-    "amin": "runnel.ops.reductions.primitives:min",
-    "angle": "runnel.ops.elementwise.numbers:angle",
-    "append": "runnel.compat.functions.editing:append",
-    "arccos": "runnel.ops.elementwise.circular:acos",
-    "arccosh": "runnel.ops.elementwise.circular:acosh",
-    "arcsin": "runnel.ops.elementwise.circular:asin",
-    "arcsinh": "runnel.ops.elementwise.circular:asinh",
-    "arctan": "runnel.ops.elementwise.circular:atan",
-    "arctan2": "runnel.ops.elementwise.circular:atan2",
-    "arctanh": "runnel.ops.elementwise.circular:atanh",
-    "argwhere": "runnel.ops.sorting.sets:argwhere",
-    "array": "runnel.tensor.creation:tensor",
-    "array_equal": "runnel.ops.elementwise.numbers:array_equal",
-    "array_split": "runnel.ops.shapes.joining:tensor_split",
-    "atleast_2d": "runnel.ops.shapes.joining:atleast_2d",
-    "atleast_3d": "runnel.ops.shapes.joining:atleast_3d",
-    "average": "runnel.compat.functions.skipping_nan:average",
-    "bitwise_not": "runnel.ops.elementwise.comparison:bitwise_invert",
-    "column_stack": "runnel.ops.shapes.joining:column_stack",
-    "compress": "runnel.compat.functions.editing:compress",
-    "concatenate": "runnel.ops.shapes.pieces:concat",
-    "convolve": "runnel.special.sequences:convolve",
-    "corrcoef": "runnel.ops.linear_algebra.products:corrcoef",
-    "correlate": "runnel.special.sequences:correlate",
-    "cov": "runnel.ops.linear_algebra.products:cov",
-    "deg2rad": "runnel.ops.elementwise.numbers:deg2rad",
-    "degrees": "runnel.ops.elementwise.numbers:rad2deg",
-    "delete": "runnel.compat.functions.editing:delete",
-    "diagflat": "runnel.ops.shapes.diagonals:diagflat",
-    "dsplit": "runnel.ops.shapes.joining:dsplit",
-    "dstack": "runnel.ops.shapes.joining:dstack",
-    "exp2": "runnel.ops.elementwise.numbers:exp2",
-    "extract": "runnel.compat.functions.editing:extract",
-    "fill_diagonal": "runnel.ops.shapes.diagonals:fill_diagonal",
-    "fix": "runnel.ops.elementwise.arithmetic:trunc",
-    "flatnonzero": "runnel.ops.sorting.sets:flatnonzero",
-    "fliplr": "runnel.ops.shapes.joining:fliplr",
-    "flipud": "runnel.ops.shapes.joining:flipud",
-    "float_power": "runnel.ops.elementwise.numbers:float_power",
-    "fmax": "runnel.ops.elementwise.numbers:fmax",
-    "fmin": "runnel.ops.elementwise.numbers:fmin",
-    "fmod": "runnel.ops.elementwise.numbers:fmod",
-    "frexp": "runnel.ops.elementwise.by_numpy:frexp",
-    "gcd": "runnel.ops.elementwise.by_numpy:gcd",
-    "gradient": "runnel.compat.functions.slopes:gradient",
-    "heaviside": "runnel.ops.elementwise.numbers:heaviside",
-    "histogram": "runnel.ops.sorting.histograms:histogram",
-    "histogram2d": "runnel.ops.sorting.histograms:histogram2d",
-    "histogramdd": "runnel.ops.sorting.histograms:histogramdd",
-    "hsplit": "runnel.ops.shapes.joining:hsplit",
-    "i0": "runnel.special.bessel:i0",
-    "inner": "runnel.ops.linear_algebra.products:inner",
-    "insert": "runnel.compat.functions.editing:insert",
-    "interp": "runnel.special.sequences:interp",
-    "intersect1d": "runnel.compat.functions.editing:intersect1d",
-    "invert": "runnel.ops.elementwise.comparison:bitwise_invert",
-    "isneginf": "runnel.ops.elementwise.numbers:isneginf",
-    "isposinf": "runnel.ops.elementwise.numbers:isposinf",
-    "isreal": "runnel.ops.elementwise.numbers:isreal",
-    "lcm": "runnel.ops.elementwise.by_numpy:lcm",
-    "ldexp": "runnel.ops.elementwise.numbers:ldexp",
-    "logaddexp2": "runnel.ops.elementwise.numbers:logaddexp2",
-    "nanargmax": "runnel.compat.functions.skipping_nan:nanargmax",
-    "nanargmin": "runnel.compat.functions.skipping_nan:nanargmin",
-    "nancumprod": "runnel.compat.functions.skipping_nan:nancumprod",
-    "nancumsum": "runnel.compat.functions.skipping_nan:nancumsum",
-    "nanmax": "runnel.compat.functions.skipping_nan:nanmax",
-    "nanmean": "runnel.ops.linear_algebra.products:nanmean",
-    "nanmedian": "runnel.ops.sorting.order:nanmedian",
-    "nanmin": "runnel.compat.functions.skipping_nan:nanmin",
-    "nanpercentile": "runnel.compat.functions.skipping_nan:nanpercentile",
-    "nanprod": "runnel.compat.functions.skipping_nan:nanprod",
-    "nanquantile": "runnel.ops.sorting.order:nanquantile",
-    "nanstd": "runnel.compat.functions.skipping_nan:nanstd",
-    "nansum": "runnel.ops.linear_algebra.products:nansum",
-    "nanvar": "runnel.compat.functions.skipping_nan:nanvar",
-    "pad": "runnel.ops.shapes.padding:pad",
-    "percentile": "runnel.compat.functions.skipping_nan:percentile",
-    "polyadd": "runnel.special.sequences:polyadd",
-    "polyder": "runnel.special.sequences:polyder",
-    "polyfit": "runnel.special.sequences:polyfit",
-    "polyint": "runnel.special.sequences:polyint",
-    "polymul": "runnel.special.sequences:polymul",
-    "polysub": "runnel.special.sequences:polysub",
-    "polyval": "runnel.special.sequences:polyval",
-    "power": "runnel.ops.elementwise.exponential:pow",
-    "promote_types": "runnel.core.dtype_info:result_type",
-    "ptp": "runnel.compat.functions.skipping_nan:ptp",
-    "put": "runnel.ops.indexing.assignment:put",
-    "rad2deg": "runnel.ops.elementwise.numbers:rad2deg",
-    "radians": "runnel.ops.elementwise.numbers:deg2rad",
-    "rollaxis": "runnel.compat.functions.editing:rollaxis",
-    "roots": "runnel.special.sequences:roots",
-    "rot90": "runnel.ops.shapes.joining:rot90",
-    "row_stack": "runnel.ops.shapes.joining:vstack",
-    "setdiff1d": "runnel.compat.functions.editing:setdiff1d",
-    "setxor1d": "runnel.compat.functions.editing:setxor1d",
-    "sinc": "runnel.ops.elementwise.numbers:sinc",
-    "trapezoid": "runnel.ops.reductions.cumulative:trapezoid",
-    "true_divide": "runnel.ops.elementwise.arithmetic:divide",
-    "union1d": "runnel.compat.functions.editing:union1d",
-    "unravel_index": "runnel.ops.indexing.positions:unravel_index",
-    "unwrap": "runnel.special.sequences:unwrap",
-    "vander": "runnel.ops.shapes.diagonals:vander",
-    "vdot": "runnel.ops.linear_algebra.products:vdot",
-    "vsplit": "runnel.ops.shapes.joining:vsplit",
-}
+PLACES = """
+runnel.compat.functions.editing: append compress delete extract insert intersect1d rollaxis setdiff1d setxor1d union1d
+runnel.compat.functions.skipping_nan: average nanargmax nanargmin nancumprod nancumsum nanmax nanmin nanpercentile
+    nanprod nanstd nanvar percentile ptp
+runnel.compat.functions.slopes: gradient
+runnel.core.dtype_info: promote_types=result_type
+runnel.ops.elementwise.arithmetic: absolute=abs fix=trunc true_divide=divide
+runnel.ops.elementwise.by_numpy: frexp gcd lcm
+runnel.ops.elementwise.circular: arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan2=atan2 arctan=atan
+    arctanh=atanh
+runnel.ops.elementwise.comparison: bitwise_not=bitwise_invert invert=bitwise_invert
+runnel.ops.elementwise.exponential: power=pow
+runnel.ops.elementwise.numbers: angle array_equal deg2rad degrees=rad2deg exp2 float_power fmax fmin fmod heaviside
+    isneginf isposinf isreal ldexp logaddexp2 rad2deg radians=deg2rad sinc
+runnel.ops.indexing.assignment: put
+runnel.ops.indexing.positions: unravel_index
+runnel.ops.linear_algebra.products: corrcoef cov inner nanmean nansum vdot
+runnel.ops.reductions.cumulative: trapezoid
+runnel.ops.reductions.primitives: amax=max amin=min
+runnel.ops.shapes.diagonals: diagflat fill_diagonal vander
+runnel.ops.shapes.joining: array_split=tensor_split atleast_2d atleast_3d column_stack dsplit dstack fliplr flipud
+    hsplit rot90 row_stack=vstack vsplit
+runnel.ops.shapes.padding: pad
+runnel.ops.shapes.pieces: concatenate=concat
+runnel.ops.sorting.histograms: histogram histogram2d histogramdd
+runnel.ops.sorting.order: nanmedian nanquantile
+runnel.ops.sorting.sets: argwhere flatnonzero
+runnel.special.bessel: i0
+runnel.special.sequences: convolve correlate interp polyadd polyder polyfit polyint polymul polysub polyval roots
+    unwrap
+runnel.tensor.creation: array=tensor
+"""
+NAMES = dict(
+    sorted(
+        (name, f"{row.partition(':')[0]}:{function or name}")
+        for row in PLACES.strip().replace("\n    ", " ").splitlines()
+        for name, _, function in (each.partition("=") for each in row.partition(": ")[2].split())
+    )
+)
 
 __all__, __getattr__, __dir__ = namespace(__name__, NAMES, forwards=("runnel", "runnel.special"))
-del __all__  # the names of runnel as well: asked for, it is computed
+del __all__  # includes the names of runnel, so it is computed on request

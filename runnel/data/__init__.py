@@ -1,15 +1,6 @@
-"""Data sets, their samples in order and in batches, and loaders of well-known ones as arrays."""
+"""Data sets, samplers, loaders, and well-known data sets as arrays."""
 
 from runnel.core.namespaces import namespace
-from runnel.data import (
-    cifar10 as cifar10,
-    cifar100 as cifar100,
-    digits as digits,
-    imdb as imdb,
-    mnist as mnist,
-    sst as sst,
-    tiny_shakespeare as tiny_shakespeare,
-)
 
 NAMES = {
     "ArrayDataset": "runnel.data.datasets:ArrayDataset",
@@ -32,28 +23,28 @@ NAMES = {
     "SubsetRandomSampler": "runnel.data.sampling:SubsetRandomSampler",
     "TableDataset": "runnel.data.readers.tables:TableDataset",
     "TensorDataset": "runnel.data.datasets:TensorDataset",
-    "TextLines": "runnel.data.readers.lines:TextLines",
-    "Tree": "runnel.data.sst:Tree",
+    "TextLines": "runnel.data.readers.mapped:TextLines",
+    "Tree": "runnel.data.sentiment:Tree",
     "WeightedRandomSampler": "runnel.data.sampling:WeightedRandomSampler",
-    "WorkerInfo": "runnel.data.workers.stages:WorkerInfo",
-    "cifar10": "runnel.data.cifar10:cifar10",
-    "cifar100": "runnel.data.cifar100:cifar100",
+    "WorkerInfo": "runnel.data.workers.shared_memory:WorkerInfo",
+    "cifar10": "runnel.data.cifar:cifar10",
+    "cifar100": "runnel.data.cifar:cifar100",
     "default_collate": "runnel.data.collating:default_collate",
     "default_convert": "runnel.data.collating:default_convert",
-    "digits": "runnel.data.digits:digits",
-    "fashion_mnist": "runnel.data.mnist:fashion_mnist",
-    "get_worker_info": "runnel.data.workers.stages:get_worker_info",
-    "imdb": "runnel.data.imdb:imdb",
-    "mnist": "runnel.data.mnist:mnist",
-    "open_array": "runnel.data.readers.arrays:open_array",
-    "open_arrays": "runnel.data.readers.arrays:open_arrays",
+    "digits": "runnel.data.classification:digits",
+    "fashion_mnist": "runnel.data.classification:fashion_mnist",
+    "get_worker_info": "runnel.data.workers.shared_memory:get_worker_info",
+    "imdb": "runnel.data.sentiment:imdb",
+    "mnist": "runnel.data.classification:mnist",
+    "open_array": "runnel.data.readers.mapped:open_array",
+    "open_arrays": "runnel.data.readers.mapped:open_arrays",
     "pack_collate": "runnel.data.collating:pack_collate",
-    "random_split": "runnel.data.splitting:random_split",
+    "random_split": "runnel.data.datasets:random_split",
     "read_image": "runnel.data.readers.images:read_image",
     "sample_rng": "runnel.data.randomness:sample_rng",
-    "sst": "runnel.data.sst:sst",
+    "sst": "runnel.data.sentiment:sst",
     "text": "runnel.data.text",
-    "tiny_shakespeare": "runnel.data.tiny_shakespeare:tiny_shakespeare",
+    "tiny_shakespeare": "runnel.data.characters:tiny_shakespeare",
     "transforms": "runnel.data.transforms",
 }
 

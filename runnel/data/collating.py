@@ -1,4 +1,4 @@
-"""Combine samples into batches, padded, stacked or packed, in private or shared memory."""
+"""Combine samples into batches: stacked or packed, in private or shared memory."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ from runnel.tensor.methods import ArrayMethods
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """A list of samples as one batch: tensors and NumPy arrays stacked along a new first axis; Python numbers as a
-    tensor (float64 if there is a float, otherwise int64, or bool where all are bools); strings and bytes as a list; of
-    mappings, named tuples, tuples and lists one of batches, a list for the latter two. ShapeError for arrays of unlike
-    shapes, ArgumentError for samples of unlike forms, mappings of other keys, and other types such as None."""
+    """Combine a list of samples into a batch.
+
+    Tensors and NumPy arrays are stacked along a new first axis. Python numbers become a tensor: float64 if there is a
+    float, otherwise int64, or bool if all are bools. Strings and bytes become a list. Mappings, named tuples, tuples
+    and lists are combined item by item; the last two become a list.
+
+    ShapeError for arrays of different shapes; ArgumentError for samples of different kinds, mappings with different
+    keys, and other types such as None.
+    """
     if not batch:
         raise ArgumentError("[default_collate] there are no samples to put together.")
     form = _form(batch[0])
     if form is None:
         raise ArgumentError(
             "[default_collate] samples are tensors, NumPy arrays, numbers, strings, mappings and sequences of these; "
-            f"received {short_repr(batch[0])}. Pass DataLoader a collate_fn."
+            f"got {short_repr(batch[0])}. Pass DataLoader a collate_fn."
         )
     for number, sample in enumerate(batch):
         if _form(sample) is not form:
@@ -39,12 +44,11 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def _numbers(batch: Sequence[Any]) -> Any:
-    """Arrays, tensors and numbers, stacked."""
     if not all(isinstance(sample, int | float) for sample in batch):
         shapes = [np.shape(sample) for sample in batch]
         if any(shape != shapes[0] for shape in shapes):
             raise ShapeError(
-                f"[default_collate] samples have one shape; received {', '.join(map(str, dict.fromkeys(shapes)))}. "
+                f"[default_collate] samples must have one shape; got {', '.join(map(str, dict.fromkeys(shapes)))}. "
                 "Pass DataLoader a collate_fn that pads or packs them (runnel.data.pack_collate)."
             )
         if isinstance(batch[0], ArrayMethods):
@@ -57,7 +61,6 @@ def _numbers(batch: Sequence[Any]) -> Any:
 
 
 def _mappings(batch: Sequence[Any]) -> Any:
-    """Mappings of the same keys."""
     first = batch[0]
     for number, sample in enumerate(batch):
         if sample.keys() != first.keys():
@@ -69,11 +72,10 @@ def _mappings(batch: Sequence[Any]) -> Any:
 
 
 def _sequences(batch: Sequence[Any]) -> Any:
-    """Tuples or lists of as many elements each."""
     first = batch[0]
     if any(len(sample) != len(first) for sample in batch):
         raise ArgumentError(
-            f"[default_collate] samples have as many elements each; received {[len(sample) for sample in batch]}. "
+            f"[default_collate] samples must have equal lengths; got {[len(sample) for sample in batch]}. "
             "Pass DataLoader a collate_fn that pads or packs them."
         )
     parts = [default_collate(part) for part in zip(*batch, strict=True)]
@@ -89,12 +91,12 @@ _FORMS: Final[tuple[tuple[Any, Callable[[Sequence[Any]], Any]], ...]] = (
 
 
 def _form(sample: Any) -> Callable[[Sequence[Any]], Any] | None:
-    """What puts samples like this one together; None if nothing does."""
+    """Return the function that combines samples like this one; None if no function does."""
     return next((form for kinds, form in _FORMS if isinstance(sample, kinds)), None)
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays in a sample as tensors; all else as it is."""
+    """Convert NumPy arrays in a sample to tensors."""
     if isinstance(data, np.ndarray | np.generic) and np.asarray(data).dtype.kind not in "SUO":
         return asarray(data)
     if isinstance(data, Mapping):
@@ -109,7 +111,7 @@ Allocate = Callable[[tuple[int, ...], np.dtype], np.ndarray]
 
 
 class _Room(threading.local):
-    """What gives this thread the memory of its batches."""
+    """The allocator of this thread's batches."""
 
     allocate: Allocate | None = None
 
@@ -118,29 +120,34 @@ ROOM = _Room()
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of undefined elements for a part of a batch."""
+    """Return an uninitialized array for a part of a batch."""
     return np.empty(shape, dtype) if ROOM.allocate is None else ROOM.allocate(shape, dtype)
 
 
 class Packed(NamedTuple):
-    """Sequences one behind the other. ``values`` (sum of lengths, …) are their elements; sequence i is
-    ``values[cu_seqlens[i] : cu_seqlens[i + 1]]``, with ``cu_seqlens`` int32 (sequences + 1,), as
-    ``nn.functional.varlen_attention`` takes them."""
+    """Concatenated sequences.
+
+    ``values`` (sum of lengths, …) has their elements. Sequence i is ``values[cu_seqlens[i] : cu_seqlens[i + 1]]``, with
+    ``cu_seqlens`` int32 (sequences + 1,), as ``nn.functional.varlen_attention`` takes them.
+    """
 
     values: Any
     cu_seqlens: Any
 
     @property
     def lengths(self) -> list[int]:
-        """The length of each sequence."""
+        """Length of each sequence."""
         offsets = self.cu_seqlens.numpy()
         return [int(n) for n in np.diff(offsets)]
 
 
 def pack_collate(batch: Sequence[Any]) -> Any:
-    """A ``collate_fn`` for ragged samples: arrays and lists of numbers of one or more axes become a :class:`Packed`, of
-    which samples may differ in the first axis; single numbers and strings are put together as ``default_collate`` does.
-    Goes into tuples, lists and mappings. ShapeError for samples that differ in another axis."""
+    """Combine ragged samples: a ``collate_fn``.
+
+    Arrays and lists of numbers become a :class:`Packed`; they may differ in their first axis, and ShapeError is raised
+    if they differ in another one. Single numbers and strings are combined by ``default_collate``. It descends into
+    tuples, lists and mappings.
+    """
     if not batch:
         raise ArgumentError("[pack_collate] there are no samples to put together.")
     first = batch[0]
@@ -166,7 +173,7 @@ def _array(sample: Any) -> np.ndarray:
 def _packed(arrays: list[np.ndarray]) -> Packed:
     if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
         raise ShapeError(
-            f"[pack_collate] samples differ in their first axis alone; received {[array.shape for array in arrays]}."
+            f"[pack_collate] samples must differ only in their first axis; got {[array.shape for array in arrays]}."
         )
     offsets = np.cumsum([0, *(len(array) for array in arrays)]).astype(np.int32)
     values = new_array((int(offsets[-1]), *arrays[0].shape[1:]), np.result_type(*{array.dtype for array in arrays}))

@@ -1,9 +1,10 @@
-"""Map-style data sets: tensors row by row, arrays with transforms, concatenations and subsets."""
+"""Map-style and iterable data sets: rows of tensors, arrays with transforms, concatenations, subsets, random splits."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
@@ -12,17 +13,19 @@ import numpy as np
 
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.data.randomness import batch_draws
+from runnel.data.sampling import permutation
 from runnel.data.transforms.base import takes_batches
 from runnel.tensor.creation import asarray
+from runnel.tensor.random import Generator
 
 SampleT = TypeVar("SampleT", covariant=True)
 
 
 class Dataset(Generic[SampleT]):
-    """Samples by number: a subclass defines ``__getitem__(index)``, and ``__len__()`` where a sampler needs it.
+    """Samples by number. A subclass defines ``__getitem__(index)``, and ``__len__()`` if a sampler needs it.
 
-    It may define ``collated(indices)`` as well: the samples as one batch, which
-    :class:`~runnel.data.loader.DataLoader` then takes in place of single samples, unless it has a ``collate_fn``.
+    It can also define ``collated(indices)``, which returns the samples as one batch.
+    :class:`~runnel.data.loader.DataLoader` calls it instead of reading single samples unless it has a ``collate_fn``.
     """
 
     def __getitem__(self, index: Any) -> SampleT:
@@ -33,7 +36,7 @@ class Dataset(Generic[SampleT]):
 
 
 class IterableDataset(Dataset[SampleT]):
-    """Samples one after the other: a subclass defines ``__iter__()``. It has no order to choose."""
+    """Samples in a fixed order. A subclass defines ``__iter__()``."""
 
     def __iter__(self) -> Iterator[SampleT]:
         raise NotImplementedError(f"[{type(self).__name__}] an IterableDataset defines __iter__().")
@@ -43,14 +46,14 @@ class IterableDataset(Dataset[SampleT]):
 
 
 class TensorDataset(Dataset[tuple[Any, ...]]):
-    """The rows of tensors: sample i is the tuple of ``tensor[i]``. ShapeError unless all have as many rows."""
+    """The rows of tensors: sample i is the tuple of ``tensor[i]``. All must have the same number of rows."""
 
     def __init__(self, *tensors: Any) -> None:
         if not tensors:
             raise ArgumentError("[TensorDataset] there are no tensors; pass one at least.")
         if any(not t.ndim or len(t) != len(tensors[0]) for t in tensors):
             shapes = ", ".join(str(t.shape) for t in tensors)
-            raise ShapeError(f"[TensorDataset] tensors have as many rows each; received shapes {shapes}.")
+            raise ShapeError(f"[TensorDataset] tensors must have the same number of rows; got shapes {shapes}.")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
@@ -60,13 +63,13 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return len(self.tensors[0])
 
     def collated(self, indices: Sequence[int]) -> list[Any]:
-        """The rows ``indices`` of each tensor."""
+        """Return the rows ``indices`` of each tensor."""
         rows = np.asarray(indices, np.int64)
         return [t[rows] for t in self.tensors]
 
 
 class StackDataset(Dataset[Any]):
-    """Data sets side by side: sample i is the tuple (or, of named ones, the dict) of their samples i."""
+    """Data sets in parallel: sample i is the tuple (or, for keyword arguments, the dict) of their samples i."""
 
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if bool(args) == bool(kwargs):
@@ -74,7 +77,7 @@ class StackDataset(Dataset[Any]):
         self.datasets: Any = kwargs or args
         lengths = [_length(d) for d in (*args, *kwargs.values())]
         if len(set(lengths)) > 1:
-            raise ShapeError(f"[StackDataset] data sets have as many samples each; received {lengths}.")
+            raise ShapeError(f"[StackDataset] data sets must have the same number of samples; got {lengths}.")
         self._length = lengths[0]
 
     def __getitem__(self, index: Any) -> Any:
@@ -87,7 +90,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[SampleT]):
-    """Data sets one behind the other."""
+    """Concatenated data sets."""
 
     def __init__(self, datasets: Iterable[Dataset[SampleT]]) -> None:
         self.datasets = list(datasets)
@@ -107,7 +110,7 @@ class ConcatDataset(Dataset[SampleT]):
 
 
 class ChainDataset(IterableDataset[SampleT]):
-    """IterableDatasets one behind the other."""
+    """Concatenated IterableDatasets."""
 
     def __init__(self, datasets: Iterable[Dataset[SampleT]]) -> None:
         self.datasets = list(datasets)
@@ -121,7 +124,7 @@ class ChainDataset(IterableDataset[SampleT]):
 
 
 class Subset(Dataset[SampleT]):
-    """The samples of a data set whose numbers are ``indices``, in this order."""
+    """The samples of a data set with numbers ``indices``, in this order."""
 
     def __init__(self, dataset: Dataset[SampleT], indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -137,7 +140,7 @@ class Subset(Dataset[SampleT]):
 
     @property
     def collated(self) -> Any:
-        """A batch by numbers, where the data set makes some."""
+        """Function from numbers to a batch, if the data set has one."""
         theirs = getattr(self.dataset, "collated", None)
         return None if theirs is None else lambda indices: theirs([self.indices[i] for i in indices])
 
@@ -154,14 +157,14 @@ def _index(name: str, index: Any, length: int) -> int:
 
 
 class ArrayDataset(Dataset[Any]):
-    """Pairs (``transform(inputs[i])``, ``target_transform(targets[i])``) of NumPy arrays, memory-mapped ones as well.
+    """Pairs (``transform(inputs[i])``, ``target_transform(targets[i])``) of NumPy arrays, also memory-mapped ones.
 
-    Where ``transform`` is made of :class:`~runnel.data.transforms.base.Transform` alone, a
-    :class:`~runnel.data.loader.DataLoader` takes whole batches, with the same values and random numbers and in a
-    fraction of the time.
+    If ``transform`` consists only of :class:`~runnel.data.transforms.base.Transform`, a
+    :class:`~runnel.data.loader.DataLoader` reads whole batches, with the same values and random numbers in a fraction
+    of the time.
 
     Args:
-        inputs, targets: arrays with as many rows each, else ShapeError.
+        inputs, targets: arrays with the same number of rows, else ShapeError.
         transform, target_transform: functions of one input and of one target.
     """
 
@@ -189,7 +192,7 @@ class ArrayDataset(Dataset[Any]):
 
     @property
     def collated(self) -> Callable[[Sequence[int]], list[Any]] | None:
-        """Batches by numbers, if there is nothing that takes single samples alone."""
+        """Function from numbers to a batch, if no function needs single samples."""
         if self.target_transform is not None:
             return None
         return self._batch if self.transform is None or takes_batches(self.transform) else None
@@ -201,3 +204,37 @@ class ArrayDataset(Dataset[Any]):
             inputs = inputs[:, None] if inputs.ndim == 3 else inputs  # images without an axis of channels
             inputs = self.transform.many(inputs, batch_draws(len(rows)))  # type: ignore[attr-defined]
         return [asarray(inputs, copy=False), asarray(np.asarray(self.targets[rows]), copy=False)]
+
+
+def random_split(
+    dataset: Dataset[SampleT], lengths: Sequence[int | float], generator: Generator | None = None
+) -> list[Subset[SampleT]]:
+    """Split ``dataset`` at random into parts of ``lengths`` samples, or of shares that sum to 1.
+
+    Samples left by rounding shares go to the first parts one by one. ``generator`` is the default one by default.
+    ArgumentError for lengths that do not sum to the whole.
+    """
+    size: int = len(dataset)  # type: ignore[arg-type]
+    counts = _counts(size, lengths)
+    order = permutation(size, generator).tolist()
+    parts: list[Subset[SampleT]] = []
+    for count in counts:
+        begin = sum(len(part) for part in parts)
+        parts.append(Subset(dataset, order[begin : begin + count]))
+    return parts
+
+
+def _counts(size: int, lengths: Sequence[Any]) -> list[int]:
+    if any(isinstance(n, float) for n in lengths) and math.isclose(sum(lengths), 1) and sum(lengths) <= 1 + 1e-9:
+        if any(not 0 <= share <= 1 for share in lengths):
+            raise ArgumentError(f"[random_split] shares must be from 0 to 1; got {list(lengths)}.")
+        counts = [math.floor(size * share) for share in lengths]
+        for i in range(size - sum(counts)):
+            counts[i % len(counts)] += 1
+        return counts
+    if any(n < 0 for n in lengths) or sum(lengths) != size:
+        raise ArgumentError(
+            f"[random_split] lengths must sum to the {size} samples of the data set, or to 1 as shares; got "
+            f"{list(lengths)}."
+        )
+    return [int(n) for n in lengths]

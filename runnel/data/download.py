@@ -28,23 +28,27 @@ Folder = str | os.PathLike[str]
 
 
 def cache_folder(data_set: str, cache: Folder | None) -> Path:
-    """The folder where downloads of ``data_set`` are kept: ``cache``, or a subfolder of what the switch ``data_dir``
-    names, or of the user's cache folder."""
+    """Return the folder for downloads of ``data_set``.
+
+    It is ``cache``, or a subfolder of the switch ``data_dir`` or of the user's cache folder.
+    """
     if cache is not None:
         return Path(cache)
     return (Path(switches.data_dir.value) if switches.data_dir.value else user_cache_dir()) / data_set
 
 
 def folder_of(data_set: str, folder: Folder | None, *names: str) -> Folder | None:
-    """Where the files of a data set are: in ``folder``, if the caller names one; else in that of the switch
-    ``data_dir``, if it has one of ``names``. None where they are to be downloaded."""
+    """Return the folder with the files of a data set, or None if they must be downloaded.
+
+    It is ``folder`` if given, or the folder of the switch ``data_dir`` if that has one of ``names``.
+    """
     if folder is None and switches.data_dir.value and _first(switches.data_dir.value, data_set, names) is not None:
         return switches.data_dir.value
     return folder
 
 
 def file_in(folder: Folder, data_set: str, *names: str) -> Path:
-    """The first of ``names`` that exists in ``folder``, or in its subfolder called as the data set."""
+    """Return the first of ``names`` that exists in ``folder`` or in its subfolder for the data set."""
     path = _first(folder, data_set, names)
     if path is None:
         raise RunnelError(f"[{data_set}] the folder '{os.fspath(folder)}' has no file {' or '.join(names)}.")
@@ -57,7 +61,7 @@ def _first(folder: Folder, data_set: str, names: tuple[str, ...]) -> Path | None
 
 
 def unpacked(data: bytes, name: str, largest: int = 1 << 32) -> bytes:
-    """The bytes of file ``name``, uncompressed if they are compressed; an error if there are more than ``largest``."""
+    """Return the bytes of file ``name``, decompressed if need be; RunnelError if there are more than ``largest``."""
     if data[:2] != b"\x1f\x8b":
         return data
     try:
@@ -75,10 +79,10 @@ _TIMEOUT: Final = 30.0  # seconds without an answer
 
 
 def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpack: bool = True) -> bytes:
-    """The content of file ``name``: from ``folder``, or from the first mirror that has it intact.
+    """Return the content of file ``name`` from ``folder``, or from the first mirror that has it intact.
 
-    ``sha256`` is of the uncompressed content, so that it does not matter how a mirror has compressed it; with
-    ``unpack=False`` both are as the file comes. A file that cannot be kept is a warning.
+    ``sha256`` is the hash of the uncompressed content, however a mirror compresses it; with ``unpack=False``, of the
+    file itself. If the file cannot be kept, a warning says so.
     """
     cached = _cached(folder / name)
     content = None if cached is None else _intact(cached, name, sha256, unpack)
@@ -112,7 +116,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
 
 
 def _cached(path: Path) -> bytes | None:
-    """What stands at ``path``, if it is a file that can be read."""
+    """Return the content of the file at ``path``, or None if it cannot be read."""
     try:
         return read_regular(os.path.realpath(path), LARGEST)[0]
     except OSError:
@@ -128,7 +132,7 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 def _intact(data: bytes, name: str, sha256: str, unpack: bool) -> bytes | str:
-    """The content, or what is wrong with it."""
+    """Return the content, or what is wrong with it."""
     if len(data) > LARGEST:
         return f"more than {LARGEST} bytes"
     try:
@@ -140,7 +144,7 @@ def _intact(data: bytes, name: str, sha256: str, unpack: bool) -> bytes | str:
 
 
 def arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
-    """The named arrays of an npz file. An array of Python objects, which only a pickle can hold, is refused."""
+    """Return the named arrays of an npz file; RunnelError for arrays of Python objects, which need a pickle."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             missing = [name for name in names if name not in archive.files]
@@ -155,7 +159,7 @@ _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E:
 
 
 def read_idx(data: bytes, name: str) -> np.ndarray:
-    """The array in the bytes of an idx file, compressed by gzip or not. ``name`` is for messages."""
+    """Return the array in the bytes of an idx file, compressed or not. ``name`` is for messages."""
     data = unpacked(data, name)
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
         raise RunnelError(f"[read_idx] '{name}' is no idx file.")

@@ -1,4 +1,4 @@
-"""One batch of a data set: samples read and put together."""
+"""Fetch one batch of a data set: read samples and combine them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ WHOLE: Final = -2  # in place of a sample's number: all of a batch
 
 
 class Observer(Protocol):
-    """Hears what is being done."""
+    """Receives the stages of fetching."""
 
     def sample(self, number: int) -> None:
-        """A sample is read next."""
+        """Note that a sample is read next."""
 
     def collating(self) -> None:
-        """The samples are put together next."""
+        """Note that samples are combined next."""
 
 
 def doing(batch: int, sample: int | None) -> str:
-    """Behind "it was" or "in": which sample of a batch is read; None if the samples are put together."""
+    """Return a phrase for messages: the sample of a batch that is read; for None, that samples are combined."""
     if sample is None:
         return f"putting batch {batch} together (collate_fn)"
     if sample == WHOLE:
@@ -34,7 +34,7 @@ def doing(batch: int, sample: int | None) -> str:
 
 
 class Noted:
-    """Names the sample and the batch in errors that are raised in this process while batch ``number`` is made."""
+    """Adds the sample and the batch to errors raised in this process while batch ``number`` is made."""
 
     def __init__(self, number: int) -> None:
         self._batch = number
@@ -55,8 +55,11 @@ class Noted:
 
 
 class Source(NamedTuple):
-    """What batches are made of. ``batch_size`` and ``drop_last`` are of an iterable data set, which is not batched if
-    ``is_batched`` is False; otherwise each request names its samples."""
+    """The source of batches.
+
+    ``batch_size`` and ``drop_last`` apply to an iterable data set, which is not batched if ``is_batched`` is False.
+    Otherwise each request names its samples.
+    """
 
     dataset: Any
     collate_fn: Callable[[Any], Any]
@@ -65,7 +68,7 @@ class Source(NamedTuple):
     drop_last: bool = False
 
     def fetch(self, epoch_key: int, numbers: Any, observer: Observer) -> Any:
-        """The batch of samples ``numbers``; the sample, if it is one number of a loader without batches."""
+        """Return the batch of samples ``numbers``; a single sample if the loader has no batches."""
         try:
             return self._fetched(epoch_key, numbers, observer)
         except StopIteration as error:
@@ -79,7 +82,7 @@ class Source(NamedTuple):
                 observer.collating()
                 return self.collate_fn(sample)
         if not hasattr(numbers, "__len__"):
-            raise ArgumentError(f"[DataLoader] batch_sampler gives lists of numbers; received {short_repr(numbers)}.")
+            raise ArgumentError(f"[DataLoader] batch_sampler must yield lists of indices; got {short_repr(numbers)}.")
         with reading(epoch_key, numbers):
             collated = getattr(self.dataset, "collated", None)
             if collated is not None and self.collate_fn is default_collate:
@@ -103,7 +106,7 @@ class Source(NamedTuple):
 
 
 class Stream:
-    """The batches of an iterable data set, one after the other. Its samples are counted from ``first`` on."""
+    """The batches of an iterable data set in order. Its samples are counted from ``first``."""
 
     def __init__(self, source: Source, epoch_key: int, first: int = 0) -> None:
         self._source = source
@@ -112,7 +115,7 @@ class Stream:
         self._samples: Iterator[Any] | None = None
 
     def batch(self, observer: Observer, skipped: bool = False) -> Any:
-        """The next batch, which is not put together if it is ``skipped``. StopIteration after the last one."""
+        """Return the next batch, or None without combining it if ``skipped``. StopIteration after the last one."""
         size = self._source.batch_size if self._source.is_batched else 1
         samples = list(islice(self._read(observer), size))
         if not samples or (self._source.drop_last and self._source.is_batched and len(samples) < (size or 1)):
@@ -127,7 +130,7 @@ class Stream:
                 raise _no_end() from error
 
     def _read(self, observer: Observer) -> Iterator[Any]:
-        """The samples, each with its own random numbers while it is read."""
+        """Yield the samples, each with its own random numbers while it is read."""
         while True:
             with reading(self._epoch_key, [self._next]):
                 observer.sample(self._next)
@@ -142,12 +145,12 @@ class Stream:
 
 
 def _no_end() -> RuntimeError:
-    """For a StopIteration that ends nothing: elsewhere it would be taken for the end of the data (PEP 479)."""
+    """Return the error for a StopIteration that would be taken for the end of the data (PEP 479)."""
     return RuntimeError("[DataLoader] the data set or collate_fn raised StopIteration.")
 
 
 def _shown(number: Any) -> int:
-    """A sample's number for messages; keys of other kinds have none."""
+    """Return a sample's number for messages; -1 for other keys."""
     try:
         return int(number) if abs(int(number)) < 1 << 62 else -1
     except (TypeError, ValueError):

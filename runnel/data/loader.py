@@ -1,4 +1,4 @@
-"""``DataLoader``: the batches of a data set, in an order that follows from the seed alone."""
+"""``DataLoader``: the batches of a data set, in an order that depends only on the seed."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ _CONTEXTS: Final = ("thread", "fork", "spawn", "forkserver")
 
 
 class DataLoader:
-    """The batches of a data set: ``for x, y in DataLoader(dataset, batch_size=64, shuffle=True): ...``. Each ``for``
-    goes through the data once, in an order of its own.
+    """The batches of a data set: ``for x, y in DataLoader(dataset, batch_size=64, shuffle=True): ...``.
+
+    Each ``for`` reads the data once, in a new order.
 
     Args:
         dataset: samples by number, or an IterableDataset.
-        batch_size: how many samples a batch has; None gives the samples themselves, each as
-            :func:`~runnel.data.collating.default_convert` makes it.
-        shuffle: in random order; by default in that of the data set.
-        sampler: the numbers of the samples in their order, in place of ``shuffle``.
-        batch_sampler: lists of numbers, in place of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers: how many processes prepare batches ahead; 0 prepares each when it is asked for. Order and batches
-            are the same. Batches come through memory that the processes share.
-        collate_fn: makes a batch of a list of samples; by default :func:`~runnel.data.collating.default_collate`.
-        drop_last: leave the last batch out where it is shorter.
-        timeout: after how many seconds without a batch a WorkerError says what the workers are doing; 0 waits on, and
+        batch_size: number of samples in a batch; None yields the samples themselves, converted by
+            :func:`~runnel.data.collating.default_convert`.
+        shuffle: use a random order; the default is the data set's order.
+        sampler: sample numbers in order, instead of ``shuffle``.
+        batch_sampler: lists of numbers, instead of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        num_workers: number of processes that prepare batches ahead; 0 prepares each batch on request. Order and batches
+            are the same. Batches are passed through shared memory.
+        collate_fn: combines a list of samples into a batch; :func:`~runnel.data.collating.default_collate` by default.
+        drop_last: drop the last batch if it is smaller.
+        timeout: seconds to wait for a batch before a WorkerError says what the workers are doing; 0 waits forever, and
             warns after a minute.
-        worker_init_fn: called in each worker with its number before it begins.
+        worker_init_fn: called in each worker with its number before it starts.
         multiprocessing_context: how workers start: "fork", "spawn" or "forkserver", a context of ``multiprocessing``,
-            or "thread" for threads of this process. By default what ``multiprocessing.set_start_method`` was given,
-            else "fork".
-        generator: where the random order and the samples' random numbers come from, by default the default generator
+            or "thread" for threads of this process. The default is the argument of
+            ``multiprocessing.set_start_method``, else "fork".
+        generator: source of the random order and the samples' random numbers; the default generator by default
             (``rn.manual_seed``). Each epoch takes one key of it, and one for the order.
-        prefetch_factor: how many batches each worker prepares ahead (2).
+        prefetch_factor: number of batches that each worker prepares ahead (2).
         persistent_workers: keep the processes from epoch to epoch, unless the data set's attributes, ``collate_fn`` or
-            ``worker_init_fn`` have changed: then new ones start. Elements that were written into arrays are not seen.
-        pin_memory, pin_memory_device, in_order: accepted and without effect: there is one memory, and batches always
-            come in order.
+            ``worker_init_fn`` change: then new ones start. Changes of array elements are not noticed.
+        pin_memory, pin_memory_device, in_order: no effect: there is one memory, and batches always come in order.
 
-    ArgumentError for arguments that exclude one another. While batches are taken: what ``__getitem__`` and
-    ``collate_fn`` raise, with the worker's traceback as its cause; WorkerError for a worker that dies or is too late.
+    ArgumentError for arguments that exclude each other. Iteration raises the errors of ``__getitem__`` and
+    ``collate_fn``, with the worker's traceback as their cause, and WorkerError if a worker dies or is too late.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class DataLoader:
         return Epoch(batches, progress, None, False)
 
     def __len__(self) -> int:
-        """The number of batches. TypeError where the data set or the sampler has no length."""
+        """Return the number of batches; TypeError if the data set or the sampler has no length."""
         if not self._in_sequence:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
         count: int = len(self.dataset)
@@ -156,13 +156,15 @@ class DataLoader:
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_pool": None}  # a copy starts workers of its own
+        return {**vars(self), "_pool": None}  # a copy starts its own workers
 
     def state_dict(self) -> dict[str, Any]:
-        """How far the latest epoch has come, as ints, lists and dicts: its number, how many batches it has given, and
-        the states of the generators and samplers that its order follows from. What workers have prepared ahead does not
-        count. The state of the default generator is that of the epoch's begin; where the program goes on drawing is
-        saved with ``rn.get_rng_state()``."""
+        """Return the position in the latest epoch, as ints, lists and dicts.
+
+        It has the number of the epoch, the number of batches taken, and the states of the generators and samplers that
+        determine the order. Batches that workers have prepared ahead do not count. The state of the default generator
+        is from the start of the epoch; save its current state with ``rn.get_rng_state()``.
+        """
         if self._resumed is not None:
             return self._resumed
         progress = self._progress
@@ -171,8 +173,10 @@ class DataLoader:
         return progress.state(self._order, self._fits())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next ``for`` go on where a loader like this was when ``state_dict`` was called: the same batches
-        follow, to the bit, with any number of workers. StateError if the loader is another."""
+        """Let the next ``for`` continue where an equal loader was when ``state_dict`` was called.
+
+        The same batches follow, bitwise identical, with any number of workers. StateError if the loader differs.
+        """
         self._resumed = checked(state, self._order, self._fits())
 
     @property
@@ -181,29 +185,29 @@ class DataLoader:
 
     @property
     def _source(self) -> Source:
-        """What batches are made of now: an epoch begins with the data set and the collate_fn that it finds."""
+        """Source of the batches, with the current data set and collate_fn."""
         return Source(self.dataset, self.collate_fn, self._is_batched, self.batch_size, self.drop_last)
 
     @property
     def _ahead(self) -> int:
-        """How many batches are prepared ahead."""
+        """Number of batches prepared ahead."""
         return self.num_workers * (self.prefetch_factor or 2)
 
     def _fits(self) -> dict[str, Any]:
-        """What must be equal for a position to mean the same."""
+        """Return the settings that must be equal for a position to have the same meaning."""
         size = len(self.dataset) if hasattr(self.dataset, "__len__") else None
         fits = {"batch_size": self.batch_size, "drop_last": self.drop_last, "samples": size}
         return fits | {"streams": max(self.num_workers, 1)} if self._in_sequence else fits
 
     def _drawn(self) -> tuple[int, Iterator[Any]]:
-        """The key of a new epoch, and the numbers of the samples of each batch."""
+        """Return the key of a new epoch, and the sample numbers of each batch."""
         epoch_key = new_key(self.generator)
         if self._in_sequence:
             return epoch_key, iter(())
         return epoch_key, iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
     def _drawn_again(self, state: dict[str, Any], progress: Progress) -> tuple[int, Iterator[Any]]:
-        """The same of an epoch that was left, less the batches that it has given."""
+        """Return the key of an interrupted epoch, and the sample numbers of its remaining batches."""
         resumed = Progress.default_state()
         progress.load(state)
         self._order.set_generators(progress.at_start)
@@ -216,7 +220,7 @@ class DataLoader:
                 pass
         finally:
             Progress.set_default_state(resumed)
-        if self._order.generators() == begun:  # all was drawn at the begin: what others drew since then is drawn too
+        if self._order.generators() == begun:  # all was drawn at the start, so later draws of others count too
             self._order.set_generators(state["generators"])
         return epoch_key, requests
 
@@ -248,11 +252,11 @@ class DataLoader:
 def _check_workers(count: int, context: Any, timeout: float, persistent: bool, in_sequence: bool) -> None:
     if isinstance(context, str) and context not in _CONTEXTS:
         raise ArgumentError(
-            f"[DataLoader] multiprocessing_context is one of {', '.join(_CONTEXTS)}, or a context; received "
+            f"[DataLoader] multiprocessing_context must be one of {', '.join(_CONTEXTS)}, or a context; got "
             f"{context!r}."
         )
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout < 0:
-        raise ArgumentError(f"[DataLoader] timeout is a number of seconds, 0 or more; received {timeout!r}.")
+        raise ArgumentError(f"[DataLoader] timeout must be a number of seconds, 0 or more; got {timeout!r}.")
     if persistent and not count:
         raise ArgumentError("[DataLoader] persistent_workers needs num_workers of 1 or more.")
     if in_sequence and count and context == "thread":
@@ -261,4 +265,4 @@ def _check_workers(count: int, context: Any, timeout: float, persistent: bool, i
 
 def _require_number(name: str, value: Any, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ArgumentError(f"[DataLoader] {name} is an int of {least} or more; received {value!r}.")
+        raise ArgumentError(f"[DataLoader] {name} must be an int of {least} or more; got {value!r}.")

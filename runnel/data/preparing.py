@@ -17,7 +17,7 @@ from runnel.data.workers.process import Ended
 
 
 def in_turn(source: Source, requests: Iterator[Any], first: int, epoch_key: int) -> Iterator[Any]:
-    """Each batch when it is asked for."""
+    """Yield each batch on request."""
     for number, numbers in enumerate(requests, first):
         yield _fetched(source, epoch_key, numbers, number)
 
@@ -28,7 +28,7 @@ def _fetched(source: Source, epoch_key: int, numbers: Any, number: int) -> Any:
 
 
 def in_sequence(source: Source, first: int, epoch_key: int) -> Iterator[Any]:
-    """The batches of an iterable data set, less the ``first`` ones."""
+    """Yield the batches of an iterable data set after the ``first`` ones."""
     stream = Stream(source, epoch_key)
     for number in itertools.count():
         try:
@@ -43,8 +43,10 @@ def in_sequence(source: Source, first: int, epoch_key: int) -> Iterator[Any]:
 def on_threads(
     source: Source, requests: Iterator[Any], first: int, epoch_key: int, count: int, ahead: int, timeout: float
 ) -> Iterator[Any]:
-    """Batches that ``count`` threads prepare, ``ahead`` at most. WorkerError for one that takes longer than
-    ``timeout`` seconds (0: any time will do)."""
+    """Yield batches that ``count`` threads prepare, at most ``ahead`` of them.
+
+    WorkerError for a batch that takes longer than ``timeout`` seconds (0: no limit).
+    """
     workers = ThreadPoolExecutor(count, thread_name_prefix="DataLoader")
     pending: collections.deque[Future[Any]] = collections.deque()
     is_stuck = False
@@ -83,8 +85,10 @@ def in_processes(
 
 
 def in_processes_in_sequence(pool: Pool, first: int, epoch_key: int, ahead: int, timeout: float) -> Iterator[Any]:
-    """Batches of an iterable data set, of which each worker has a copy: the workers give batches by turns, until each
-    has come to its end. The ``first`` ones are skipped."""
+    """Yield batches of an iterable data set from workers in turn; each has a copy of the data set.
+
+    A worker drops out when its copy ends. The ``first`` batches are skipped.
+    """
     answers: dict[int, Any] = {}
     pool.begin(epoch_key)
     turns = itertools.cycle(pool.workers)
@@ -117,8 +121,10 @@ def _answer(pool: Pool, number: int, answers: dict[int, Any], timeout: float) ->
 
 
 class Epoch:
-    """Gives batches and counts them. ``pool`` are the workers that prepare them, if processes do; they end with the
-    epoch unless ``keeps_pool``."""
+    """An iterator that counts batches.
+
+    ``pool`` has the worker processes that prepare them, if any; they end with the epoch unless ``keeps_pool``.
+    """
 
     def __init__(self, batches: Iterator[Any], progress: Progress, pool: Pool | None, keeps_pool: bool) -> None:
         self._batches = batches
@@ -145,7 +151,7 @@ class Epoch:
         return batch
 
     def close(self) -> None:
-        """End threads and processes that have prepared batches ahead."""
+        """End the threads and processes that prepare batches ahead."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
             close()

@@ -1,4 +1,4 @@
-"""How far a loader has come: enough to go on, in another process, with the batch that would have come next."""
+"""The position of a loader: the state needed to continue, in another process, with the next batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYS = ("epoch", "position", "default_generator", "generators", "generators_at_
 
 
 class Order:
-    """Where a loader's order comes from: generators, and samplers of the user's that have states."""
+    """The sources of a loader's order: generators, and the user's samplers that have states."""
 
     def __init__(self, generator: Generator | None, *samplers: Any) -> None:
         self._samplers = [s for s in samplers if hasattr(s, "state_dict") and hasattr(s, "load_state_dict")]
@@ -27,31 +27,29 @@ class Order:
                 self._generators.append(each)
 
     def generators(self) -> list[list[int]]:
-        """The states of the loader's own generators."""
+        """Return the states of the loader's generators."""
         return [g.get_state().tolist() for g in self._generators]
 
     def samplers(self) -> list[Any]:
-        """The states of the samplers."""
+        """Return the states of the samplers."""
         return [s.state_dict() for s in self._samplers]
 
     def set_generators(self, states: list[list[int]]) -> None:
-        """Let the generators go on from such states."""
         for generator, state in zip(self._generators, states, strict=True):
             generator.set_state(np.asarray(state, np.uint32))
 
     def set_samplers(self, states: list[Any]) -> None:
-        """Let the samplers go on from such states."""
         for sampler, state in zip(self._samplers, states, strict=True):
             sampler.load_state_dict(state)
 
     def fits(self, state: Mapping[str, Any]) -> bool:
-        """Whether a saved state has as many of each."""
+        """Return True if a saved state has the same number of generators and samplers."""
         counts = len(state["generators"]), len(state["generators_at_start"]), len(state["samplers"])
         return counts == (len(self._generators), len(self._generators), len(self._samplers))
 
 
 class Progress:
-    """An epoch's number, what its order follows from, and how many of its batches have been given."""
+    """An epoch's number, the states that determine its order, and the number of batches taken."""
 
     def __init__(self, epoch: int, order: Order) -> None:
         self.epoch = epoch
@@ -63,23 +61,21 @@ class Progress:
 
     @staticmethod
     def default_state() -> list[int]:
-        """The state of the default generator."""
         state: list[int] = default_on(default_device()).get_state().tolist()
         return state
 
     @staticmethod
     def set_default_state(state: list[int]) -> None:
-        """Let the default generator go on from such a state."""
         default_on(default_device()).set_state(np.asarray(state, np.uint32))
 
     def load(self, state: dict[str, Any]) -> None:
-        """Become that of an epoch that was left."""
+        """Restore an interrupted epoch."""
         self.position = state["position"]
         self.default_at_start = state["default_generator"]
         self.at_start, self.samplers = state["generators_at_start"], state["samplers"]
 
     def state(self, order: Order, fits: dict[str, Any]) -> dict[str, Any]:
-        """All of it, as :func:`checked` takes it."""
+        """Return the state that :func:`checked` accepts."""
         return {
             "epoch": self.epoch,
             "position": self.position,
@@ -92,10 +88,10 @@ class Progress:
 
 
 def checked(state: Mapping[str, Any], order: Order, fits: dict[str, Any]) -> dict[str, Any]:
-    """A state that was saved, if it is one of a loader like this. StateError if not."""
+    """Return a saved state if it fits this loader; StateError if not."""
     if not isinstance(state, Mapping) or set(state) != set(_KEYS):
         received = sorted(state) if isinstance(state, Mapping) else short_repr(state)
-        raise StateError(f"[DataLoader] a state has {', '.join(_KEYS)}; received {received}. Nothing was loaded.")
+        raise StateError(f"[DataLoader] a state must have {', '.join(_KEYS)}; got {received}. Nothing was loaded.")
     plain = {key: _plain(value) for key, value in state.items()}
     different = {key: value for key, value in fits.items() if plain["fits"].get(key) != value}
     if different or not order.fits(plain):
@@ -110,7 +106,7 @@ def checked(state: Mapping[str, Any], order: Order, fits: dict[str, Any]) -> dic
 
 
 def _plain(value: Any) -> Any:
-    """What was saved, as numbers, lists and dicts again: files may give tensors and arrays for them."""
+    """Convert a saved state to numbers, lists and dicts; files may return tensors and arrays."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Random numbers of samples: functions of the epoch's key, the sample's number and how many were drawn before.
+"""Random numbers of samples: functions of the epoch's key, the sample's number and the number of earlier draws.
 
-So it does not matter which worker reads a sample, nor when. The generator is splitmix64 (G. Steele, D. Lea, C. Flood,
-"Fast splittable pseudorandom number generators", 2014), with the sample's key as its seed.
+They do not depend on the worker that reads a sample, nor on when. The generator is splitmix64 (G. Steele, D. Lea, C.
+Flood, "Fast splittable pseudorandom number generators", 2014), with the sample's key as its seed.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Draws:
-    """The random numbers of several samples, or of one: each is an array with a number for each sample, which is what
-    the sample draws if it is read by itself."""
+    """The random numbers of one or more samples.
+
+    Each draw is an array with a number for each sample, the number that the sample draws when it is read by itself.
+    """
 
     def __init__(self, keys: np.ndarray) -> None:
         self._state = keys
 
     def word(self) -> np.ndarray:
-        """64 random bits for each sample: uint64."""
+        """Draw 64 random bits for each sample: uint64."""
         self._state = self._state + np.uint64(_STEP)
         return _mixed_array(self._state)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> np.ndarray:
-        """Numbers in [low, high): float64."""
+        """Draw numbers from [low, high): float64."""
         return low + (self.word() >> np.uint64(11)) * 2.0**-53 * (high - low)
 
     def integer(self, low: Any, high: Any) -> np.ndarray:
-        """Numbers from low to high - 1: int64. The bounds may be arrays."""
+        """Draw integers from low to high - 1: int64. The bounds may be arrays."""
         return low + (self.uniform() * (high - low)).astype(np.int64)
 
 
 def sample_key(epoch_key: int, number: Any) -> int:
-    """The key of sample ``number``: 64 bits. A sampler may give keys that are no numbers: their text counts."""
+    """Return the 64-bit key of sample ``number``. For samplers' keys that are not numbers, their repr counts."""
     try:
         number = operator.index(number)
     except TypeError:
@@ -55,25 +57,25 @@ def sample_key(epoch_key: int, number: Any) -> int:
 
 
 def sample_keys(epoch_key: int, numbers: Sequence[Any]) -> np.ndarray:
-    """The keys of several samples: uint64. They are numbers."""
+    """Return the uint64 keys of several samples, which must be numbers."""
     steps = np.asarray(numbers, np.int64).astype(np.uint64) + np.uint64(1)
     return _mixed_array(np.uint64(epoch_key) + np.uint64(_STEP) * steps)
 
 
 def new_key(generator: Generator | None) -> int:
-    """A fresh key of an epoch, from the generator (by default, the default one)."""
+    """Draw a key for an epoch from the generator, the default one for None."""
     low, high = next_key(generator, None).tolist()
     return int(low) | int(high) << 32
 
 
 class _Current(threading.local):
-    """What this thread reads: samples ``numbers`` of an epoch, at the moment ``number``."""
+    """The samples ``numbers`` of an epoch that this thread reads, currently ``number``."""
 
     epoch_key: int | None = None
     number: Any = 0
     numbers: Sequence[Any] = ()
     draws: Draws | None = None
-    generators: dict[Device, Generator] | None = None  # that stand in for the default ones, kept for later samples
+    generators: dict[Device, Generator] | None = None  # replace the default ones; kept for later samples
     seeded: frozenset[Device] = frozenset()
 
 
@@ -82,7 +84,7 @@ _CURRENT = _Current()
 
 @contextmanager
 def reading(epoch_key: int, numbers: Sequence[Any]) -> Iterator[None]:
-    """Within the block, this thread reads samples ``numbers``; :func:`start_sample` says which."""
+    """Mark samples ``numbers`` as read by this thread inside the block; :func:`start_sample` chooses one."""
     before = _CURRENT.epoch_key, _CURRENT.numbers, _CURRENT.number, _CURRENT.draws, STAND_IN.generator
     _CURRENT.epoch_key, _CURRENT.numbers, STAND_IN.generator = epoch_key, numbers, _stand_in
     start_sample(numbers[0] if len(numbers) else 0)
@@ -93,15 +95,14 @@ def reading(epoch_key: int, numbers: Sequence[Any]) -> Iterator[None]:
 
 
 def start_sample(number: Any) -> None:
-    """Sample ``number`` comes next: its random numbers begin anew."""
+    """Make sample ``number`` current and restart its random numbers."""
     _CURRENT.number = number
     _CURRENT.draws = None
     _CURRENT.seeded = frozenset()
 
 
 def sample_draws() -> Draws:
-    """The random numbers of the sample that is being read, behind those that it has drawn before. Outside of a
-    DataLoader they are new ones, which follow from the default generator."""
+    """Return the next random numbers of the current sample; outside a DataLoader, of the default generator."""
     if _CURRENT.epoch_key is None:
         return Draws(sample_keys(new_key(None), [0]))
     if _CURRENT.draws is None:
@@ -110,7 +111,7 @@ def sample_draws() -> Draws:
 
 
 def batch_draws(count: int) -> Draws:
-    """The same for ``count`` samples that are read at once."""
+    """Return the random numbers of ``count`` samples that are read at once."""
     if _CURRENT.epoch_key is None:
         return Draws(sample_keys(new_key(None), range(count)))
     if len(_CURRENT.numbers) != count:
@@ -122,7 +123,7 @@ def batch_draws(count: int) -> Draws:
 
 
 def collate_rng() -> np.random.Generator:
-    """A NumPy generator for what is done with a whole batch: it follows from its first sample."""
+    """Return a NumPy generator for a whole batch, determined by its first sample."""
     if _CURRENT.epoch_key is None:
         return np.random.Generator(np.random.Philox(key=new_key(None)))
     first = _CURRENT.numbers[0] if len(_CURRENT.numbers) else 0
@@ -130,15 +131,18 @@ def collate_rng() -> np.random.Generator:
 
 
 def sample_rng() -> np.random.Generator:
-    """A NumPy generator for the sample that is being read: its numbers follow from the seed of the epoch and the number
-    of the sample, whatever worker reads it. Call it in ``__getitem__``, or in a transform; each call goes on where
-    the last ended. Outside of a DataLoader it follows from the default generator (:func:`runnel.manual_seed`)."""
+    """Return a NumPy generator for the sample that is being read.
+
+    Its numbers depend on the seed of the epoch and the number of the sample, not on the worker. Call it in
+    ``__getitem__`` or in a transform; each call continues where the last one ended. Outside a DataLoader it depends on
+    the default generator (:func:`runnel.manual_seed`).
+    """
     draws = sample_draws()
     return np.random.Generator(np.random.Philox(key=int(draws.word()[0])))
 
 
 def _stand_in(device: Device) -> Generator:
-    """The default generator while a sample is read."""
+    """Return the default generator while a sample is read."""
     if _CURRENT.generators is None:
         _CURRENT.generators = {}
     generator = _CURRENT.generators.get(device)

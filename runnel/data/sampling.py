@@ -17,7 +17,7 @@ NumberT = TypeVar("NumberT", covariant=True)
 
 
 class Sampler(Generic[NumberT]):
-    """An order of samples: a subclass defines ``__iter__()``, and ``__len__()`` where it is known."""
+    """An order of samples. A subclass defines ``__iter__()``, and ``__len__()`` if it is known."""
 
     def __iter__(self) -> Iterator[NumberT]:
         raise NotImplementedError(f"[{type(self).__name__}] a Sampler defines __iter__().")
@@ -37,9 +37,11 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """``num_samples`` numbers in random order, all of them by default: each pass over the data is a permutation of it,
-    or with ``replacement`` each number is drawn by itself. The order follows from the state of ``generator`` alone, by
-    default that of the default generator (:func:`runnel.manual_seed`)."""
+    """``num_samples`` numbers in random order, by default all.
+
+    Each pass over the data is a permutation, or with ``replacement`` independent draws. The order depends only on the
+    state of ``generator``, the default generator by default (:func:`runnel.manual_seed`).
+    """
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class RandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         if num_samples is not None and num_samples < 0:
-            raise ArgumentError(f"[RandomSampler] num_samples is 0 or more; received {num_samples}.")
+            raise ArgumentError(f"[RandomSampler] num_samples must be 0 or more; got {num_samples}.")
         self.data_source = data_source
         self.replacement = replacement
         self.generator = generator
@@ -57,7 +59,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many numbers one pass gives."""
+        """Number of samples in one pass."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -91,8 +93,11 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """``num_samples`` numbers, i with a probability in proportion to ``weights[i]``. Without ``replacement`` each comes
-    once at most (P. Efraimidis, P. Spirakis, "Weighted random sampling with a reservoir", 2006)."""
+    """``num_samples`` numbers, i with a probability proportional to ``weights[i]``.
+
+    Without ``replacement`` each number occurs at most once (P. Efraimidis, P. Spirakis, "Weighted random sampling with
+    a reservoir", 2006).
+    """
 
     def __init__(
         self, weights: Any, num_samples: int, replacement: bool = True, generator: Generator | None = None
@@ -104,7 +109,7 @@ class WeightedRandomSampler(Sampler[int]):
         if num_samples <= 0 or not possible or (not replacement and num_samples > possible):
             raise ArgumentError(
                 f"[WeightedRandomSampler] num_samples is 1 or more, and without replacement at most {possible}, the "
-                f"number of weights that are not 0; received {num_samples}."
+                f"number of weights that are not 0; got {num_samples}."
             )
         self.num_samples = num_samples
         self.replacement = replacement
@@ -124,11 +129,11 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of ``batch_size`` numbers of a sampler; the last one may be shorter, or is left out with ``drop_last``."""
+    """Lists of ``batch_size`` numbers of a sampler; the last may be shorter, or with ``drop_last`` is dropped."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         if isinstance(batch_size, bool) or batch_size < 1:
-            raise ArgumentError(f"[BatchSampler] batch_size is 1 or more; received {batch_size!r}.")
+            raise ArgumentError(f"[BatchSampler] batch_size must be 1 or more; got {batch_size!r}.")
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -152,12 +157,12 @@ class BatchSampler(Sampler[list[int]]):
 
 
 def permutation(size: int, generator: Generator | None) -> np.ndarray:
-    """The numbers below ``size`` in random order: int64."""
+    """Return the integers below ``size`` in random order: int64."""
     return _order(size, next_key(generator, None))
 
 
 def drawn(count: int, generator: Generator | None) -> np.ndarray:
-    """Uniform float64 numbers in [0, 1)."""
+    """Draw uniform float64 numbers from [0, 1)."""
     return (_words(count, next_key(generator, None)) >> np.uint64(11)) * 2.0**-53
 
 
@@ -166,20 +171,21 @@ def _order(size: int, key: Any) -> np.ndarray:
 
 
 def _words(count: int, key: Any) -> np.ndarray:
-    """Random uint64 numbers."""
+    """Draw random uint64 numbers."""
     high, low = ops.random_bits(key, (2, count)).numpy().astype(np.uint64)
     return (high << np.uint64(32)) | low
 
 
 class DistributedSampler(Sampler[int]):
-    """The numbers that process ``rank`` of ``num_replicas`` takes: rank, rank + num_replicas, … of an order that is the
-    same in all of them. All take as many: the first samples come twice where there are too few, or with ``drop_last``
-    the last are left out.
+    """The sample numbers of process ``rank`` of ``num_replicas``.
+
+    They are the items rank, rank + num_replicas, … of an order that is the same in all processes. All take the same
+    number: the first samples are repeated if there are too few, or with ``drop_last`` the last are dropped.
 
     Args:
-        dataset: what has a length.
-        num_replicas, rank: how many processes there are, and the number of this one.
-        shuffle: whether the order is random; it follows from ``seed`` and the epoch (:meth:`set_epoch`).
+        dataset: an object with a length.
+        num_replicas, rank: the number of processes, and the number of this one.
+        shuffle: use a random order that depends on ``seed`` and the epoch (:meth:`set_epoch`).
     """
 
     def __init__(
@@ -194,7 +200,7 @@ class DistributedSampler(Sampler[int]):
         if num_replicas is None or rank is None:
             raise ArgumentError("[DistributedSampler] no other processes are known here: pass num_replicas and rank.")
         if not 0 <= rank < num_replicas:
-            raise ArgumentError(f"[DistributedSampler] rank is below num_replicas; received {rank} and {num_replicas}.")
+            raise ArgumentError(f"[DistributedSampler] rank must be less than num_replicas={num_replicas}; got {rank}.")
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank
@@ -204,7 +210,7 @@ class DistributedSampler(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """The order of another epoch."""
+        """Choose the order of another epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -219,9 +225,9 @@ class DistributedSampler(Sampler[int]):
         return itertools.islice(whole, self.rank, None, self.num_replicas)
 
     def state_dict(self) -> dict[str, int]:
-        """The epoch, for ``DataLoader.state_dict``."""
+        """Return the epoch, for ``DataLoader.state_dict``."""
         return {"epoch": self.epoch}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to a saved epoch."""
+        """Restore a saved epoch."""
         self.epoch = int(state["epoch"])

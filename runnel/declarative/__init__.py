@@ -1,4 +1,4 @@
-"""Declared graphs: operations are declared first, and a session runs what is fetched of them, as one program."""
+"""Declared graphs: declare operations first, then let a session run what you fetch as one program."""
 
 from runnel.core import public
 from runnel.declarative.calls import call, constant

@@ -1,4 +1,4 @@
-"""Calls of functions as operations: any function of ``rn`` on declared tensors, and functions of the user's."""
+"""Calls of functions as operations: functions of ``rn`` on declared tensors, and the user's functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runnel.tensor.variable import Variable as LiveVariable
 
 
 class Constant(Operation):
-    """An array that is a part of the graph."""
+    """An array in the graph."""
 
     __slots__ = ("value",)
     kind = "constant"
@@ -40,13 +40,13 @@ class Constant(Operation):
 
 
 class Slot(NamedTuple):
-    """Among the arguments of a call: input ``number`` of the operation."""
+    """A placeholder among the arguments of a call for input ``number`` of the operation."""
 
     number: int
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call: leaves, with a :class:`Slot` for each declared tensor, and how they are nested."""
+    """The arguments of a call: leaves, with a :class:`Slot` for each declared tensor, and their structure."""
 
     leaves: tuple[Any, ...]
     structure: Any
@@ -57,13 +57,13 @@ class Arguments(NamedTuple):
         return args, kwargs
 
     def sizes(self) -> tuple[int, ...]:
-        """The numbers among the arguments that may be sizes, and the product of all."""
+        """Return the ints among the arguments that may be sizes, and their product."""
         numbers = [x for x in self.leaves if type(x) is int and x > 1]
         return (*numbers, math.prod(numbers)) if numbers else ()
 
 
 class Call(Operation):
-    """``function(*args, **kwargs)`` with values in place of the declared tensors among the arguments."""
+    """A call ``function(*args, **kwargs)`` with values in place of the declared tensors."""
 
     __slots__ = ("arguments", "function", "structure")
     kind = "call"
@@ -78,7 +78,7 @@ class Call(Operation):
         super().__init__(graph, name, inputs, outputs)
 
     def evaluate(self, *values: Any) -> Any:
-        """What the function returns on values."""
+        """Return the function's result on values."""
         args, kwargs = self.arguments.filled(values)
         return self.function(*args, **kwargs)
 
@@ -93,7 +93,7 @@ class Call(Operation):
 
     @property
     def identity(self) -> Hashable:
-        """What tells :meth:`evaluate` from the functions of other operations."""
+        """Key that distinguishes :meth:`evaluate` from the functions of other operations."""
         return self.function, self.arguments
 
     @property
@@ -110,34 +110,34 @@ class Call(Operation):
 
 
 def base_name(function: Any) -> str:
-    """How operations that call ``function`` are named."""
+    """Return the base of the names of operations that call ``function``."""
     name = getattr(function, "__name__", type(function).__name__)
     return re.sub(r"[^A-Za-z0-9_.]", "", name).strip("_") or "call"
 
 
 def constant(value: Any, dtype: Dtype = None, name: str = "constant") -> Declared:
-    """An array that is a part of the graph: of ``value``, a number, nested sequence, array or tensor.
+    """Declare an array of ``value``, a number, nested sequence, array or tensor.
 
-    Python numbers become float32, int64 or bool, as :func:`runnel.asarray` makes them.
+    Python numbers become float32, int64 or bool, as in :func:`runnel.asarray`.
     """
     return Constant(default_graph(), name, live(value, dtype).numpy()).outputs[0]
 
 
 def live(value: Any, dtype: Any = None) -> Tensor:
-    """``value`` as a tensor that is there now."""
+    """Return ``value`` as a tensor with a value."""
     if isinstance(value, Declared):
-        raise ArgumentError(f"[constant] '{value.name}' is declared; its value is not known.")
+        raise ArgumentError(f"[constant] '{value.name}' is declared, so its value is not known.")
     return asarray(value, dtype)
 
 
 def call(function: Callable[..., Any], *args: Any, name: str = "", **kwargs: Any) -> Any:
-    """Declare ``function(*args, **kwargs)``; gives what the function would, with declared tensors in it.
+    """Declare ``function(*args, **kwargs)`` and return its result with declared tensors in it.
 
     Args:
-        function: a function of ``rn``, or one that computes with tensors by such. It is called whenever a program is
-            made of the operation; it may read and assign no live Variables.
-        args: anything. Declared tensors are replaced by values, live tensors and arrays are constants.
-        name: of the operation; that of the function by default.
+        function: a function of ``rn``, or one that computes with such functions. It is called whenever a program is
+            made from the operation, and must not read or assign live Variables.
+        args: anything. Declared tensors are replaced by values; live tensors and arrays are constants.
+        name: name of the operation; the function's name by default.
     """
     return declared_call(function, args, kwargs, name)
 
@@ -145,7 +145,7 @@ def call(function: Callable[..., Any], *args: Any, name: str = "", **kwargs: Any
 @recorder
 @whole
 def declared_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> Any:
-    """The same with the arguments as they are."""
+    """Declare a call like :func:`call`, with the arguments as a tuple and a dict."""
     leaves, structure = pytree.flatten((args, kwargs))
     own = name or base_name(function)
     graph = next((default_graph().graph_of(x) for x in leaves if isinstance(x, Declared)), default_graph())
@@ -154,7 +154,7 @@ def declared_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
     for leaf in leaves:
         if isinstance(leaf, LiveVariable):
             raise ArgumentError(
-                f"[{own}] {leaf.described} is live; a graph has variables of its own: declarative.Variable(...)."
+                f"[{own}] {leaf.described} is live; use the graph's own variables: declarative.Variable(...)."
             )
         if isinstance(leaf, (Tensor, np.ndarray)):
             leaf = Constant(graph, f"{own}/constant", leaf.numpy() if isinstance(leaf, Tensor) else leaf).outputs[0]

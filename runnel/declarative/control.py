@@ -1,4 +1,4 @@
-"""Branches and loops in a declared graph: functions of declared tensors become graphs of their own."""
+"""Branches and loops in a declared graph: functions of declared tensors become inner graphs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from runnel.core import pytree
 from runnel.core.errors import ArgumentError, GraphError, ShapeError
 from runnel.declarative.calls import constant, declared_call
 from runnel.declarative.graph import Graph, default_graph, set_entry, whole
-from runnel.declarative.operation import Declared
-from runnel.declarative.order import ancestors, ordered
-from runnel.declarative.replay import Replay
+from runnel.declarative.operation import Declared, ancestors, ordered
+from runnel.declarative.plan import Replay
 from runnel.declarative.state import Placeholder
 from runnel.tensor.creation import zeros
 from runnel.transforms import control as cond_transform, control as while_transform, scan as scan_transform
 
 
 class BodyGraph(Graph):
-    """The graph of a function that a branch or a loop carries out. Tensors of the graphs around it become inputs:
-    ``captures`` has the placeholder that stands for each."""
+    """The graph of a branch's or loop's function.
+
+    Tensors of the outer graphs become inputs; ``captures`` maps each to its placeholder.
+    """
 
     def __init__(self, parent: Graph, name: str) -> None:
         super().__init__(name)
@@ -36,12 +37,12 @@ class BodyGraph(Graph):
 
     def require_outermost(self, name: str) -> None:
         raise GraphError(
-            f"[{name}] branches and loops change no variables; return the value, and assign it behind '{self.name}'."
+            f"[{name}] branches and loops cannot change variables; return the value, and assign it after '{self.name}'."
         )
 
     def require_run(self, name: str) -> None:
         raise GraphError(
-            f"[{name}] it would never have a value in '{self.name}'; declare it outside of branches and loops."
+            f"[{name}] it would never have a value in '{self.name}'; declare it outside branches and loops."
         )
 
     def graph_of(self, x: Declared) -> Graph:
@@ -49,8 +50,7 @@ class BodyGraph(Graph):
 
 
 class Body:
-    """A function as a graph. Called with values for its parameters and for the tensors that it captures, it gives what
-    the function does."""
+    """A function as a graph, called with values for its parameters and for the tensors that it captures."""
 
     def __init__(
         self, graph: Graph, parameters: Sequence[Declared], outputs: Sequence[Declared], structure: Any
@@ -68,14 +68,14 @@ class Body:
 
     @classmethod
     def of_tree(cls, graph: Graph, parameters: Sequence[Declared], outputs: Sequence[Declared], tree: Any) -> Body:
-        """A body whose results are nested as the numbers of ``tree``."""
+        """Return a body whose results are nested like the numbers in ``tree``."""
         leaves, structure = pytree.flatten(tree)
         if leaves != list(range(len(outputs))):
             raise ValueError(f"the results of a body are numbered {leaves}")
         return cls(graph, parameters, outputs, structure)
 
     def filled(self, leaves: Sequence[Any]) -> Any:
-        """``leaves`` nested as its results are."""
+        """Return ``leaves`` nested like its results."""
         return pytree.unflatten(self.structure, leaves)
 
     def __repr__(self) -> str:
@@ -83,11 +83,11 @@ class Body:
 
 
 class _Recorded:
-    """A function that was carried out on placeholders."""
+    """A function that was called on placeholders."""
 
     def __init__(self, name: str, function: Callable[..., Any], operands: Any) -> None:
         if not callable(function):
-            raise ArgumentError(f"[{name}] takes functions of declared tensors; received {function!r}.")
+            raise ArgumentError(f"[{name}] takes functions of declared tensors; got {function!r}.")
         self.graph: Final = BodyGraph(default_graph(), name)
         leaves, structure = pytree.flatten(operands)
         self._own = [Placeholder(self.graph, "operand", x.static).outputs[0] for x in leaves]
@@ -97,7 +97,7 @@ class _Recorded:
         self._outputs = [self.graph.capture(x) for x in results]
 
     def body(self, captured: Sequence[Declared]) -> Body:
-        """It as a function of its operands and of ``captured``, tensors outside, among which its captures are."""
+        """Return the body as a function of its operands and of ``captured``, which include its captures."""
         behind: list[Declared] = []
         for x in captured:
             inside = self.graph.captures.get(x)
@@ -106,7 +106,7 @@ class _Recorded:
 
 
 def _recorded(name: str, functions: Sequence[tuple[Callable[..., Any], Any]]) -> tuple[list[Body], list[Declared]]:
-    """Functions with their operands as bodies that capture the same tensors, and these."""
+    """Return functions with their operands as bodies that capture the same tensors, and these tensors."""
     recorded = [_Recorded(name, function, operands) for function, operands in functions]
     captured = list(dict.fromkeys(x for each in recorded for x in each.graph.captures))
     return [each.body(captured) for each in recorded], captured
@@ -114,8 +114,10 @@ def _recorded(name: str, functions: Sequence[tuple[Callable[..., Any], Any]]) ->
 
 @whole
 def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """``true_fn(*operands)`` where ``predicate``, one bool, holds in a run, else ``false_fn(*operands)``, which does
-    not run then. Both give trees of the same structure, shapes and dtypes, and may read tensors from outside.
+    """Return ``true_fn(*operands)`` if ``predicate``, one bool, is true in a run, else ``false_fn(*operands)``.
+
+    Only the chosen function runs. Both must return trees of the same structure, shapes and dtypes, and can read outer
+    tensors.
     """
     taken = _declared(operands)
     bodies, captured = _recorded("cond", [(true_fn, taken), (false_fn, taken)])
@@ -124,24 +126,22 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
 
 @whole
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: Any) -> Any:
-    """``while cond_fn(*carry): carry = body_fn(*carry)`` from the tuple or list ``init``; gives the last carry.
+    """Repeat ``carry = body_fn(*carry)`` while ``cond_fn(*carry)`` is true, and return the last carry.
 
-    Both functions take the parts of the carry as arguments; ``body_fn`` gives a carry of the same structure. There is
-    no gradient through it; :func:`scan` has one.
+    ``init`` is the first carry, a tuple or list. Both functions take its parts as arguments; ``body_fn`` returns a
+    carry of the same structure. The loop has no gradient; use :func:`scan` if you need one.
     """
     carry = _declared(init if isinstance(init, (tuple, list)) else (init,))
     bodies, captured = _recorded("while_loop", [(cond_fn, carry), (body_fn, carry)])
     before, after = len(pytree.flatten(carry)[0]), len(bodies[1].outputs)
     if before != after:
-        raise ShapeError(
-            f"[while_loop] the body gives {after} tensors, and the carry has {before}; give all of the next."
-        )
+        raise ShapeError(f"[while_loop] body_fn must return the {before} tensors of the carry; got {after}.")
     return declared_call(run_while, (*bodies, carry, captured), {}, "while_loop")
 
 
 @whole
 def scan(fn: Callable[..., Any], init: Any, xs: Any) -> Any:
-    """``carry, y = fn(carry, x)`` for each ``x`` along axis 0 of ``xs``: the last carry, and all ``y`` stacked."""
+    """Apply ``carry, y = fn(carry, x)`` to each ``x`` along axis 0 of ``xs``; return the last carry and all ``y``."""
     carry, rows = _declared((init,))[0], _declared((xs,))[0]
     steps = pytree.flatten(rows)
     first = pytree.unflatten(steps[1], [declared_call(_first_row, (x,), {}, "scan/row") for x in steps[0]])
@@ -150,13 +150,13 @@ def scan(fn: Callable[..., Any], init: Any, xs: Any) -> Any:
 
 
 def run_cond(predicate: Any, then: Body, otherwise: Body, operands: Any, captured: list[Any]) -> Any:
-    """What :func:`cond` declares."""
+    """Execute :func:`cond`."""
     leaves = pytree.flatten(operands)[0]
     return cond_transform(predicate, lambda: then(*leaves, *captured), lambda: otherwise(*leaves, *captured))
 
 
 def run_while(condition: Body, body: Body, carry: Any, captured: list[Any]) -> Any:
-    """What :func:`while_loop` declares."""
+    """Execute :func:`while_loop`."""
 
     def on(function: Body) -> Callable[[Any], Any]:
         return lambda now: function(*pytree.flatten(now)[0], *captured)
@@ -171,16 +171,16 @@ def run_while(condition: Body, body: Body, carry: Any, captured: list[Any]) -> A
 
 
 def run_scan(step: Body, carry: Any, xs: Any, captured: list[Any]) -> Any:
-    """What :func:`scan` declares."""
+    """Execute :func:`scan`."""
     return scan_transform(lambda now, x: step(*pytree.flatten((now, x))[0], *captured), carry, xs)
 
 
 def _first_row(x: Any) -> Any:
-    """A row of ``x``, whose shape and dtype are asked for: also where there is none."""
+    """Return a row of the shape and dtype of ``x``'s rows, even if it has no rows."""
     return zeros(x.shape[1:], dtype=x.dtype)
 
 
 def _declared(tree: Any) -> Any:
-    """``tree`` with constants declared for what is no declared tensor."""
+    """Declare constants for leaves of ``tree`` that are not declared tensors."""
     leaves, structure = pytree.flatten(tree)
     return pytree.unflatten(structure, [x if isinstance(x, Declared) else constant(x) for x in leaves])

@@ -1,4 +1,4 @@
-"""Declared graphs as JSON, in files: the operations in their order, by name."""
+"""Save declared graphs as JSON: the operations in order, by name."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ _Path = str | os.PathLike[str]
 
 
 def save(path: _Path, graph: Graph | None = None) -> None:
-    """Write ``graph``, by default the one that is being declared, to ``path`` as JSON. Values of variables are a
-    session's, and not in it.
+    """Write ``graph``, by default the current one, to ``path`` as JSON, without the values of variables.
 
-    GraphError for calls of functions that are not ``rn``'s; FileError if the file cannot be written. What was there is
-    unchanged then.
+    GraphError for calls of functions outside ``rn``; FileError if the file cannot be written. An existing file is
+    unchanged in both cases.
     """
     text = to_json(default_graph() if graph is None else graph)
     try:
@@ -50,10 +49,10 @@ def save(path: _Path, graph: Graph | None = None) -> None:
 
 
 def load(path: _Path) -> Graph:
-    """The graph that :func:`save` wrote to ``path``. Everything in the file is checked: the shapes and dtypes are
-    inferred anew, and only functions of ``rn`` can be called.
+    """Return the graph that :func:`save` wrote to ``path``.
 
-    FileError if the file was cut, changed, or written by something else.
+    Everything in the file is checked: shapes and dtypes are inferred again, and only functions of ``rn`` can be called.
+    FileError if the file is truncated, changed or not a graph.
     """
     try:
         text = read_regular(path, _LARGEST)[0]
@@ -62,27 +61,26 @@ def load(path: _Path) -> Graph:
     try:
         return from_json(text.decode())
     except UnicodeDecodeError:
-        raise FileError(f"[load] '{os.fspath(path)}' is no graph: it is not even text.") from None
+        raise FileError(f"[load] '{os.fspath(path)}' is not a graph: it is not text.") from None
     except GraphError as error:
-        raise FileError(f"[load] '{os.fspath(path)}' is no whole graph: {_reason(error)}") from None
+        raise FileError(f"[load] '{os.fspath(path)}' is not a complete graph: {_reason(error)}") from None
 
 
 def to_json(graph: Graph) -> str:
-    """``graph`` as JSON."""
     return json.dumps({"format": _FORMAT, **_packed_graph(graph)}, separators=(",", ":"), allow_nan=False)
 
 
 def from_json(text: str) -> Graph:
-    """The graph of :func:`to_json`; GraphError if the text is not whole."""
+    """Return the graph of :func:`to_json`; GraphError if the text is not valid."""
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise GraphError(f"[load] the text is no JSON, or was cut: {error}.") from None
+        raise GraphError(f"[load] the text is not JSON, or is truncated: {error}.") from None
     except RecursionError:
         raise GraphError("[load] values are nested too deeply.") from None
     try:
         if not isinstance(value, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         if value["format"] != _FORMAT:
             raise ValueError(f"the format is {value['format']!r}, and not {_FORMAT}")
         graph = Graph(_string(value["name"]))
@@ -97,12 +95,12 @@ def from_json(text: str) -> Graph:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong with a text, by the error that it led to."""
+    """Return what is wrong with a text, from the error that it caused."""
     if isinstance(error, KeyError):
         return f"{error} is missing."
     if isinstance(error, (RunnelError, ValueError)) or str(error).startswith("["):
         return f"{str(error).removeprefix('[load] ').removesuffix('.')}."
-    return f"a value is not what belongs there ({error})."
+    return f"a value has the wrong type ({error})."
 
 
 # Out --------------------------------------------------------------------------------------------------------------
@@ -146,7 +144,7 @@ def _packed_body(value: Any) -> Any:
 
 
 def _tree_of(body: Body) -> Any:
-    """The nesting of what a body gives, with the number of each result in its place."""
+    """Return the structure of a body's results, with the number of each result as a leaf."""
     return body.filled(list(range(len(body.outputs))))
 
 
@@ -160,7 +158,7 @@ def _refused(value: Any) -> Any:
 def _fill(graph: Graph, operations: Any) -> None:
     """Declare ``operations`` in ``graph``."""
     if not isinstance(operations, list):
-        raise ValueError("the operations are no list")
+        raise ValueError("the operations are not a list")
     with graph:
         for number, value in enumerate(operations):
             try:
@@ -179,7 +177,7 @@ def _fill(graph: Graph, operations: Any) -> None:
 
 def _unpacked_operation(graph: Graph, value: Any) -> Operation:
     if not isinstance(value, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     name, kind = _string(value["name"]), value["kind"]
     inputs = [_tensor(graph, x) for x in value.get("inputs", ())]
     if kind == Constant.kind:
@@ -209,19 +207,19 @@ def _unpacked_operation(graph: Graph, value: Any) -> Operation:
         variables = [_variable(graph, x) for x in value["variables"]]
         optimizer = getattr(optim, value["optimizer"]) if value["optimizer"] in optim.__all__ else None
         if not (isinstance(optimizer, type) and issubclass(optimizer, optim.Optimizer)):
-            raise ValueError(f"there is no optimizer {value['optimizer']!r}")
+            raise ValueError(f"unknown optimizer {value['optimizer']!r}")
         if not variables or len(variables) != len(inputs):
             raise ValueError("a training step has a gradient for each of its variables")
         hyperparameters = unpacked(value["hyperparameters"], _unknown)
         require_hyperparameters(optimizer, hyperparameters)
         return Minimize(name, optimizer, hyperparameters, variables, inputs)
-    raise ValueError(f"there is no kind of operation {kind!r}")
+    raise ValueError(f"unknown kind of operation {kind!r}")
 
 
 def _unpacked_gradient(graph: Graph, value: dict[str, Any], inputs: list[Declared]) -> Operation:
     of = graph.operation(value["of"])
     if not isinstance(of, (Call, Gradient)) or any(x is not y for x, y in zip(inputs, of.inputs, strict=False)):
-        raise ValueError(f"{value['of']!r} is nothing that is differentiated, or has other inputs")
+        raise ValueError(f"{value['of']!r} is not differentiable, or has other inputs")
     through, asked = map(_numbers, (value["through"], value["asked"]))
     if len(inputs) != len(of.inputs) + len(through) or not {*through} <= {*range(len(of.outputs))}:
         raise ValueError(f"cotangents for outputs {through} of {value['of']!r}")
@@ -231,8 +229,6 @@ def _unpacked_gradient(graph: Graph, value: dict[str, Any], inputs: list[Declare
 
 
 class _BodyReader:
-    """Reads the bodies of an operation in ``graph``."""
-
     def __init__(self, graph: Graph, name: str) -> None:
         self._graph = graph
         self._name = name
@@ -240,18 +236,17 @@ class _BodyReader:
     def unpacked(self, value: Any) -> Body:
         ((kind, inside),) = value.items()
         if kind != "body":
-            raise ValueError(f"there is no kind of argument {kind!r}")
+            raise ValueError(f"unknown kind of argument {kind!r}")
         graph = BodyGraph(self._graph, _string(inside["name"]))
         _fill(graph, inside["operations"])
         parameters = [_tensor(graph, x) for x in inside["parameters"]]
         results = [_tensor(graph, x) for x in inside["results"]]
         if not all(isinstance(x.operation, Placeholder) for x in parameters):
-            raise ValueError("a parameter of a body is no placeholder")
+            raise ValueError("a parameter of a body is not a placeholder")
         return Body.of_tree(graph, parameters, results, unpacked(inside["structure"], _unknown))
 
 
 def _tensor(graph: Graph, name: Any) -> Declared:
-    """The tensor called ``name``."""
     operation, _, index = _string(name).partition(":")
     outputs = {x.name: x for x in graph.operation(operation).outputs}
     if name not in outputs:
@@ -262,21 +257,21 @@ def _tensor(graph: Graph, name: Any) -> Declared:
 def _variable(graph: Graph, name: Any) -> VariableOperation:
     operation = graph.operation(_string(name))
     if not isinstance(operation, VariableOperation):
-        raise ValueError(f"{name!r} is no variable")
+        raise ValueError(f"{name!r} is not a variable")
     return operation
 
 
 def _numbers(value: Any) -> list[int]:
     if not isinstance(value, list) or not all(type(x) is int for x in value):
-        raise ValueError(f"{value!r} is no list of numbers")
+        raise ValueError(f"{value!r} is not a list of ints")
     return value
 
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no name")
+        raise ValueError(f"{value!r} is not a name")
     return value
 
 
 def _unknown(value: Any) -> Any:
-    raise ValueError(f"there is no kind of argument {next(iter(value), None)!r}")
+    raise ValueError(f"unknown kind of argument {next(iter(value), None)!r}")

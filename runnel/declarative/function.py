@@ -1,4 +1,4 @@
-"""Functions of declared tensors that can be called with values: Theano's ``function``, with updates and givens."""
+"""Functions of declared tensors that you call with values: Theano's ``function``, with updates and givens."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from runnel.core.errors import ArgumentError, GraphError
 from runnel.declarative.calls import constant, declared_call
 from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph, whole
-from runnel.declarative.operation import Declared, Operation
-from runnel.declarative.order import ancestors, ordered
+from runnel.declarative.operation import Declared, Operation, ancestors, ordered
 from runnel.declarative.session import Session
 from runnel.declarative.state import Assign, Placeholder, Read, Variable, VariableOperation, assign
 from runnel.declarative.training import Minimize
 
 
 class Function:
-    """What :func:`function` gives. ``session`` has the values of the variables."""
+    """The result of :func:`function`. ``session`` has the values of the variables."""
 
     def __init__(
         self, session: Session, inputs: Sequence[Declared], outputs: Any, updates: Sequence[Operation]
@@ -29,10 +28,10 @@ class Function:
         self._fetches = [outputs, list(updates)]
 
     def __call__(self, *values: Any) -> Any:
-        """The outputs for ``values`` of the inputs; then the updates take effect."""
+        """Return the outputs for ``values`` of the inputs, and apply the updates."""
         if len(values) != len(self._inputs):
             names = ", ".join(x.name for x in self._inputs)
-            raise ArgumentError(f"[function] takes {len(self._inputs)} values ({names}); received {len(values)}.")
+            raise ArgumentError(f"[function] takes {len(self._inputs)} values ({names}); got {len(values)}.")
         return self.session.run(self._fetches, dict(zip(self._inputs, values, strict=True)))[0]
 
 
@@ -45,20 +44,20 @@ def function(
     givens: Mapping[Declared, Any] | None = None,
     session: Session,
 ) -> Function:
-    """A function of values of ``inputs`` that gives those of ``outputs``.
+    """Return a function from values of ``inputs`` to values of ``outputs``.
 
     Args:
-        inputs: what is fed: placeholders, or any other tensors.
-        outputs: a declared tensor, or a tree of them; [] for a function of updates alone.
-        updates: the new values of variables, computed from the old ones with the outputs.
-        givens: what stands in place of tensors that outputs and updates depend on: a part of a data set in place of a
-            placeholder, for instance. The graph itself stays as it is.
+        inputs: tensors to feed: placeholders or any others.
+        outputs: a declared tensor, or a tree of them; [] for a function with only updates.
+        updates: new values of variables, computed from the old ones together with the outputs.
+        givens: replacements for tensors that outputs and updates depend on, such as a part of a data set for a
+            placeholder. The graph itself does not change.
         session: has the values of the variables.
 
-    GraphError where a given value cannot stand there: between it and the outputs variables are changed.
+    GraphError if variables are changed or read between a given value and the outputs.
     """
     if not isinstance(session, Session):
-        raise ArgumentError(f"[function] takes a session; received {short_repr(session)}.")
+        raise ArgumentError(f"[function] takes a session; got {short_repr(session)}.")
     twice = next((x for i, x in enumerate(inputs) if any(x is y for y in inputs[:i])), None)
     if twice is not None:
         raise ArgumentError(f"[function] '{twice.name}' is an input twice; it has one value.")
@@ -73,7 +72,7 @@ def function(
 
 
 def _with(graph: Graph, givens: Mapping[Declared, Any], tops: Sequence[Any]) -> list[Any]:
-    """``tops`` computed anew, with ``givens`` in place of what they stand for: one call of the operations between."""
+    """Return ``tops`` recomputed with ``givens`` replaced, by one call of the operations in between."""
     here = set(givens)
     declared = [x for x in tops if isinstance(x, Declared)]
     between = ordered(ancestors([x.operation for x in declared if x not in here], here))

@@ -1,6 +1,6 @@
-"""Gradients of declared tensors, as declared tensors: one operation for each call that is passed through backwards.
+"""Gradients of declared tensors as declared tensors: one operation for each differentiated call.
 
-A gradient is differentiated like a call, since it is the call of a function too: the pullback of another one.
+A gradient can be differentiated like a call, because it is a call too: of another function's pullback.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from runnel.core.errors import ArgumentError, GradientError, MissingRuleError
 from runnel.declarative.calls import Call, declared_call
 from runnel.declarative.graph import whole
 from runnel.declarative.inference import require_derivative
-from runnel.declarative.operation import Declared, Operation, Run, Static, closure
-from runnel.declarative.order import ordered
+from runnel.declarative.operation import Declared, Operation, Run, Static, closure, ordered
 from runnel.declarative.state import Assign
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
@@ -23,9 +22,9 @@ from runnel.transforms.gradients import vjp
 
 
 class Gradient(Operation):
-    """The cotangents of some inputs of ``of``, from its inputs and the cotangents of some of its outputs.
+    """The cotangents of some inputs of ``of``, computed from its inputs and the cotangents of some outputs.
 
-    ``through`` are the numbers of these outputs, ``asked`` those of the inputs, one for each output of this operation.
+    ``through`` has the numbers of these outputs, ``asked`` of the inputs, one for each output of this operation.
     """
 
     __slots__ = ("asked", "of", "through")
@@ -51,13 +50,13 @@ class Gradient(Operation):
         super().__init__(of.graph, name or f"gradients/{of.name}", (*of.inputs, *cotangents), statics)
 
     def _of_ones(self, *values: Any) -> list[Any]:
-        """The cotangents where those of the outputs are ones."""
+        """Return the cotangents for output cotangents of ones."""
         leaves, pull = pullback(self.of.evaluate, values)
         return self._pulled(pull, [ops.ones_like(leaves[i]) for i in self.through])
 
     @property
     def identity(self) -> Hashable:
-        """What tells :meth:`evaluate` from the functions of other operations."""
+        """Key that distinguishes :meth:`evaluate` from the functions of other operations."""
         return Gradient, self.of.identity, self.through, self.asked
 
     @property
@@ -66,7 +65,7 @@ class Gradient(Operation):
         return self.of.hints
 
     def evaluate(self, *values: Any) -> list[Any]:
-        """The cotangents, as a function of the inputs."""
+        """Return the cotangents as a function of the inputs."""
         count = len(self.of.inputs)
         _, pull = pullback(self.of.evaluate, values[:count])
         return self._pulled(pull, values[count:])
@@ -93,8 +92,10 @@ Pullback = Callable[[dict[int, Any]], list[Any]]
 
 
 def pullback(function: Callable[..., Any], values: Sequence[Any]) -> tuple[list[Any], Pullback]:
-    """The leaves of what ``function`` returns on ``values``, and what takes cotangents of them, by number, to those of
-    ``values``: None for values that are not floating."""
+    """Return the leaves of ``function(*values)`` and a function from their cotangents, by number, to the values'.
+
+    The cotangent is None for values that are not floating.
+    """
     floating = [i for i, x in enumerate(values) if x.dtype.is_float]
 
     def of_floating(*some: Tensor) -> list[Tensor]:
@@ -117,16 +118,19 @@ def pullback(function: Callable[..., Any], values: Sequence[Any]) -> tuple[list[
 
 @whole
 def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Declared | None]:
-    """The derivative of the sum of all elements of ``ys`` by each of ``xs``, as declared tensors.
+    """Return the derivatives of the sum of all elements of ``ys`` by each of ``xs``, as declared tensors.
 
     Args:
         ys: a tensor, or several.
         xs: a tensor, or several; variables are tensors too.
-        grad_ys: cotangents of ``ys``, by default ones: the derivative of Σ grad_y · y.
+        grad_ys: cotangents of ``ys``, ones by default: the derivative of Σ grad_y · y.
 
-    Returns a list with one entry for each of ``xs``; None for one that ``ys`` do not depend on. What they depend on by
-    comparisons, integers and ``detach()`` counts as no dependence. GradientError names an operation in between that has
-    no derivative, such as a ``while_loop``; nothing is declared then.
+    Returns:
+        A list with an entry for each of ``xs``, None if ``ys`` do not depend on it. Dependence through comparisons,
+        integers and ``detach()`` does not count.
+
+    Raises:
+        GradientError: an operation in between, such as a ``while_loop``, has no derivative. Nothing is declared.
     """
     tops = _each("ys", ys)
     graph = tops[0].operation.graph
@@ -147,7 +151,7 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Declared | None]:
 def _pass_through(
     operation: Operation, between: set[Operation], bottoms: Sequence[Declared], totals: dict[Declared, Declared]
 ) -> None:
-    """Add to ``totals`` what comes to the inputs of ``operation`` through it."""
+    """Add the cotangents of the inputs of ``operation`` to ``totals``."""
     through = [x for x in operation.outputs if x in totals]
     if not through:
         return
@@ -168,7 +172,7 @@ def _pass_through(
 
 
 def _between(tops: Iterable[Operation], bottoms: Iterable[Declared]) -> set[Operation]:
-    """The operations from which a path of inputs leads to ``bottoms``, among those that ``tops`` need."""
+    """Return the operations that ``tops`` need and from which a path of inputs leads to ``bottoms``."""
     ends = {x.operation for x in bottoms}
     reaching: set[Operation] = set()
     for operation in ordered(closure(tops)):
@@ -186,14 +190,14 @@ def _each(name: str, x: Any) -> list[Declared]:
     every = list(x) if isinstance(x, (list, tuple)) else [x]
     for one in every:
         if not isinstance(one, Declared):
-            raise ArgumentError(f"[gradients] {name} are declared tensors; received {type(one).__name__}.")
+            raise ArgumentError(f"[gradients] {name} must be declared tensors; got {type(one).__name__}.")
     if not every:
         raise ArgumentError(f"[gradients] {name} are empty; give at least one tensor.")
     return every
 
 
 def _seeds(tops: Sequence[Declared], grad_ys: Any) -> list[Declared]:
-    """The cotangents that the pass begins with."""
+    """Return the cotangents of ``tops``."""
     asked: list[Any] = (
         [None] * len(tops) if grad_ys is None else list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
     )
@@ -213,5 +217,5 @@ def _seeds(tops: Sequence[Declared], grad_ys: Any) -> list[Declared]:
 
 
 def _like(seed: Tensor, y: Tensor) -> Tensor:
-    """A cotangent that is given, in the shape and dtype of what it belongs to."""
+    """Return a given cotangent in the shape and dtype of its tensor."""
     return ops.cast(ops.broadcast_to(seed, y.shape), y.dtype)

@@ -1,4 +1,4 @@
-"""The declared graph: its operations by name, name scopes, control dependencies, and which graph is being declared."""
+"""The declared graph: operations by name, name scopes, control dependencies, and the current graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, GraphError
 from runnel.core.kinds import declare
 
-Operation = Any  # those of operation.py, which stands above this file
+Operation = Any  # defined in operation.py, above this file
 Declared = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,18 +24,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.\-]*(/[A-Za-z0-9_.\-]+)*")
 
 @declare
 class Graph:
-    """Operations in the order in which they were declared. ``with graph:`` declares in it.
+    """Operations in the order of their declaration. Declare inside ``with graph:``.
 
     Names are unique: the first operation named ``c`` is ``c``, the next ``c_1``; in ``name_scope("outer")`` they are
-    ``outer/c`` and ``outer/c_1``. The graph owns its operations, and several sessions may run it.
+    ``outer/c`` and ``outer/c_1``. The graph owns its operations, and several sessions can run it.
     """
 
     def __init__(self, name: str = "graph") -> None:
         self.name = name
         self.operations: list[Operation] = []
-        self.version = 0  # of the control dependencies that were added to operations
+        self.version = 0  # counts control dependencies added to operations
         self._by_name: dict[str, Operation] = {}
-        self._taken: dict[str, int] = {}  # by name: how many more were asked for
+        self._taken: dict[str, int] = {}  # name -> number of further requests
         self._scope = ""
         self._control: tuple[Operation, ...] = ()
         self._lock = threading.Lock()
@@ -61,17 +61,15 @@ class Graph:
         return f"<declared graph '{self.name}' of {len(self)} operations>"
 
     def operation(self, name: str) -> Operation:
-        """The operation called ``name``; GraphError if there is none."""
+        """Return the operation called ``name``; GraphError if it does not exist."""
         if name not in self._by_name:
             raise GraphError(f"[graph] '{self.name}' has no operation called {name!r}.")
         return self._by_name[name]
 
     def unique_name(self, base: str) -> str:
-        """``base`` in the present scope, with a number behind it if it is taken; the name is taken then."""
+        """Reserve and return ``base`` in the current scope, with a number appended if it is taken."""
         if not _NAME.fullmatch(base):
-            raise ArgumentError(
-                f"[graph] a name consists of letters, digits, '_', '.', '-' and '/'; received {base!r}."
-            )
+            raise ArgumentError(f"[graph] a name must consist of letters, digits, '_', '.', '-' and '/'; got {base!r}.")
         first = name = f"{self._scope}{base}"
         with self._lock:
             while name in self._taken:
@@ -82,7 +80,7 @@ class Graph:
         return name
 
     def add(self, operation: Operation) -> None:
-        """Take in a new operation, whose name :meth:`unique_name` gave."""
+        """Add a new operation, whose name :meth:`unique_name` returned."""
         with self._lock:
             operation.number = len(self.operations)
             self.operations.append(operation)
@@ -91,19 +89,19 @@ class Graph:
                 _STACK.undo.append(functools.partial(self._remove, operation))
 
     def _remove(self, operation: Operation) -> None:
-        """Be without an operation that nothing reads. Those of other threads may be behind it."""
+        """Remove an operation that is not used. Operations of other threads may follow it."""
         with self._lock:
             del self.operations[operation.number], self._by_name[operation.name]
             for behind in self.operations[operation.number :]:
                 behind.number -= 1
 
     def capture(self, x: Declared) -> Declared:
-        """``x`` as operations of this graph read it; GraphError if it is of another one."""
+        """Return ``x`` as operations of this graph read it; GraphError if it belongs to another one."""
         self.require(x)
         return x
 
     def require(self, x: Declared) -> None:
-        """GraphError if ``x`` is of another graph."""
+        """Raise GraphError if ``x`` belongs to another graph."""
         if x.operation.graph is not self:
             raise GraphError(
                 f"[graph] '{x.name}' is of the graph '{x.operation.graph.name}', and operations are declared in "
@@ -111,23 +109,22 @@ class Graph:
             )
 
     def require_outermost(self, name: str) -> None:
-        """GraphError in the graph of a branch or a loop, which can change nothing outside."""
+        """Raise GraphError in the graph of a branch or a loop, which cannot change anything outside."""
 
     def require_run(self, name: str) -> None:
-        """GraphError in the graph of a branch or a loop, which no session runs: nothing in it is fed or initialised."""
+        """Raise GraphError in the graph of a branch or a loop, where nothing is fed or initialized."""
 
     def graph_of(self, x: Declared) -> Graph:
-        """The graph that operations on ``x`` are declared in, while this is the default graph."""
+        """Return the graph in which operations on ``x`` are declared while this is the default graph."""
         return x.operation.graph
 
     def own(self, operations: Iterable[Any]) -> list[Operation]:
-        """``operations``, or those of tensors, to be run before others; ArgumentError or GraphError for what is none of
-        this graph."""
+        """Return ``operations``, or the operations of tensors; ArgumentError or GraphError for others."""
         each = [getattr(x, "operation", x) for x in operations]
         for x in each:
             if not isinstance(getattr(x, "graph", None), Graph):
                 raise ArgumentError(
-                    f"[graph] takes operations and declared tensors to be run before others; received {short_repr(x)}."
+                    f"[graph] takes operations and declared tensors to be run before others; got {short_repr(x)}."
                 )
             if x.graph is not self:
                 raise GraphError(
@@ -137,12 +134,12 @@ class Graph:
 
     @property
     def control_inputs(self) -> tuple[Operation, ...]:
-        """What operations that are declared now run after."""
+        """Operations that run before operations declared now."""
         return self._control
 
     @contextmanager
     def name_scope(self, name: str) -> Iterator[str]:
-        """Put ``name/`` in front of the names that are declared in the block. Scopes have unique names themselves."""
+        """Prefix names declared in the block with ``name/``. Scopes have unique names too."""
         before = self._scope
         self._scope = f"{self.unique_name(name)}/"
         try:
@@ -152,7 +149,7 @@ class Graph:
 
     @contextmanager
     def control_dependencies(self, operations: Iterable[Operation]) -> Iterator[None]:
-        """Operations that are declared in the block run after ``operations``, wherever they run with them."""
+        """Let operations declared in the block run after ``operations`` whenever they run together."""
         before = self._control
         self._control = (*before, *self.own(operations))
         try:
@@ -162,8 +159,7 @@ class Graph:
 
 
 class _Stack(threading.local):
-    """The graphs that are being declared on a thread, the innermost last; and what takes back the changes of a
-    declaration that may still fail, the last one first."""
+    """The graphs being declared on a thread, innermost last, and the undo list of a declaration that may fail."""
 
     def __init__(self) -> None:
         self.graphs: list[Graph] = [Graph()]
@@ -174,7 +170,7 @@ _STACK: Final = _Stack()
 
 
 def set_entry(table: dict[Any, Any], key: Any, value: Any) -> None:
-    """Set an entry of a graph's table; a declaration that fails takes it back."""
+    """Set an entry of a graph's table; a declaration that fails undoes it."""
     if _STACK.undo is not None:
         _STACK.undo.append(functools.partial(_reset, table, key, table.get(key)))
     table[key] = value
@@ -188,8 +184,7 @@ def _reset(table: dict[Any, Any], key: Any, before: Any) -> None:
 
 
 def whole(function: F) -> F:
-    """A decorator of functions that declare operations: where one raises an error, all graphs are as they were before
-    the call, names included."""
+    """Restore all graphs, including names, if the decorated function raises an error."""
 
     @functools.wraps(function)
     def declaring(*args: Any, **kwargs: Any) -> Any:
@@ -209,12 +204,12 @@ def whole(function: F) -> F:
 
 
 def default_graph() -> Graph:
-    """The graph that operations are declared in now: that of the innermost ``with graph:``, or the thread's own."""
+    """Return the current graph: the innermost ``with graph:``, or the thread's default."""
     return _STACK.graphs[-1]
 
 
 def reset_default_graph() -> None:
-    """Begin an empty graph in place of the thread's own. Not inside of ``with graph:``."""
+    """Replace the thread's default graph by an empty one. Not allowed inside ``with graph:``."""
     if len(_STACK.graphs) > 1:
         raise GraphError("[reset_default_graph] a graph is being declared; leave its `with` block first.")
     _STACK.graphs[0] = Graph()

@@ -1,9 +1,8 @@
-"""What is known of an operation's results before it runs: its function is carried out on avals, sizes tried for those
-that are unknown.
+"""Infer results of operations before they run, by calling functions on abstract values and trying unknown sizes.
 
-Two sizes stand for an unknown one in turn. What comes out the same does not depend on it; the rest is unknown. Where
-the function refuses both, the sizes that occur beside it are tried, those of its arguments (and their products, for
-reshapes), and small ones: a size that must be another's is found so.
+Two sizes replace an unknown one in turn. Sizes of the result that are the same for both do not depend on it; the others
+are unknown. If the function rejects both, other sizes are tried: sizes next to it, sizes among the arguments and their
+products (for reshapes), and small ones. This finds a size that must equal another.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _DERIVABLE: Final[Recent[Hashable, bool]] = Recent(4096)
 
 
 class Results(NamedTuple):
-    """The avals of what a function returns, and how they are nested."""
+    """The avals of a function's results, and their structure."""
 
     avals: list[ShapedArray]
     structure: Any
@@ -49,11 +48,12 @@ def abstract(function: Callable[..., Any], avals: Sequence[ShapedArray]) -> Resu
 def outputs(
     name: str, function: Callable[..., Any], key: Hashable, statics: Sequence[Static], hints: Sequence[int] = ()
 ) -> tuple[list[Static], Any]:
-    """What is known of the results of ``function``, and how they are nested. ``key`` tells it from others; ``hints``
-    are sizes that may belong to unknown axes.
+    """Return what is known of the results of ``function``, and their structure.
+
+    ``key`` distinguishes the function from others; ``hints`` are sizes that unknown axes may have.
 
     Raises:
-        ShapeError: no sizes of the unknown axes fit. Where all sizes are known, the function's own error.
+        ShapeError: no sizes of the unknown axes fit. If all sizes are known, the function's own error.
     """
     place = (key, tuple(statics))
     try:
@@ -94,8 +94,10 @@ def _inferred(
 def require_derivative(
     derivative: Callable[..., Any], key: Hashable, statics: Sequence[Static], hints: Sequence[int] = ()
 ) -> None:
-    """GradientError or MissingRuleError if a function has no derivative, which calling ``derivative`` shows. Sizes that
-    do not fit are no reason: those of a run may."""
+    """Raise GradientError or MissingRuleError if a function has no derivative.
+
+    It calls ``derivative`` to find out. Sizes that do not fit are not an error, because the sizes of a run may fit.
+    """
     place = (key, tuple(statics))
     try:
         if _DERIVABLE.get(place):
@@ -116,7 +118,7 @@ def require_derivative(
 
 
 def forced_sizes(function: Callable[..., Any], statics: Sequence[Static], hints: Sequence[int] = ()) -> list[Static]:
-    """``statics`` with those unknown sizes put in that can only be what they are, by the rules of ``function``."""
+    """Return ``statics`` with those unknown sizes filled in that ``function`` leaves no choice for."""
     if any(x.shape is None for x in statics):
         return list(statics)
     unknown = _unknown(statics)
@@ -135,7 +137,7 @@ def forced_sizes(function: Callable[..., Any], statics: Sequence[Static], hints:
 def _tried(
     function: Callable[..., Any], statics: Sequence[Static], chosen: Sequence[int | None], number: int
 ) -> tuple[Results | None, Exception | None]:
-    """What comes of sizes: those that are chosen, and number ``number`` for the others."""
+    """Return the result of, or error for, chosen sizes, with size number ``number`` for the others."""
     try:
         return abstract(function, _avals(statics, chosen, number)), None
     except (RunnelError, ValueError, TypeError, IndexError, ArithmeticError) as error:
@@ -143,7 +145,7 @@ def _tried(
 
 
 def _with_ranks(statics: Sequence[Static]) -> Iterator[list[Static]]:
-    """``statics`` with a number of axes for those that have none."""
+    """Yield ``statics`` with a number of axes for those with an unknown rank."""
     if all(x.shape is not None for x in statics):
         yield list(statics)
         return
@@ -156,7 +158,7 @@ def _unknown(statics: Sequence[Static]) -> list[tuple[int, int]]:
 
 
 def _choices(statics: Sequence[Static], count: int, hints: Sequence[int]) -> Iterator[tuple[int | None, ...]]:
-    """Sizes for the unknown axes, None for any; those that choose few come first."""
+    """Yield sizes for the unknown axes, None for any; those that choose few come first."""
     known = sorted({n for x in statics for n in x.shape or () if n is not None} | {1, *hints})
     every = itertools.islice(itertools.product([None, *known], repeat=count), _MOST)
     yield from sorted(every, key=lambda chosen: sum(n is not None for n in chosen))

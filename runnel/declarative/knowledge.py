@@ -1,5 +1,4 @@
-"""What is known of the tensors of a graph, given the shapes of some: inferred forwards and backwards until nothing new
-is found."""
+"""Infer shapes and dtypes in a graph from the shapes of some tensors, forwards and backwards until nothing changes."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.declarative import inference
 from runnel.declarative.calls import Call, Slot
 from runnel.declarative.gradients import Gradient
-from runnel.declarative.operation import Declared, Dims, Operation, Static, closure
-from runnel.declarative.order import ordered
+from runnel.declarative.operation import Declared, Dims, Operation, Static, closure, ordered
 from runnel.declarative.state import Assign, Placeholder, Read, VariableOperation, as_dims, as_operation
 
 InputRule = Callable[..., Mapping[int, Dims]]
@@ -21,10 +19,10 @@ _RULES: Final[dict[Any, InputRule]] = {}  # by the function that is called
 
 
 def infers_inputs(function: Callable[..., Any]) -> Callable[[InputRule], InputRule]:
-    """A decorator: the rule gives shapes of arguments that follow from others in calls of ``function``.
+    """Register a rule that infers shapes of arguments from other arguments in calls of ``function``.
 
-    It is called with the arguments of the call, a ``Static`` in place of each tensor, and gives shapes by the position
-    of the argument: a weight's from the data and an attribute, for instance.
+    The rule takes the arguments of the call, with a ``Static`` in place of each tensor, and returns shapes by the
+    argument's position, for instance a weight's from the data and an attribute.
     """
 
     def register(rule: InputRule) -> InputRule:
@@ -35,20 +33,20 @@ def infers_inputs(function: Callable[..., Any]) -> Callable[[InputRule], InputRu
 
 
 def infer(fetches: Any, shapes: Mapping[Declared, Iterable[int | None]] | None = None) -> dict[Declared, Static]:
-    """What is known of the tensors that ``fetches`` need, if some have the given ``shapes``.
+    """Return what is known of the tensors that ``fetches`` need if some have the given ``shapes``.
 
-    Forwards, the rules of the ops say what comes of an operation's inputs. Backwards, sizes of inputs follow that no
-    other sizes would fit, shapes by the rules of :func:`infers_inputs`, those of variables from what is assigned to
-    them, and the dtype of an input from that of the one beside it. Nothing in the graph changes.
+    Forwards, the rules of the ops infer outputs from inputs. Backwards, it infers sizes of inputs for which no other
+    size would fit, shapes by the rules of :func:`infers_inputs`, variables from assigned values, and the dtype of an
+    input from the input next to it. The graph does not change.
 
     Raises:
-        ShapeError, DTypeError: what is known of a tensor contradicts itself.
+        ShapeError, DTypeError: facts about a tensor contradict each other.
     """
     tops = [as_operation("infer", x) for x in (fetches if isinstance(fetches, (list, tuple)) else [fetches])]
     known = _Knowledge()
     for x, shape in ({} if shapes is None else shapes).items():
         if not isinstance(x, Declared):
-            raise ArgumentError(f"[infer] shapes are those of declared tensors; received {short_repr(x)} as a key.")
+            raise ArgumentError(f"[infer] keys of shapes must be declared tensors; got {short_repr(x)}.")
         known.learn(x, Static(as_dims("infer", shape), None))
     operations = ordered(closure(tops))
     while True:
@@ -62,7 +60,7 @@ def infer(fetches: Any, shapes: Mapping[Declared, Iterable[int | None]] | None =
 
 
 class _Knowledge:
-    """What is known so far; ``facts`` counts what was learnt."""
+    """The facts found so far; ``facts`` counts them."""
 
     def __init__(self) -> None:
         self.facts = 0
@@ -72,7 +70,7 @@ class _Knowledge:
         return self.learnt.get(x, x.static)
 
     def learn(self, x: Declared, more: Static) -> None:
-        """Put together what was known of ``x`` with ``more``."""
+        """Combine what is known of ``x`` with ``more``."""
         mine = self.of(x)
         both = Static(_met(x, mine, more), _met_dtype(x, mine.dtype, more.dtype))
         if both != mine:
@@ -114,7 +112,7 @@ class _Knowledge:
             self.learn(x, static)
 
     def _by_rule(self, call: Call, rule: InputRule) -> dict[int, Dims]:
-        """The shapes of inputs, by their numbers, that follow by a rule."""
+        """Return shapes of inputs, by number, that a rule infers."""
         args, kwargs = call.arguments.filled([self.of(x) for x in call.inputs])
         slots, _ = call.arguments.filled([Slot(i) for i in range(len(call.inputs))])
         return {
@@ -122,7 +120,7 @@ class _Knowledge:
         }
 
     def _learn_dtypes(self, call: Call) -> None:
-        """A placeholder or variable of unknown dtype has that of the floating tensor beside it."""
+        """Give placeholders and variables of unknown dtype the dtype of the floating tensor next to them."""
         beside = next((d for x in call.inputs if (d := self.of(x).dtype) is not None and d.is_float), None)
         for x in call.inputs:
             if beside is not None and self.of(x).dtype is None and isinstance(x.operation, _GIVEN):

@@ -1,4 +1,4 @@
-"""Graphs put together by names alone: nodes that say which op they apply to which other nodes."""
+"""Graphs built by names: nodes that apply an op to other nodes."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _SIGNS: Final = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "@
 
 
 class NamedGraph:
-    """A declared graph with one session, both behind names.
+    """A declared graph and its session, with all nodes accessed by name.
 
-    A name that is taken, an op or node that is not there, and a feed that is missing or for no placeholder are a
-    GraphError, which is a ValueError; nothing has changed then.
+    GraphError, which is a ValueError, for a name that is taken, an op or node that does not exist, and a feed that is
+    missing or not for a placeholder; nothing changes then.
     """
 
     def __init__(self, name: str = "graph") -> None:
         self._graph: Final = Graph(name)
         self._session: Final = Session(self._graph)
         self._nodes: Final[dict[str, Declared]] = {}
-        self._fresh: list[Variable] = []  # variables that have not been initialised
-        self._gradients: dict[str, dict[str, Declared]] = {}  # by the loss, of the nodes that there are
+        self._fresh: list[Variable] = []  # variables that are not initialized yet
+        self._gradients: dict[str, dict[str, Declared]] = {}  # by loss
 
     def placeholder(self, name: str, shape: Sequence[int | None] = (), dtype: Any = "float32") -> Declared:
-        """A value that each run is fed."""
+        """Add a value to be fed in each run."""
         self._require_free(name)
         with self._graph:
             return self._keep(name, placeholder(dtype, shape, name))
 
     def variable(self, name: str, value: Any) -> Declared:
-        """A value that lasts, and begins as ``value``."""
+        """Add a value that persists and starts as ``value``."""
         self._require_free(name)
         with self._graph:
             cell = variable(value, name=name)
@@ -48,32 +48,34 @@ class NamedGraph:
         return self._keep(name, cell)
 
     def node(self, name: str, op: str, *inputs: Any) -> Declared:
-        """The function ``op`` of ``rn`` (or its sign: + - * / @) on the nodes named by ``inputs``; numbers are
-        constants."""
+        """Add the function ``op`` of ``rn`` (or a sign: + - * / @) of the nodes named by ``inputs``.
+
+        Numbers among the inputs are constants.
+        """
         self._require_free(name)
         try:
             function = function_called(f"runnel:{_SIGNS.get(op, op)}")
         except ValueError:
-            raise GraphError(f"[node] there is no op {op!r}, which '{name}' asks for.") from None
+            raise GraphError(f"[node] rn has no op {op!r}, which '{name}' needs.") from None
         arguments = tuple([self._node(x) if isinstance(x, str) else x for x in inputs])
         with self._graph:
             return self._keep(name, declared_call(function, arguments, {}, name))
 
     def assign(self, name: str, value: Any) -> None:
-        """Give a variable another value."""
+        """Set the value of a variable."""
         target = self._node(name)
         if not isinstance(target, Variable):
-            raise GraphError(f"[assign] '{name}' is no variable.")
+            raise GraphError(f"[assign] '{name}' is not a variable.")
         self._initialize()
         self._session.variable(target).assign(value)
 
     def run(self, outputs: Sequence[str], feeds: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """The values of ``outputs`` by name."""
+        """Return the values of ``outputs`` by name."""
         fetches = {name: self._node(name) for name in outputs}
         return self._run(fetches, feeds)
 
     def backward(self, loss: str, feeds: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """The gradient of ``loss`` by each variable that it depends on, by name."""
+        """Return the gradient of ``loss`` by each variable that it depends on, by name."""
         top = self._node(loss)
         if loss not in self._gradients:
             variables = {name: x for name, x in self._nodes.items() if isinstance(x, Variable)}
@@ -100,13 +102,13 @@ class NamedGraph:
 
     def _node(self, name: str) -> Declared:
         if name not in self._nodes:
-            raise GraphError(f"[graph] there is no node '{name}'; there are {', '.join(self._nodes) or 'none'}.")
+            raise GraphError(f"[graph] no node '{name}'; the nodes are {', '.join(self._nodes) or 'none'}.")
         return self._nodes[name]
 
     def _placeholder(self, name: str) -> Declared:
         x = self._node(name)
         if not isinstance(x.operation, Placeholder):
-            raise GraphError(f"[graph] '{name}' is fed, and is no placeholder.")
+            raise GraphError(f"[graph] '{name}' is fed, but is not a placeholder.")
         return x
 
     def _require_free(self, name: str) -> None:

@@ -1,9 +1,10 @@
-"""What a declared graph consists of: operations, and the tensors that they will give when a session runs them."""
+"""Operations and declared tensors: the nodes of a declared graph, and their outputs, which a session computes."""
 
 from __future__ import annotations
 
+import heapq
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from runnel import ops
@@ -20,7 +21,7 @@ Dims = tuple[int | None, ...]
 
 @record
 class Static:
-    """What is known of a declared tensor: its sizes, None where one is unknown (or all are), and its dtype."""
+    """What is known of a declared tensor: its sizes, with None for unknown ones (or all), and its dtype."""
 
     shape: Dims | None
     dtype: DType | None
@@ -35,25 +36,25 @@ class Static:
 
 
 class Run(Protocol):
-    """What an operation asks of the run that it is a part of."""
+    """The services of a run that an operation can use."""
 
     def read(self, variable: Any) -> Any:
-        """The present value of a variable."""
+        """Return the current value of a variable."""
 
     def assign(self, variable: Any, value: Any) -> None:
-        """Give a variable another value."""
+        """Set the value of a variable."""
 
     def train(self, operation: Any, gradients: Sequence[Any]) -> None:
-        """One step of the optimizer of ``operation``."""
+        """Take one step of the optimizer of ``operation``."""
 
     def pullback(self, operation: Any) -> Callable[..., Any] | None:
-        """What takes cotangents of the results of ``operation`` to those of its inputs, if it ran before."""
+        """Return the pullback of ``operation``, which takes cotangents of its results, if it ran before."""
 
 
 class Operation:
-    """A node of a declared graph: it reads ``inputs``, gives ``outputs``, and runs after ``control_inputs``.
+    """A node of a declared graph: it reads ``inputs``, computes ``outputs`` and runs after ``control_inputs``.
 
-    ``where`` is the user's line. ``number`` is its place in the graph: an operation reads earlier ones only.
+    ``where`` is the user's line. ``number`` is its position in the graph: an operation reads only earlier ones.
     """
 
     __slots__ = ("__weakref__", "control_inputs", "graph", "inputs", "name", "number", "outputs", "where")
@@ -72,20 +73,20 @@ class Operation:
         graph.add(self)
 
     def compute(self, values: Sequence[Any], run: Run) -> Sequence[Any]:
-        """The values of the outputs, from those of the inputs."""
+        """Return the values of the outputs, given the values of the inputs."""
         raise NotImplementedError
 
     @property
     def label(self) -> str:
-        """What it does, in a word."""
+        """One word for what it does."""
         return self.kind
 
     def attributes(self) -> dict[str, Any]:
-        """What makes it up besides its inputs, as texts show it and files keep it."""
+        """Return its properties besides its inputs, as printed and saved."""
         return {}
 
     def add_control_inputs(self, *operations: Operation) -> None:
-        """Run after ``operations``, wherever they run together; GraphError if these need it themselves."""
+        """Run after ``operations`` whenever they run together; GraphError if these need it."""
         before = self.graph.own(operations)
         if self in closure(before):
             raise GraphError(
@@ -105,7 +106,7 @@ _RECORDER: list[_Recorder] = []  # what declares a call: it makes operations, an
 
 
 def recorder(function: _RecorderT) -> _RecorderT:
-    """A decorator: ``function`` declares a call with declared tensors among its arguments."""
+    """Register ``function``, which declares a call with declared tensors among its arguments."""
     _RECORDER[:] = [function]
     return function
 
@@ -121,7 +122,7 @@ class PendingError(Override, RuntimeError):
 class Declared(ArrayMethods[Any]):
     """Output number ``index`` of ``operation``. Operators, methods and functions of ``rn`` on it declare operations.
 
-    It has no value: a session's ``run`` gives one. ``static`` is what is known of its shape and dtype before.
+    It has no value until a session runs it. ``static`` is what is known of its shape and dtype before.
     """
 
     __slots__ = ("__weakref__", "index", "operation", "static")
@@ -133,7 +134,7 @@ class Declared(ArrayMethods[Any]):
 
     @property
     def name(self) -> str:
-        """That of its operation, with the number of the output behind a colon where it is not the first."""
+        """Name of its operation, followed by a colon and the number of the output if that is not 0."""
         return f"{self.operation.name}:{self.index}" if self.index else self.operation.name
 
     def _pending(self) -> PendingError:
@@ -150,21 +151,21 @@ class Declared(ArrayMethods[Any]):
 
     @property
     def shape(self) -> Any:
-        """The sizes that are known, None in place of others; None if not even their number is known."""
+        """Sizes, with None for unknown ones; None if the number of axes is unknown."""
         if tracebacks.is_own_frame(sys._getframe(1)):
             raise self._pending()
         return self.static.shape
 
     @property
     def dtype(self) -> Any:
-        """The dtype, or None if it is not known."""
+        """Dtype, or None if it is unknown."""
         if tracebacks.is_own_frame(sys._getframe(1)):
             raise self._pending()
         return self.static.dtype
 
     @property
     def ndim(self) -> Any:
-        """The number of axes, or None if it is not known."""
+        """Number of axes, or None if it is unknown."""
         if tracebacks.is_own_frame(sys._getframe(1)):
             raise self._pending()
         return None if self.static.shape is None else len(self.static.shape)
@@ -179,16 +180,16 @@ class Declared(ArrayMethods[Any]):
 
     @property
     def T(self) -> Any:
-        """The tensor with its axes in reverse order."""
+        """Tensor with its axes in reverse order."""
         return overridden(self._pending(), ops.transpose, (self,), {})
 
     @property
     def mT(self) -> Any:
-        """The tensor with its last two axes swapped."""
+        """Tensor with its last two axes swapped."""
         return overridden(self._pending(), ops.swapaxes, (self, -2, -1), {})
 
     def detach(self) -> Any:
-        """The same value, through which no gradient flows."""
+        """Return the same value, through which no gradient flows."""
         return overridden(self._pending(), ops.stop_gradient, (self,), {})
 
     def apply_op(self, op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -256,13 +257,13 @@ class Declared(ArrayMethods[Any]):
 
 
 def needed(operation: Operation) -> Iterable[Operation]:
-    """What runs before ``operation``."""
+    """Yield the operations that must run before ``operation``."""
     yield from (x.operation for x in operation.inputs)
     yield from operation.control_inputs
 
 
 def closure(operations: Iterable[Operation]) -> set[Operation]:
-    """``operations`` and all that they need."""
+    """Return ``operations`` and all that they need."""
     reached = set(operations)
     rest = list(reached)
     while rest:
@@ -271,3 +272,50 @@ def closure(operations: Iterable[Operation]) -> set[Operation]:
                 reached.add(x)
                 rest.append(x)
     return reached
+
+
+def ancestors(fetched: Iterable[Operation], fed: Collection[Declared] = ()) -> set[Operation]:
+    """Return ``fetched`` and all operations that they need, given tensors ``fed``.
+
+    Fed placeholders do not run.
+    """
+    there = {x.operation for x in fed if x.operation.kind == "placeholder"}
+    reached = set(fetched) - there
+    rest = list(reached)
+    while rest:
+        operation = rest.pop()
+        for x in (*(x.operation for x in operation.inputs if x not in fed), *operation.control_inputs):
+            if x not in reached and x not in there:
+                reached.add(x)
+                rest.append(x)
+    return reached
+
+
+def ordered(operations: Collection[Operation]) -> list[Operation]:
+    """Return ``operations`` in an order in which each comes after those it needs, else in declaration order.
+
+    GraphError if they need each other in a cycle.
+    """
+    by_number = sorted(operations, key=lambda x: x.number)
+    inside = set(operations)
+    if all(before.number < x.number for x in by_number for before in needed(x)):
+        return by_number
+    waits = {x: len({before for before in needed(x) if before in inside}) for x in by_number}
+    readers: dict[Operation, list[Operation]] = {x: [] for x in by_number}
+    for x in by_number:
+        for before in {before for before in needed(x) if before in inside}:
+            readers[before].append(x)
+    ready = [(x.number, x) for x in by_number if not waits[x]]
+    heapq.heapify(ready)
+    order: list[Operation] = []
+    while ready:
+        _, operation = heapq.heappop(ready)
+        order.append(operation)
+        for x in readers[operation]:
+            waits[x] -= 1
+            if not waits[x]:
+                heapq.heappush(ready, (x.number, x))
+    if len(order) < len(by_number):
+        ring = ", ".join(repr(x.name) for x in by_number if waits[x])
+        raise GraphError(f"[graph] these operations need one another, in a ring or behind one: {ring}.")
+    return order

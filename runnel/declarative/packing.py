@@ -1,6 +1,6 @@
-"""What operations are made of, as JSON's values and back: arrays, functions by name, arguments, bodies.
+"""Convert parts of operations to JSON values and back: arrays, functions by name, arguments, bodies.
 
-JSON's own values stand for themselves; everything else is an object of one item, whose name says what it is.
+JSON's own values represent themselves; everything else is an object with one item, whose name is its kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runnel.core.errors import GraphError
 from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.operation import Static
 
-# A file is data, and runs nothing of anybody's: it names functions of arrays alone, by where users find them.
+# A file is data and must not run code, so it can name only public functions of arrays.
 _NAMESPACES: Final = ("runnel", "runnel.nn.functional", "runnel.linalg", "runnel.special", "runnel.ops")
 _METHODS: Final = ("runnel.tensor.function_methods", "runnel.tensor.methods")
 _OWN: Final = ("runnel.declarative.control", "runnel.declarative.gradients")
@@ -30,7 +30,7 @@ _NOT_IN: Final = ("runnel.ops.callbacks",)
 
 
 def function_name(function: Any) -> str:
-    """A function as ``module:name``. GraphError for one that no file can name."""
+    """Return a function as ``module:name``; GraphError if a file cannot name it."""
     name = getattr(function, "__qualname__", "<locals>")
     for module in (*_NAMESPACES, *_METHODS, *_OWN):
         known = _resolved(f"{module}:{name}")
@@ -42,15 +42,15 @@ def function_name(function: Any) -> str:
 
 
 def function_called(text: Any) -> Callable[..., Any]:
-    """The function that :func:`function_name` gave a name."""
+    """Return the function named by :func:`function_name`."""
     known = _resolved(text) if isinstance(text, str) else None
     if known is None:
-        raise ValueError(f"{short_repr(text)} is no function that a graph calls")
+        raise ValueError(f"{short_repr(text)} is not a function that a graph can call")
     return known
 
 
 def _resolved(text: str) -> Callable[..., Any] | None:
-    """The function behind the public form of what ``text`` names, if it is one of arrays."""
+    """Return the function that ``text`` names, without its public wrapper, if it is a function of arrays."""
     module, _, path = text.partition(":")
     parts = path.split(".")
     if module not in (*_NAMESPACES, *_METHODS, *_OWN) or not all(part.isidentifier() for part in parts):
@@ -68,26 +68,25 @@ def _resolved(text: str) -> Callable[..., Any] | None:
 
 
 def packed_array(value: np.ndarray) -> dict[str, Any]:
-    """An array as its dtype, shape and bytes in base64, little-endian."""
+    """Return an array as its dtype, shape and little-endian bytes in base64."""
     data = np.ascontiguousarray(value)
     text = base64.b64encode(data.tobytes()).decode("ascii")
     return {"dtype": from_numpy(value.dtype).name, "shape": list(value.shape), "data": text}
 
 
 def unpacked_array(value: dict[str, Any]) -> np.ndarray:
-    """The array that :func:`packed_array` packed; ValueError for one whose bytes are not as many as its shape says."""
+    """Return the array of :func:`packed_array`; ValueError if the bytes do not fit its shape."""
     dtype, shape = as_dtype(value["dtype"]), unpacked_static(value).shape
     try:
         data = base64.b64decode(value["data"], validate=True)
     except (ValueError, TypeError):
-        raise ValueError("its data are no text in base64") from None
+        raise ValueError("its data are not base64") from None
     if shape is None or None in shape or math.prod(n or 0 for n in shape) * dtype.itemsize != len(data):
-        raise ValueError(f"{len(data)} bytes are no array of {dtype.name} and shape {value['shape']}")
+        raise ValueError(f"{len(data)} bytes do not fit dtype {dtype.name} and shape {value['shape']}")
     return np.frombuffer(data, dtype.numpy).reshape([n or 0 for n in shape])
 
 
 def packed_static(x: Static) -> dict[str, Any]:
-    """What is known of a tensor."""
     return {
         "dtype": None if x.dtype is None else x.dtype.name,
         "shape": None if x.shape is None else list(x.shape),
@@ -95,11 +94,10 @@ def packed_static(x: Static) -> dict[str, Any]:
 
 
 def unpacked_static(value: dict[str, Any]) -> Static:
-    """What :func:`packed_static` packed."""
     shape = value["shape"]
     if shape is not None:
         if not isinstance(shape, list) or not all(n is None or (type(n) is int and n >= 0) for n in shape):
-            raise ValueError(f"{short_repr(shape)} is no shape")
+            raise ValueError(f"{short_repr(shape)} is not a shape")
         shape = tuple(shape)
     return Static(shape, None if value["dtype"] is None else as_dtype(value["dtype"]))
 
@@ -108,22 +106,22 @@ Pack = Callable[[Any], Any]
 
 
 def packed_arguments(arguments: Arguments, others: Pack) -> Any:
-    """The arguments of a call. ``others`` packs what this file does not know."""
+    """Return the arguments of a call as JSON values. ``others`` packs values of other kinds."""
     args, kwargs = pytree.unflatten(arguments.structure, arguments.leaves)
     return [packed(args, others), packed(kwargs, others)]
 
 
 def unpacked_arguments(value: Any, others: Pack) -> Arguments:
-    """What :func:`packed_arguments` packed."""
+    """Return the arguments of :func:`packed_arguments`."""
     args, kwargs = (unpacked(x, others) for x in value)
     if type(args) is not tuple or type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
-        raise ValueError("arguments are a tuple and a dict")
+        raise ValueError("arguments must be a tuple and a dict")
     leaves, structure = pytree.flatten((args, kwargs), lambda x: type(x) is Slot)
     return Arguments(tuple(leaves), structure)
 
 
 def packed(value: Any, others: Pack) -> Any:
-    """A value of an argument."""
+    """Return a value of an argument as a JSON value."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -147,7 +145,7 @@ def packed(value: Any, others: Pack) -> Any:
 
 
 def unpacked(value: Any, others: Pack) -> Any:
-    """What :func:`packed` packed."""
+    """Return the value of :func:`packed`."""
     if not isinstance(value, dict):
         if isinstance(value, list):
             raise ValueError("a list stands where a value belongs")

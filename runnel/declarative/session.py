@@ -1,4 +1,4 @@
-"""Sessions: they keep the values of variables, and run what is fetched."""
+"""Sessions, which keep the values of variables and run what you fetch."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _WIDTH: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}  # of
 
 
 class Session:
-    """Runs operations of ``graph``, by default of the one that is being declared; any number of sessions may.
+    """Runs operations of ``graph``, by default the current one; a graph can have several sessions.
 
-    Each session has values of its own for the graph's variables. A run is one program, made for what is fetched and fed
-    and for the shapes of the feeds, and kept: later runs are one launch. ``fused=False`` carries operations out one by
-    one instead, with the same results; so are runs of more than 4000 operations. ``passes`` and ``memory_planner`` are
-    those of its programs, as in ``rn.compile``.
+    Each session has its own values of the graph's variables. A run is one program for the fetches, the feeds and their
+    shapes. It is kept, so later runs are one launch. With ``fused=False``, and for more than 4000 operations,
+    operations run one by one with the same results. ``passes`` and ``memory_planner`` apply to its programs, as in
+    ``rn.compile``.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Session:
         memory_planner: MemoryPlanner | None = None,
     ) -> None:
         if not isinstance(graph, Graph | None):
-            raise ArgumentError(f"[session] runs a declared graph; received {short_repr(graph)}.")
+            raise ArgumentError(f"[session] graph must be a declared graph; got {short_repr(graph)}.")
         self.graph: Final = default_graph() if graph is None else graph
         self.fused: Final = fused
         self._choices: Final = Choices(**chosen_by("session", passes, memory_planner))
@@ -67,18 +67,18 @@ class Session:
         self._lock = threading.RLock()
 
     def run(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Any:
-        """The values of ``fetches``, which is a tensor, an operation, or a tree of them (tuples, lists, dicts).
+        """Return the values of ``fetches``: a tensor, an operation, or a tree of them (tuples, lists, dicts).
 
-        What they need is run and nothing else. In the result tensors stand for declared ones, None for operations.
+        Only what they need is run. The result has tensors for declared ones and None for operations.
 
         Args:
-            fetches: what to give.
+            fetches: what to return.
             feed_dict: values for placeholders, and for any other tensors, whose operations need not run then: numbers,
-                arrays or tensors, of fitting shapes, and of dtypes that go over into the declared ones without loss
-                of kind (float64 to float32, integers to floats, not floats to integers).
+                arrays or tensors of fitting shapes. Dtypes are converted to the declared ones if they keep their kind
+                (float64 to float32, integers to floats, but not floats to integers).
 
-        GraphError, ShapeError, DTypeError or ArgumentError where something does not fit; no variable has changed then,
-        nor after any other error.
+        GraphError, ShapeError, DTypeError or ArgumentError if something does not fit. After any error, variables are
+        unchanged.
         """
         feeds = _feeds(feed_dict)
         key: Any = fetches if isinstance(fetches, _FETCHED) else tuple(fetches) if type(fetches) is list else None
@@ -94,11 +94,11 @@ class Session:
         return self._run(fetches, dict(feeds), key)
 
     def plan(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Plan:
-        """What ``run`` would do: its ``operations`` are those that it runs, in their order. Nothing is run."""
+        """Return the plan of a run without running it: its ``operations`` are in the order in which they would run."""
         return self._plan(_fetched(fetches)[0], tuple(_feeds(feed_dict)))
 
     def program(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Inspection:
-        """The program of a run, which is not run: reports on its graph, kernels, schedule, memory and timeline."""
+        """Return the program of a run without running it: its graph, kernels, schedule, memory and timeline."""
         fetched, _ = _fetched(fetches)
         feeds = dict(_feeds(feed_dict))
         values = [self._value(x, value) for x, value in feeds.items()]
@@ -113,24 +113,24 @@ class Session:
     # Variables --------------------------------------------------------------------------------------------------------
 
     def variable(self, variable: Variable) -> LiveVariable:
-        """The live Variable that holds the value of ``variable`` in this session; GraphError if it has none."""
+        """Return the live Variable with the value of ``variable`` in this session; GraphError if it has none."""
         live = self._live.get(_operation_of(variable))
         if live is None:
             raise GraphError(f"[session] the variable '{variable.name}' has no value in this session.")
         return live
 
     def optimizer(self, operation: Minimize) -> Optimizer:
-        """The optimizer behind a training operation: what is set in its groups takes effect at the next run."""
+        """Return the optimizer of a training operation. Changes of its groups take effect in the next run."""
         with self._lock:
             return self._optimizer(operation)
 
     def uninitialized(self) -> list[str]:
-        """The names of the graph's variables that have no value in this session."""
+        """Return the names of the graph's variables that have no value in this session."""
         every = [x for x in self.graph.operations if isinstance(x, VariableOperation)]
         return [x.name for x in every if x not in self._live]
 
     def close(self) -> None:
-        """Let go of all values and programs; there are no runs afterwards."""
+        """Release all values and programs; the session cannot run afterwards."""
         with self._lock:
             self._closed = True
             self._live, self._optimizers = {}, {}
@@ -152,7 +152,7 @@ class Session:
             plan = self._plan(fetched, tuple(feeds))
             self._prepare(plan)
             ready = _Ready(self._program(plan, values), fetched, structure, plan, isinstance(fetches, Declared))
-            if ready.program.fresh or plan.initialises:
+            if ready.program.fresh or plan.initializes:
                 return self._run_first(ready, values)
             if key is not None and all(isinstance(x, _FETCHED) for x in (key if type(key) is tuple else [key])):
                 if len(self._ready) >= _PLANS:
@@ -161,19 +161,19 @@ class Session:
         return ready.unpacked(ready.run(*values))
 
     def _run_first(self, ready: _Ready, values: Sequence[Tensor]) -> Any:
-        """A run that gives variables their first values. It is made anew when it is asked for again."""
+        """Run once and store first values of variables; later runs are planned again."""
         outputs = ready.run(*values)
         fetched = len(ready.plan.fetched)
         for x, value in zip(ready.program.fresh, outputs[fetched:], strict=True):
             self._live[x] = LiveVariable(value, requires_grad=value.dtype.is_float, name=x.name)
-        if ready.plan.initialises:
+        if ready.plan.initializes:
             begun = set(ready.plan.assigned())
             self._optimizers = {x: o for x, o in self._optimizers.items() if begun.isdisjoint(x.variables)}
         self._forget()
         return ready.unpacked(outputs)
 
     def _forget(self) -> None:
-        """Let the programs go: they were made for other variables."""
+        """Drop the programs, which were made for other variables."""
         self._ready, self._programs = {}, Recent(_PLANS)
 
     def _plan(self, fetched: tuple[Any, ...], fed: tuple[Declared, ...]) -> Plan:
@@ -192,7 +192,7 @@ class Session:
         return plan
 
     def _prepare(self, plan: Plan) -> None:
-        """Raise for what a run of ``plan`` would miss, and make what it needs."""
+        """Raise errors for missing feeds and values, and make the optimizers that ``plan`` needs."""
         fed = set(plan.fed)
         for x in plan.operations:
             if isinstance(x, Placeholder) and x.outputs[0] not in fed:
@@ -217,7 +217,7 @@ class Session:
         return optimizer
 
     def _program(self, plan: Plan, values: Sequence[Tensor]) -> CompiledPlan | EagerPlan:
-        """What carries ``plan`` out on feeds like ``values``."""
+        """Return the compiled or eager form of ``plan`` for feeds like ``values``."""
         if not self.fused or len(plan.operations) > LONGEST:
             return EagerPlan(plan, self._live, self._optimizers)
         context = contexts.current()
@@ -231,9 +231,9 @@ class Session:
         return program
 
     def _value(self, x: Any, value: Any) -> Tensor:
-        """What is fed for ``x``, as a tensor of its dtype."""
+        """Return the feed for ``x`` as a tensor of its dtype."""
         if not isinstance(x, Declared):
-            raise ArgumentError(f"[session] feeds are for declared tensors; received {short_repr(x)} as a key.")
+            raise ArgumentError(f"[session] keys of feed_dict must be declared tensors; got {short_repr(x)}.")
         if isinstance(value, Declared):
             raise ArgumentError(f"[session] '{x.name}' is fed '{value.name}', which is declared; feed its value.")
         dtype = x.static.dtype
@@ -250,7 +250,7 @@ class Session:
 
 
 class _Ready:
-    """A run that was prepared, ready to be repeated."""
+    """A prepared run, ready to be repeated."""
 
     __slots__ = ("_casting", "_context", "_places", "_structure", "plan", "program", "run", "single")
 
@@ -272,37 +272,34 @@ class _Ready:
         self._places = [next(numbers) if isinstance(x, Declared) else None for x in fetched]
 
     def holds(self) -> bool:
-        """Whether it is what the run would be now."""
+        """Return True if the run would be prepared the same way now."""
         return self._context is contexts.current() and self._casting is CASTING.dtype and self.plan.is_valid
 
     def unpacked(self, outputs: Sequence[Tensor]) -> Any:
-        """The results, nested as the fetches are."""
+        """Return the results, nested like the fetches."""
         leaves = [None if place is None else outputs[place] for place in self._places]
         return pytree.unflatten(self._structure, leaves)
 
 
 def _feeds(feed_dict: Any) -> Mapping[Declared, Any]:
-    """What is fed, which is a mapping."""
     if feed_dict is None:
         return {}
     if not isinstance(feed_dict, (dict, Mapping)):  # a dict is told at once
-        raise ArgumentError(
-            f"[session] feeds are a dict of declared tensors to values; received {short_repr(feed_dict)}."
-        )
+        raise ArgumentError(f"[session] feed_dict must map declared tensors to values; got {short_repr(feed_dict)}.")
     return feed_dict
 
 
 def _fetched(fetches: Any) -> tuple[tuple[Any, ...], Any]:
-    """The tensors and operations of a tree of them, and the tree's structure."""
+    """Return the tensors and operations of a tree of fetches, and its structure."""
     leaves, structure = pytree.flatten(fetches)
     for x in leaves:
         if not isinstance(x, (Declared, Operation)):
-            raise ArgumentError(f"[session] fetches are declared tensors and operations; received {short_repr(x)}.")
+            raise ArgumentError(f"[session] fetches must be declared tensors and operations; got {short_repr(x)}.")
     return tuple(leaves), structure
 
 
 def _quick(value: Any) -> Any:
-    """A feed as a tensor, where that takes no time; what it does not fit finds no prepared run."""
+    """Return a feed as a tensor if that takes no time; other feeds find no prepared run."""
     if value.__class__ is Tensor:
         return value
     return tensors.from_numpy(value, from_numpy(value.dtype), copy=False) if type(value) is np.ndarray else value
@@ -324,5 +321,5 @@ def _array(x: Declared, value: Any, dtype: DType | None) -> Tensor:
 
 def _operation_of(variable: Any) -> VariableOperation:
     if not isinstance(variable, Variable) or not isinstance(variable.operation, VariableOperation):
-        raise ArgumentError(f"[session] takes a declared Variable; received {short_repr(variable)}.")
+        raise ArgumentError(f"[session] takes a declared Variable; got {short_repr(variable)}.")
     return variable.operation

@@ -1,4 +1,4 @@
-"""State in a declared graph: placeholders, variables, what reads and assigns them, and groups of operations."""
+"""State in a declared graph: placeholders, variables, their reads and assignments, and groups of operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runnel.declarative.operation import Declared, Dims, Operation, Run, Static
 
 
 class Placeholder(Operation):
-    """A value that each run is fed."""
+    """A value to be fed in each run."""
 
     __slots__ = ()
     kind = "placeholder"
@@ -32,23 +32,25 @@ class Placeholder(Operation):
 
 
 class Variable(Declared):
-    """A value that lasts from run to run, in each session its own. As a tensor it is the value at its place in a run:
-    after the assignments that it depends on by control dependencies, and those declared before a ``read()``.
+    """A value that persists from run to run, separately in each session.
+
+    As a tensor, it is the value at its position in a run: after the assignments that it depends on by control
+    dependencies.
     """
 
     __slots__ = ()
 
     def read(self, name: str = "read") -> Declared:
-        """The value after all assignments that were declared before, or that it depends on."""
+        """Return the value after all assignments that were declared before, or that it depends on."""
         return Read(self, name).outputs[0]
 
     def assign(self, value: Any, name: str = "assign") -> Declared:
-        """An operation that gives the variable ``value``, which is what it gives."""
+        """Declare an assignment of ``value`` to the variable; it returns ``value``."""
         return assign(self, value, name)
 
 
 class VariableOperation(Operation):
-    """What a :class:`Variable` is the output of. ``initial`` is the value that initialisation assigns."""
+    """The operation whose output is a :class:`Variable`. Initialization assigns ``initial``."""
 
     __slots__ = ("initial", "variable")
     kind = "variable"
@@ -67,7 +69,7 @@ class VariableOperation(Operation):
 
 
 class Read(Operation):
-    """The value of a variable at its place in a run."""
+    """A read of a variable at its position in a run."""
 
     __slots__ = ("variable",)
     kind = "read"
@@ -84,7 +86,7 @@ class Read(Operation):
 
 
 class Assign(Operation):
-    """Gives a variable a value, which is its output."""
+    """An assignment to a variable, which outputs the value."""
 
     __slots__ = ("variable",)
     kind = "assign"
@@ -104,14 +106,16 @@ class Assign(Operation):
 
 
 class Group(Operation):
-    """Nothing but the operations that it runs after. ``initialises`` says that it gives variables their first values:
-    state of optimizers that belongs to these begins anew."""
+    """An operation that runs after others and computes nothing.
 
-    __slots__ = ("initialises",)
+    ``initializes`` says that it gives variables their first values, so optimizer state for them is reset.
+    """
+
+    __slots__ = ("initializes",)
     kind = "group"
 
-    def __init__(self, graph: Graph, name: str, operations: Iterable[Operation], initialises: bool = False) -> None:
-        self.initialises: Final = initialises
+    def __init__(self, graph: Graph, name: str, operations: Iterable[Operation], initializes: bool = False) -> None:
+        self.initializes: Final = initializes
         super().__init__(graph, name, (), ())
         self.control_inputs = tuple(dict.fromkeys((*self.control_inputs, *operations)))
 
@@ -119,18 +123,18 @@ class Group(Operation):
         return []
 
     def attributes(self) -> dict[str, Any]:
-        return {"initialises": self.initialises}
+        return {"initialises": self.initializes}
 
 
 def placeholder(
     dtype: Dtype = "float32", shape: Iterable[int | None] | None = None, name: str = "placeholder"
 ) -> Declared:
-    """A value that each run is fed.
+    """Declare a value to be fed in each run.
 
     Args:
-        dtype: None if any will do.
-        shape: its sizes, None in place of those that differ from run to run; None if nothing is known of them.
-        name: of the operation.
+        dtype: None for any dtype.
+        shape: its sizes, with None for sizes that differ from run to run; None if nothing is known.
+        name: name of the operation.
     """
     graph = default_graph()
     graph.require_run("placeholder")
@@ -146,13 +150,13 @@ def variable(
     dtype: Dtype = None,
     name: str = "Variable",
 ) -> Variable:
-    """A value that lasts from run to run, in each session its own, and has none before something is assigned.
+    """Declare a value that persists from run to run, separately in each session, and has none until assigned.
 
     Args:
-        initial: what initialisation assigns: a number, array or declared tensor; None for a variable without.
-        shape: its sizes as far as they are known, by default those of ``initial``.
-        dtype: by default that of ``initial``, or float32.
-        name: of the operation; sessions save values under it.
+        initial: the value that initialization assigns: a number, array or declared tensor; None for no initial value.
+        shape: its sizes as far as they are known, by default from ``initial``.
+        dtype: by default from ``initial``, or float32.
+        name: name of the operation, under which sessions save values.
     """
     graph = default_graph()
     graph.require_run("Variable")
@@ -170,7 +174,7 @@ def variable(
 
 @whole
 def assign(target: Variable, value: Any, name: str = "assign") -> Declared:
-    """An operation that gives ``target`` the value ``value``, which is what it gives."""
+    """Declare an assignment of ``value`` to ``target``; it returns ``value``."""
     _require_variable(name, target)
     if not isinstance(value, Declared):
         array = live(value, target.static.dtype).numpy()
@@ -180,14 +184,14 @@ def assign(target: Variable, value: Any, name: str = "assign") -> Declared:
 
 @whole
 def assign_add(target: Variable, value: Any, name: str = "assign_add") -> Declared:
-    """An operation that adds ``value`` to ``target``; it gives the sum."""
+    """Declare an addition of ``value`` to ``target``; it returns the sum."""
     _require_variable(name, target)
     return assign(target, _stepped(ops.add, target, value, name), name)
 
 
 @whole
 def assign_sub(target: Variable, value: Any, name: str = "assign_sub") -> Declared:
-    """An operation that takes ``value`` from ``target``; it gives the difference."""
+    """Declare a subtraction of ``value`` from ``target``; it returns the difference."""
     _require_variable(name, target)
     return assign(target, _stepped(ops.subtract, target, value, name), name)
 
@@ -199,7 +203,7 @@ def _stepped(function: Any, target: Variable, value: Any, name: str) -> Declared
 
 
 def group(*operations: Any, name: str = "group") -> Operation:
-    """An operation that runs after all of ``operations`` (or tensors: their operations) and gives nothing."""
+    """Declare an operation that runs after all of ``operations`` (or the operations of tensors) and returns nothing."""
     each = [as_operation("group", x) for x in operations]
     graph = each[0].graph if each else default_graph()
     return Group(graph, name, graph.own(each))
@@ -207,7 +211,7 @@ def group(*operations: Any, name: str = "group") -> Operation:
 
 @whole
 def initializer(variables: Iterable[Variable] | None = None, name: str = "init") -> Operation:
-    """An operation that assigns their initial values to ``variables``, by default to all of the graph that have one."""
+    """Declare an operation that assigns initial values to ``variables``, by default all that have one."""
     graph = default_graph()
     if variables is None:
         variables = [v for v in all_variables(graph) if initial_of(v) is not None]
@@ -218,41 +222,41 @@ def initializer(variables: Iterable[Variable] | None = None, name: str = "init")
         if initial is None:
             raise GraphError(f"[{name}] '{v.name}', declared at {v.operation.where}, has no initial value; assign one.")
         assigned.append(Assign(v, initial, f"{v.name}/assign"))
-    return Group(graph, name, assigned, initialises=True)
+    return Group(graph, name, assigned, initializes=True)
 
 
 def all_variables(graph: Graph | None = None) -> list[Variable]:
-    """The variables of a graph, by default of the one that is being declared, in the order of their declaration."""
+    """Return the variables of a graph, by default the current one, in declaration order."""
     every = (default_graph() if graph is None else graph).operations
     return [x.variable for x in every if isinstance(x, VariableOperation)]
 
 
 def initial_of(x: Variable) -> Declared | None:
-    """What initialisation assigns to a variable."""
+    """Return the value that initialization assigns to a variable."""
     return x.operation.initial if isinstance(x.operation, VariableOperation) else None
 
 
 def as_operation(name: str, x: Any) -> Operation:
-    """An operation, also of a tensor that it gives."""
+    """Return an operation, also for a tensor that it outputs."""
     if isinstance(x, Declared):
         return x.operation
     if isinstance(x, Operation):
         return x
-    raise ArgumentError(f"[{name}] takes operations and declared tensors; received {type(x).__name__}.")
+    raise ArgumentError(f"[{name}] takes operations and declared tensors; got {type(x).__name__}.")
 
 
 def as_dims(name: str, shape: Iterable[int | None] | None) -> Dims | None:
-    """Sizes as users write them: None for the unknown, whole numbers for the rest."""
+    """Return sizes given by the user: ints, or None for unknown ones."""
     if shape is None:
         return None
     sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     if not all(n is None or (isinstance(n, (int, np.integer)) and type(n) is not bool and n >= 0) for n in sizes):
-        raise ShapeError(f"[{name}] sizes are whole numbers, or None for one that is not known; received {shape!r}.")
+        raise ShapeError(f"[{name}] sizes must be ints, or None if unknown; got {shape!r}.")
     return tuple([None if n is None else int(n) for n in sizes])
 
 
 def fits(shape: Iterable[int], dims: Dims | None) -> bool:
-    """Whether an array of ``shape`` is one of ``dims``."""
+    """Return True if an array of ``shape`` fits ``dims``."""
     sizes = tuple(shape)
     return dims is None or (
         len(sizes) == len(dims) and all(m is None or n == m for n, m in zip(sizes, dims, strict=True))
@@ -262,7 +266,7 @@ def fits(shape: Iterable[int], dims: Dims | None) -> bool:
 def _require_variable(name: str, x: Any) -> None:
     if not isinstance(x, Variable):
         what = f"'{x.name}'" if isinstance(x, Declared) else type(x).__name__
-        raise ArgumentError(f"[{name}] takes a declared Variable; received {what}.")
+        raise ArgumentError(f"[{name}] takes a declared Variable; got {what}.")
 
 
 def _require_fitting(variable: Variable, value: Static) -> None:

@@ -9,16 +9,18 @@ from runnel.core.dtypes import DType
 from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph, default_graph
-from runnel.declarative.operation import Operation
-from runnel.declarative.order import ordered
+from runnel.declarative.operation import Operation, ordered
 from runnel.graph.printer import Drawn, svg
 
 _PLAIN: Final = (bool, int, float, str, list, tuple, dict, slice, DType, Body)
 
 
 def to_text(graph: Graph | None = None) -> str:
-    """``graph``, by default the one that is being declared: of each operation its name, what it does with which
-    inputs, and what is known of its outputs; the bodies of branches and loops behind the operation, indented."""
+    """Return ``graph``, by default the current one, as text with a line for each operation.
+
+    A line has its name, function, inputs and what is known of its outputs. Bodies of branches and loops follow their
+    operation, indented.
+    """
     lines: list[str] = []
     rest = [("", x) for x in reversed((default_graph() if graph is None else graph).operations)]
     while rest:
@@ -30,7 +32,7 @@ def to_text(graph: Graph | None = None) -> str:
 
 
 def described(operation: Operation) -> str:
-    """One operation as a line."""
+    """Return one operation as a line."""
     arguments = operation.attributes().get("arguments")
     if isinstance(arguments, Arguments):
         inside = _listed(operation, arguments)
@@ -42,7 +44,7 @@ def described(operation: Operation) -> str:
 
 
 def bodies_of(operation: Operation) -> list[Body]:
-    """The bodies that an operation carries out."""
+    """Return the bodies of a branch or loop."""
     arguments = operation.attributes().get("arguments")
     return [x for x in arguments.leaves if isinstance(x, Body)] if isinstance(arguments, Arguments) else []
 
@@ -53,12 +55,12 @@ def _listed(operation: Operation, arguments: Arguments) -> str:
 
 
 def _attributes(operation: Operation) -> list[str]:
-    """What the operation has besides its inputs, but for what its text says elsewhere."""
+    """Return the properties that are not shown elsewhere in the line."""
     return [f"{name}={_shown(value)}" for name, value in operation.attributes().items() if value is not None]
 
 
 class _Name(str):
-    """The name of a tensor, which is short_repr without quotes."""
+    """A tensor's name, printed without quotes."""
 
     __slots__ = ()
 
@@ -78,7 +80,7 @@ _COLOURS: Final = {
 
 
 def to_dot(graph: Graph | None = None) -> str:
-    """``graph``, by default the one that is being declared, in the DOT language; control dependencies are dashed."""
+    """Return ``graph``, by default the current one, in the DOT language; control dependencies are dashed."""
     operations = (default_graph() if graph is None else graph).operations
     lines = ["digraph declared {", "  node [shape=box, style=filled];"]
     for x in operations:
@@ -94,8 +96,11 @@ def to_dot(graph: Graph | None = None) -> str:
 
 
 def to_svg(graph: Graph | None = None) -> str:
-    """``graph``, by default the one that is being declared, as a drawing in SVG: what comes first stands on top,
-    control dependencies are dashed, and the full text of an operation appears where the pointer is."""
+    """Return ``graph``, by default the current one, as an SVG drawing.
+
+    Earlier operations are above later ones, control dependencies are dashed, and the full text of an operation appears
+    under the pointer.
+    """
     operations = ordered((default_graph() if graph is None else graph).operations)
     number = {x: i for i, x in enumerate(operations)}
     return svg([_drawn(x, number) for x in operations])

@@ -10,16 +10,18 @@ import numpy as np
 from runnel.core.errors import ArgumentError, GradientError
 from runnel.declarative.gradients import gradients
 from runnel.declarative.graph import default_graph, whole
-from runnel.declarative.operation import Declared, Operation, Run, closure
-from runnel.declarative.order import ordered
+from runnel.declarative.operation import Declared, Operation, Run, closure, ordered
 from runnel.declarative.state import Variable, VariableOperation
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.variable import Variable as LiveVariable
 
 
 class Minimize(Operation):
-    """One step of an optimizer with the gradients that it reads. Each session has an optimizer of its own, whose state
-    begins with its first step, and anew when its variables are initialised."""
+    """One step of an optimizer with gradients that it reads.
+
+    Each session has its own optimizer. Its state starts with its first step, and again when its variables are
+    initialized.
+    """
 
     __slots__ = ("hyperparameters", "optimizer", "variables")
     kind = "minimize"
@@ -62,22 +64,22 @@ def minimize(
     name: str = "minimize",
     **hyperparameters: Any,
 ) -> Operation:
-    """An operation that makes one step down the gradient of ``loss``.
+    """Declare one step down the gradient of ``loss``.
 
     Args:
-        loss: what is to become small; of several elements, their sum.
+        loss: the tensor to minimize; for several elements, their sum.
         optimizer: a class of ``rn.optim``, such as ``rn.optim.Adam``.
-        variables: what is trained; by default all floating variables that the loss depends on.
-        name: of the operation.
-        hyperparameters: those of the optimizer: ``lr=0.01``.
+        variables: the variables to train; by default all floating ones that the loss depends on.
+        name: name of the operation.
+        hyperparameters: arguments of the optimizer: ``lr=0.01``.
 
     GradientError if the loss does not depend on one of ``variables``, or on none at all.
     """
     default_graph().require_outermost("minimize")
     if not (isinstance(optimizer, type) and issubclass(optimizer, Optimizer)):
-        raise ArgumentError(f"[minimize] the optimizer is a class of rn.optim; received {optimizer!r}.")
+        raise ArgumentError(f"[minimize] the optimizer must be a class of rn.optim; got {optimizer!r}.")
     if not isinstance(loss, Declared):
-        raise ArgumentError(f"[minimize] the loss is a declared tensor; received {type(loss).__name__}.")
+        raise ArgumentError(f"[minimize] the loss must be a declared tensor; got {type(loss).__name__}.")
     require_hyperparameters(optimizer, hyperparameters)
     trained = trainable(loss) if variables is None else list(variables)
     if not trained:
@@ -91,11 +93,11 @@ def minimize(
 
 
 def require_hyperparameters(optimizer: type[Optimizer], hyperparameters: Mapping[str, Any]) -> None:
-    """The error of ``optimizer`` for hyperparameters that it refuses, before anything is declared."""
+    """Raise the error of ``optimizer`` for invalid hyperparameters before anything is declared."""
     optimizer([LiveVariable(np.zeros(1, np.float32), requires_grad=True)], **hyperparameters)
 
 
 def trainable(loss: Declared) -> list[Variable]:
-    """The floating variables that ``loss`` depends on, in the order of their declaration."""
+    """Return the floating variables that ``loss`` depends on, in declaration order."""
     every = [x.variable for x in ordered(closure([loss.operation])) if isinstance(x, VariableOperation)]
     return [v for v in every if v.static.dtype is None or v.static.dtype.is_float]

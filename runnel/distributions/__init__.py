@@ -1,4 +1,4 @@
-"""Distributions of probability, with PyTorch's names: random values with gradients, log-probabilities, moments."""
+"""Probability distributions with PyTorch's names: samples with gradients, log probabilities, moments."""
 
 from runnel.core.namespaces import namespace
 
@@ -6,7 +6,7 @@ NAMES = {
     "AbsTransform": "runnel.distributions.transforms:AbsTransform",
     "AffineTransform": "runnel.distributions.transforms:AffineTransform",
     "Bernoulli": "runnel.distributions.trials:Bernoulli",
-    "Beta": "runnel.distributions.simplex:Beta",
+    "Beta": "runnel.distributions.gamma_quotients:Beta",
     "Binomial": "runnel.distributions.trials:Binomial",
     "CatTransform": "runnel.distributions.joint_transforms:CatTransform",
     "Categorical": "runnel.distributions.categorical:Categorical",
@@ -17,14 +17,14 @@ NAMES = {
     "ContinuousBernoulli": "runnel.distributions.intervals:ContinuousBernoulli",
     "CorrCholeskyTransform": "runnel.distributions.matrix_transforms:CorrCholeskyTransform",
     "CumulativeDistributionTransform": "runnel.distributions.joint_transforms:CumulativeDistributionTransform",
-    "Dirichlet": "runnel.distributions.simplex:Dirichlet",
+    "Dirichlet": "runnel.distributions.gamma_quotients:Dirichlet",
     "Distribution": "runnel.distributions.distribution:Distribution",
     "ExpTransform": "runnel.distributions.transforms:ExpTransform",
     "Exponential": "runnel.distributions.gamma_family:Exponential",
     "ExponentialFamily": "runnel.distributions.distribution:ExponentialFamily",
-    "FisherSnedecor": "runnel.distributions.student:FisherSnedecor",
+    "FisherSnedecor": "runnel.distributions.gamma_quotients:FisherSnedecor",
     "Gamma": "runnel.distributions.gamma_family:Gamma",
-    "GeneralizedPareto": "runnel.distributions.generalized_pareto:GeneralizedPareto",
+    "GeneralizedPareto": "runnel.distributions.gamma_family:GeneralizedPareto",
     "Geometric": "runnel.distributions.trials:Geometric",
     "Gumbel": "runnel.distributions.location_scale:Gumbel",
     "HalfCauchy": "runnel.distributions.location_scale:HalfCauchy",
@@ -39,7 +39,7 @@ NAMES = {
     "LogisticNormal": "runnel.distributions.transformed:LogisticNormal",
     "LowRankMultivariateNormal": "runnel.distributions.multivariate_normal:LowRankMultivariateNormal",
     "LowerCholeskyTransform": "runnel.distributions.matrix_transforms:LowerCholeskyTransform",
-    "MixtureSameFamily": "runnel.distributions.mixture:MixtureSameFamily",
+    "MixtureSameFamily": "runnel.distributions.transformed:MixtureSameFamily",
     "Multinomial": "runnel.distributions.categorical:Multinomial",
     "MultivariateNormal": "runnel.distributions.multivariate_normal:MultivariateNormal",
     "NegativeBinomial": "runnel.distributions.trials:NegativeBinomial",
@@ -58,7 +58,7 @@ NAMES = {
     "SoftplusTransform": "runnel.distributions.transforms:SoftplusTransform",
     "StackTransform": "runnel.distributions.joint_transforms:StackTransform",
     "StickBreakingTransform": "runnel.distributions.transforms:StickBreakingTransform",
-    "StudentT": "runnel.distributions.student:StudentT",
+    "StudentT": "runnel.distributions.gamma_quotients:StudentT",
     "TanhTransform": "runnel.distributions.transforms:TanhTransform",
     "Transform": "runnel.distributions.transforms:Transform",
     "TransformedDistribution": "runnel.distributions.transformed:TransformedDistribution",

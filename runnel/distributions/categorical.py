@@ -1,4 +1,4 @@
-"""Distributions over categories, by probabilities or logits along the last axis of a parameter."""
+"""Distributions over categories, with probabilities or logits along the last axis of a parameter."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from runnel.tensor.random import key_of
 
 
 class ByCategories(Distribution):
-    """What they share: ``probs``, of sum 1, and ``logits``, their logarithms; one is kept, and brought to sum 1."""
+    """A base with normalized ``probs`` and their logarithms ``logits``, one of which is a parameter."""
 
     arg_constraints: ClassVar = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _probs: Any = None
     _logits: Any = None
 
     def _take(self, probs: Any, logits: Any) -> tuple[int, ...]:
-        """Set the parameter, of the shape that is returned. ValueError unless one of the two is given, and has
-        categories."""
+        """Set the parameter and return its shape; ValueError unless exactly one is given and has categories."""
         owner = type(self).__name__
         require_one(owner, probs, logits)
         name, value = ("probs", probs) if logits is None else ("logits", logits)
         (tensor,) = broadcast_all(owner, value)
         if not tensor.ndim or not tensor.shape[-1]:
-            raise ShapeError(f"[{owner}] {name} has an element for each category; received shape {tensor.shape}.")
+            raise ShapeError(f"[{owner}] {name} must have an element for each category; got shape {tensor.shape}.")
         if logits is None:
             total = ops.sum(tensor, -1, keepdims=True)
             require(owner, "an element of probs", tensor, lambda x: x >= 0, "is not negative")
@@ -47,17 +46,17 @@ class ByCategories(Distribution):
 
     @property
     def probs(self) -> Any:
-        """The probabilities."""
+        """Probabilities of the categories."""
         return ops.softmax(self._logits, -1) if self._probs is None else self._probs
 
     @property
     def logits(self) -> Any:
-        """Their logarithms."""
+        """Log probabilities of the categories."""
         return ops.log(clamped(self._probs)) if self._logits is None else self._logits
 
     @property
     def param_shape(self) -> tuple[int, ...]:
-        """The shape of the parameter."""
+        """Shape of the parameter."""
         return tuple((self._logits if self._probs is None else self._probs).shape)
 
     @property
@@ -65,7 +64,6 @@ class ByCategories(Distribution):
         return self.param_shape[-1]
 
     def _drawn(self, sample_shape: Any, generator: Any, key: Any) -> Any:
-        """Numbers of categories."""
         logits = ops.stop_gradient(self._gumbel_logits())
         return categories.categorical(logits, sample_shape, generator=generator, key=key)
 
@@ -78,8 +76,7 @@ class ByCategories(Distribution):
 
 
 class Categorical(ByCategories):
-    """Numbers of categories, int64, with the probabilities ``probs``, which are brought to sum 1, or softmax of
-    ``logits``."""
+    """Category numbers, int64, with normalized probabilities ``probs`` or softmax of ``logits``."""
 
     has_enumerate_support = True
 
@@ -87,24 +84,14 @@ class Categorical(ByCategories):
         shape = self._take(probs, logits)
         super().__init__(shape[:-1], validate_args=validate_args)
 
-    @property
-    def support(self) -> Any:
-        return constraints.integer_interval(0, self._num_events - 1)
+    support = property(lambda self: constraints.integer_interval(0, self._num_events - 1))
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         return self._drawn(sample_shape, generator, key)
 
-    @property
-    def mean(self) -> Any:
-        return ops.full_like(self.probs, math.nan, self.batch_shape)
-
-    @property
-    def mode(self) -> Any:
-        return ops.argmax(self.probs, -1)
-
-    @property
-    def variance(self) -> Any:
-        return ops.full_like(self.probs, math.nan, self.batch_shape)
+    mean = property(lambda self: ops.full_like(self.probs, math.nan, self.batch_shape))
+    mode = property(lambda self: ops.argmax(self.probs, -1))
+    variance = property(lambda self: ops.full_like(self.probs, math.nan, self.batch_shape))
 
     def log_prob(self, value: Any) -> Any:
         x, logits = ops.cast(self._valid(value), "int64"), self.logits
@@ -120,7 +107,7 @@ class Categorical(ByCategories):
 
 
 class OneHotCategorical(ByCategories):
-    """Vectors with a 1 at the category drawn and zeros elsewhere."""
+    """One-hot vectors of random categories."""
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -135,17 +122,9 @@ class OneHotCategorical(ByCategories):
     def _one_hot(self, places: Any) -> Any:
         return ops.cast(ops.one_hot(places, self._num_events), self.probs.dtype)
 
-    @property
-    def mean(self) -> Any:
-        return self.probs
-
-    @property
-    def mode(self) -> Any:
-        return self._one_hot(ops.argmax(self.probs, -1))
-
-    @property
-    def variance(self) -> Any:
-        return self.probs * (1 - self.probs)
+    mean = property(lambda self: self.probs)
+    mode = property(lambda self: self._one_hot(ops.argmax(self.probs, -1)))
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def log_prob(self, value: Any) -> Any:
         x = self._valid(value)
@@ -159,8 +138,10 @@ class OneHotCategorical(ByCategories):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot vectors whose gradients are those of the probabilities (Y. Bengio, N. Léonard, A. Courville, "Estimating
-    or propagating gradients through stochastic neurons", 2013)."""
+    """One-hot vectors with the gradients of the probabilities.
+
+    Y. Bengio, N. Léonard, A. Courville, "Estimating or propagating gradients through stochastic neurons", 2013.
+    """
 
     has_rsample = True
 
@@ -170,23 +151,21 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(ByCategories):
-    """How often each category occurs in ``total_count`` draws, an int."""
+    """Counts of each category in ``total_count`` draws, an int."""
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         if not isinstance(total_count, int) or total_count < 0:
-            raise ValueError(f"[Multinomial] total_count is an int that is not negative; received {total_count!r}.")
+            raise ValueError(f"[Multinomial] total_count must be an int that is not negative; got {total_count!r}.")
         self.total_count = total_count
         shape = self._take(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
-    @property
-    def support(self) -> Any:
-        return constraints.multinomial(self.total_count)
+    support = property(lambda self: constraints.multinomial(self.total_count))
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        """Binomial counts of one category after the other, of the draws that are left."""
+        """Draw a binomial count for each category in turn from the remaining draws."""
         shape = self._extended_shape(sample_shape)[:-1]
         probs = ops.stop_gradient(self.probs)
         of = key_of(generator, key, None if key is not None else probs.device)
@@ -199,13 +178,8 @@ class Multinomial(ByCategories):
             left = left - drawn[-1]
         return ops.stack([*drawn, left], -1)
 
-    @property
-    def mean(self) -> Any:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Any:
-        return self.probs * (1 - self.probs) * self.total_count
+    mean = property(lambda self: self.probs * self.total_count)
+    variance = property(lambda self: self.probs * (1 - self.probs) * self.total_count)
 
     def log_prob(self, value: Any) -> Any:
         x = self._valid(value)
@@ -214,7 +188,7 @@ class Multinomial(ByCategories):
         return ways + ops.sum(x * logits, -1)
 
     def entropy(self) -> Any:
-        """n·H(p) - log n! + Σ over categories and counts of P(count)·log count!"""
+        """Return n·H(p) - log n! + Σ over categories and counts of P(count)·log count!"""
         n = self.total_count
         probs = self.probs
         values = ops.reshape(ops.iota(probs, (n + 1,), dtype=probs.dtype), (n + 1, *(1,) * probs.ndim))

@@ -1,6 +1,6 @@
-"""Sets of values: what parameters may be, and where the probability of a distribution lies. Names are PyTorch's.
+"""Constraints on parameters and supports of distributions, under PyTorch's names.
 
-``check(value)`` says of each value whether it belongs to the set; the last ``event_dim`` axes together are one value.
+``check(value)`` returns a boolean mask; the last ``event_dim`` axes together are one value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runnel.ops.shapes.diagonals import tril
 
 
 class Constraint:
-    """A set of values. ``description`` completes the sentence "it is …"."""
+    """A set of values. ``description`` completes the sentence "it must be …"."""
 
     is_discrete = False
     event_dim = 0
@@ -23,7 +23,7 @@ class Constraint:
     description = "a number"
 
     def check(self, value: Any) -> Any:
-        """Of each value whether it belongs to the set."""
+        """Return a boolean mask of the values that satisfy the constraint."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -31,7 +31,7 @@ class Constraint:
 
 
 class _Set(Constraint):
-    """A set whose ``test`` is a function."""
+    """A set defined by a function ``test``."""
 
     def __init__(
         self, description: str, test: Callable[[Any], Any], event_dim: int = 0, is_discrete: bool = False
@@ -46,7 +46,7 @@ class _Set(Constraint):
 
 
 class _Interval(Constraint):
-    """Numbers between bounds, which may be tensors; None stands for no bound."""
+    """Numbers between bounds, which may be tensors; None means unbounded."""
 
     def __init__(
         self, lower_bound: Any, upper_bound: Any, description: str, *, is_open: bool = False, is_discrete: bool = False
@@ -67,14 +67,14 @@ class _Interval(Constraint):
 
 
 class interval(_Interval):
-    """Numbers from one bound to the other, with both."""
+    """Numbers in [lower_bound, upper_bound]."""
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         super().__init__(lower_bound, upper_bound, f"from {_shown(lower_bound)} to {_shown(upper_bound)}")
 
 
 class half_open_interval(_Interval):
-    """Numbers from one bound up to the other, without that."""
+    """Numbers in [lower_bound, upper_bound)."""
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         told = f"from {_shown(lower_bound)} up to, but not including, {_shown(upper_bound)}"
@@ -92,7 +92,7 @@ class greater_than(_Interval):
 
 
 class greater_than_eq(_Interval):
-    """Numbers not below a bound."""
+    """Numbers of at least a bound."""
 
     def __init__(self, lower_bound: Any) -> None:
         super().__init__(lower_bound, None, f"{_shown(lower_bound)} or greater")
@@ -109,7 +109,7 @@ class less_than(_Interval):
 
 
 class integer_interval(_Interval):
-    """Whole numbers from one bound to the other, with both."""
+    """Integers in [lower_bound, upper_bound]."""
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         told = f"a whole number from {_shown(lower_bound)} to {_shown(upper_bound)}"
@@ -132,7 +132,7 @@ class multinomial(Constraint):
 
 
 class independent(Constraint):
-    """A constraint whose last ``reinterpreted_batch_ndims`` batch axes belong to one value."""
+    """A constraint with its last ``reinterpreted_batch_ndims`` batch axes as part of a value."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint = base_constraint
@@ -148,7 +148,7 @@ class independent(Constraint):
 
 
 class cat(Constraint):
-    """Along the axis ``dim``, ``lengths`` positions that fulfil each of ``cseq``."""
+    """Constraints ``cseq`` on consecutive parts of ``lengths`` along the axis ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         self.cseq = list(cseq)
@@ -164,7 +164,7 @@ class cat(Constraint):
 
 
 class stack(Constraint):
-    """Along the axis ``dim``, a position that fulfils each of ``cseq``."""
+    """Constraints ``cseq`` on consecutive positions along the axis ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         self.cseq = list(cseq)
@@ -179,7 +179,7 @@ class stack(Constraint):
 
 
 class dependent_property(property):
-    """A decorator of a property that is a constraint which depends on parameters."""
+    """A property that returns a constraint depending on parameters."""
 
     def __init__(
         self, fn: Callable[[Any], Any] | None = None, *, is_discrete: bool = False, event_dim: int = 0
@@ -192,7 +192,7 @@ class dependent_property(property):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether it depends on parameters and stands for the constraint of an instance."""
+    """Return True if the constraint depends on an instance's parameters."""
     return constraint is dependent or isinstance(constraint, dependent_property)
 
 

@@ -24,13 +24,14 @@ Shape = tuple[int, ...]
 
 
 class Distribution:
-    """A distribution of probability, or a batch of them: ``batch_shape`` counts distributions, and ``event_shape`` is
-    the shape of one value.
+    """A probability distribution, or a batch of them.
+
+    ``batch_shape`` is the shape of the batch and ``event_shape`` the shape of one value.
 
     Args:
-        validate_args: check parameters, and values given to ``log_prob`` and ``cdf``, where they are known: not those
-            of tensors in the bodies of loops and branches. Programs check them before they change anything, but for
-            positive definite matrices. On unless :meth:`set_default_validate_args` says otherwise.
+        validate_args: check parameters, and values passed to ``log_prob`` and ``cdf``, if they are known; tensors
+            inside loops and branches are not. Compiled programs check them before they change anything, except for
+            positive definite matrices. True by default; see :meth:`set_default_validate_args`.
 
     A subclass has ``arg_constraints``, sets its parameters as attributes before it calls this constructor, and defines
     ``rsample`` (whose gradients reach the parameters) or ``sample``, ``log_prob``, ``support`` and moments.
@@ -52,87 +53,89 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions made from now on check their arguments."""
+        """Set the default of ``validate_args``."""
         Distribution._validates = bool(value)
 
     @property
     def batch_shape(self) -> Shape:
-        """The shape of the batch of distributions."""
+        """Shape of the batch of distributions."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Shape:
-        """The shape of one value."""
+        """Shape of one value."""
         return self._event_shape
 
     @property
     def support(self) -> Any:
-        """The constraint that values fulfil."""
+        """Constraint that values satisfy."""
         raise self._missing("support")
 
     # Moments ----------------------------------------------------------------------------------------------------------
 
     @property
     def mean(self) -> Any:
-        """The mean."""
+        """Mean."""
         raise self._missing("mean")
 
     @property
     def mode(self) -> Any:
-        """The value of the greatest probability or density."""
+        """Most probable value, or the value of highest density."""
         raise self._missing("mode")
 
     @property
     def variance(self) -> Any:
-        """The variance."""
+        """Variance."""
         raise self._missing("variance")
 
     @property
     def stddev(self) -> Any:
-        """The root of the variance."""
+        """Standard deviation."""
         return ops.sqrt(self.variance)
 
     # Values -----------------------------------------------------------------------------------------------------------
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        """Random values of shape sample_shape + batch_shape + event_shape, through which no gradient flows; by ``key``
-        or ``generator`` as those of ``rn.random``."""
+        """Draw values of shape sample_shape + batch_shape + event_shape without gradients.
+
+        ``key`` and ``generator`` are used as in ``rn.random``.
+        """
         return ops.stop_gradient(run_recording(False, self.rsample, sample_shape, **chosen(generator, key)))
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
-        """Random values as those of :meth:`sample`, whose gradients reach the parameters."""
+        """Draw values like :meth:`sample`, with gradients that reach the parameters."""
         raise self._missing("rsample")
 
     def sample_n(self, n: int) -> Any:
-        """``sample((n,))``."""
+        """Return ``sample((n,))``."""
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the probability, or of the density, of ``value``."""
+        """Return the log probability, or log density, of ``value``."""
         raise self._missing("log_prob")
 
     def cdf(self, value: Any) -> Any:
-        """The probability of what is not greater than ``value``."""
+        """Return the probability of values up to ``value``."""
         raise self._missing("cdf")
 
     def icdf(self, value: Any) -> Any:
-        """The value up to which the probability is ``value``."""
+        """Return the quantile of probability ``value``."""
         raise self._missing("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All values, along a new first axis."""
+        """Return all values, along a new first axis."""
         raise self._missing("enumerate_support")
 
     def entropy(self) -> Any:
-        """The mean of -log_prob."""
+        """Return the mean of -log_prob."""
         raise self._missing("entropy")
 
     def perplexity(self) -> Any:
-        """exp(entropy)."""
+        """Return exp(entropy)."""
         return ops.exp(self.entropy())
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        """The same distribution with its parameters repeated to ``batch_shape``."""
+        """Return the distribution with its parameters expanded to ``batch_shape``."""
         shape = as_sizes("expand", batch_shape)
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
@@ -152,18 +155,18 @@ class Distribution:
         return (*as_sizes("sample", sample_shape), *self._batch_shape, *self._event_shape)
 
     def _valid(self, value: Any) -> Any:
-        """``value`` as a tensor; ValueError where it is known to be no value of the distribution."""
+        """Return ``value`` as a tensor; ValueError if it is known to be outside the support."""
         tensor = asarray(value)
         if self._validate_args:
             name = type(self).__name__
             if self._event_shape and tensor.shape[len(tensor.shape) - len(self._event_shape) :] != self._event_shape:
-                raise ShapeError(f"[{name}] a value has the shape {self._event_shape}; received {tensor.shape}.")
+                raise ShapeError(f"[{name}] value must have shape {self._event_shape}; got {tensor.shape}.")
             broadcast_shapes(name, tensor.shape, (*self._batch_shape, *self._event_shape))
             require_in(name, "value", tensor, self.support)
         return tensor
 
     def _validate_sample(self, value: Any) -> None:
-        """What subclasses written for PyTorch call: ValueError where ``value`` is no value of the distribution."""
+        """Raise ValueError if ``value`` is outside the support, for subclasses written for PyTorch."""
         self._valid(value)
 
     def _missing(self, what: str) -> NotImplementedError:
@@ -175,28 +178,30 @@ class Distribution:
 
 
 def chosen(generator: Any, key: Any) -> dict[str, Any]:
-    """Those of the two that are given: distributions of the user's may draw without them."""
+    """Return the arguments that are not None, because users' distributions may not take them."""
     return {name: value for name, value in (("generator", generator), ("key", key)) if value is not None}
 
 
 def require_in(owner: str, name: str, value: Any, constraint: Constraint) -> None:
-    """ValueError unless ``value`` fulfils the constraint; where a program computes it, it checks that, unless matrices
-    had to be factorized."""
+    """Raise ValueError unless ``value`` satisfies the constraint.
+
+    If a compiled program computes the value, the program checks it, unless the check has to factorize matrices.
+    """
     if value.ndim < constraint.event_dim:
-        raise ShapeError(f"[{owner}] {name} has {constraint.event_dim} axes at least; received shape {value.shape}.")
+        raise ShapeError(f"[{owner}] {name} must have at least {constraint.event_dim} axes; got shape {value.shape}.")
     if known_values(value) is None:
         if not constraint.factorizes:
-            require_at_run(lambda: constraint.check(value), f"[{owner}] {name} is {constraint.description}")
+            require_at_run(lambda: constraint.check(value), f"[{owner}] {name} must be {constraint.description}")
         return
     inside = known_values(run_recording(False, constraint.check, value))
     if inside is not None and not inside.all():
         values = value.numpy()
         wrong = values[~inside].reshape(-1)[:4].tolist() if values.shape == inside.shape else values.tolist()
-        raise ValueError(f"[{owner}] {name} is {constraint.description}; received {wrong}.")
+        raise ValueError(f"[{owner}] {name} must be {constraint.description}; got {wrong}.")
 
 
 def broadcast_all(owner: str, *values: Any) -> list[Tensor]:
-    """The parameters of a distribution as tensors of one float dtype and shape."""
+    """Return the parameters of a distribution as tensors of one float dtype and shape."""
     arrays = [as_parameter(x) for x in values]
     tensors = [x for x in arrays if isinstance(x, Tensor)]
     dtype = common_dtype(add_p, tuple(tensors)) if tensors else float32
@@ -208,7 +213,7 @@ def broadcast_all(owner: str, *values: Any) -> list[Tensor]:
 
 
 def sum_last(x: Any, count: int) -> Any:
-    """The sum over the last ``count`` axes."""
+    """Sum over the last ``count`` axes."""
     return ops.sum(x, tuple(range(-count, 0))) if count else x
 
 
@@ -216,9 +221,11 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class ExponentialFamily(Distribution):
-    """Distributions with the density exp(⟨t(x), θ⟩ - F(θ) + k(x)): θ are ``_natural_params``, a tuple of tensors, F is
-    ``_log_normalizer(*θ)``, and the mean of k is ``_mean_carrier_measure``. A subclass defines these; its entropy and
-    divergence follow from the derivatives of F."""
+    """Distributions with the density exp(⟨t(x), θ⟩ - F(θ) + k(x)).
+
+    A subclass defines θ as ``_natural_params``, a tuple of tensors, F as ``_log_normalizer(*θ)``, and the mean of k as
+    ``_mean_carrier_measure``. Its entropy and divergence follow from the derivatives of F.
+    """
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
@@ -232,7 +239,7 @@ class ExponentialFamily(Distribution):
         raise self._missing("mean carrier measure")
 
     def normalizer_and_slopes(self) -> tuple[Any, tuple[Any, ...]]:
-        """F and its derivatives by each of the natural parameters."""
+        """Return F and its derivatives by each natural parameter."""
         parameters = self._natural_params
 
         def total(natural: tuple[Any, ...]) -> Any:

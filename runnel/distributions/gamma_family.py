@@ -1,4 +1,4 @@
-"""Distributions of positive numbers: gamma and what it is made into, Weibull, Pareto."""
+"""Distributions of positive numbers: gamma and its relatives, Weibull and Pareto distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EULER = 0.57721566490153286
 
 
 class Exponential(Distribution):
-    """Numbers with the density rate·exp(-rate·x)."""
+    """The exponential distribution, with density rate·exp(-rate·x)."""
 
     arg_constraints: ClassVar = {"rate": constraints.positive}
     support = constraints.nonnegative
@@ -30,21 +30,10 @@ class Exponential(Distribution):
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         return continuous.exponential(1 / self.rate, self._extended_shape(sample_shape), generator=generator, key=key)
 
-    @property
-    def mean(self) -> Any:
-        return 1 / self.rate
-
-    @property
-    def mode(self) -> Any:
-        return ops.zeros_like(self.rate)
-
-    @property
-    def stddev(self) -> Any:
-        return 1 / self.rate
-
-    @property
-    def variance(self) -> Any:
-        return 1 / (self.rate * self.rate)
+    mean = property(lambda self: 1 / self.rate)
+    mode = property(lambda self: ops.zeros_like(self.rate))
+    stddev = property(lambda self: 1 / self.rate)
+    variance = property(lambda self: 1 / (self.rate * self.rate))
 
     def log_prob(self, value: Any) -> Any:
         return ops.log(self.rate) - self.rate * self._valid(value)
@@ -60,8 +49,10 @@ class Exponential(Distribution):
 
 
 class Gamma(Distribution):
-    """Numbers with a density proportional to x^(concentration - 1)·exp(-rate·x). Gradients of samples are implicit:
-    docs/train/random.md."""
+    """The gamma distribution, with density proportional to x^(concentration - 1)·exp(-rate·x).
+
+    Gradients of samples are implicit: see docs/train/random.md.
+    """
 
     arg_constraints: ClassVar = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
@@ -77,17 +68,9 @@ class Gamma(Distribution):
         smallest = 2.0**-1022 if drawn_numbers.dtype.name == "float64" else 2.0**-126
         return ops.maximum(drawn_numbers, smallest)
 
-    @property
-    def mean(self) -> Any:
-        return self.concentration / self.rate
-
-    @property
-    def mode(self) -> Any:
-        return ops.maximum(self.concentration - 1, 0) / self.rate
-
-    @property
-    def variance(self) -> Any:
-        return self.concentration / (self.rate * self.rate)
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ops.maximum(self.concentration - 1, 0) / self.rate)
+    variance = property(lambda self: self.concentration / (self.rate * self.rate))
 
     def log_prob(self, value: Any) -> Any:
         x = self._valid(value)
@@ -103,7 +86,7 @@ class Gamma(Distribution):
 
 
 class Chi2(Gamma):
-    """Sums of the squares of ``df`` normal numbers."""
+    """The chi-square distribution: sums of squares of ``df`` normal variables."""
 
     arg_constraints: ClassVar = {"df": constraints.positive}
 
@@ -113,7 +96,7 @@ class Chi2(Gamma):
 
 
 class InverseGamma(Distribution):
-    """Numbers whose inverses are gamma numbers of ``concentration`` and ``rate``."""
+    """The distribution of inverses of gamma variables with ``concentration`` and ``rate``."""
 
     arg_constraints: ClassVar = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
@@ -131,9 +114,7 @@ class InverseGamma(Distribution):
     def mean(self) -> Any:
         return ops.where(ops.greater(self.concentration, 1), self.rate / (self.concentration - 1), math.inf)
 
-    @property
-    def mode(self) -> Any:
-        return self.rate / (self.concentration + 1)
+    mode = property(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Any:
@@ -154,7 +135,7 @@ class InverseGamma(Distribution):
 
 
 class Weibull(Distribution):
-    """Numbers with the distribution function 1 - exp(-(x/scale)^concentration)."""
+    """The Weibull distribution, with distribution function 1 - exp(-(x/scale)^concentration)."""
 
     arg_constraints: ClassVar = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
@@ -171,9 +152,7 @@ class Weibull(Distribution):
     def _moment(self, order: int) -> Any:
         return ops.exp(lgamma(order / self.concentration + 1))
 
-    @property
-    def mean(self) -> Any:
-        return self.scale * self._moment(1)
+    mean = property(lambda self: self.scale * self._moment(1))
 
     @property
     def mode(self) -> Any:
@@ -201,7 +180,7 @@ class Weibull(Distribution):
 
 
 class Pareto(Distribution):
-    """Numbers with the distribution function 1 - (scale/x)^alpha, x ≥ scale."""
+    """The Pareto distribution, with distribution function 1 - (scale/x)^alpha for x ≥ scale."""
 
     arg_constraints: ClassVar = {"scale": constraints.positive, "alpha": constraints.positive}
     has_rsample = True
@@ -210,9 +189,7 @@ class Pareto(Distribution):
         self.scale, self.alpha = broadcast_all("Pareto", scale, alpha)
         super().__init__(self.scale.shape, validate_args=validate_args)
 
-    @property
-    def support(self) -> Any:
-        return constraints.greater_than_eq(self.scale)
+    support = property(lambda self: constraints.greater_than_eq(self.scale))
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -223,9 +200,7 @@ class Pareto(Distribution):
         a = self.alpha
         return ops.where(ops.greater(a, 1), a * self.scale / (a - 1), math.inf)
 
-    @property
-    def mode(self) -> Any:
-        return self.scale
+    mode = property(lambda self: self.scale)
 
     @property
     def variance(self) -> Any:
@@ -244,3 +219,76 @@ class Pareto(Distribution):
 
     def entropy(self) -> Any:
         return ops.log(self.scale / self.alpha) + 1 + 1 / self.alpha
+
+
+class GeneralizedPareto(Distribution):
+    """The generalized Pareto distribution, of values above a high threshold (J. Pickands, 1975).
+
+    With z = (x - loc)/scale, values exceed x with probability (1 + ξ·z)^(-1/ξ), or exp(-z) for ξ = 0; ξ is
+    ``concentration``. If ξ < 0, values end at loc - scale/ξ.
+    """
+
+    arg_constraints: ClassVar = {
+        "loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real
+    }  # fmt: skip
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all("GeneralizedPareto", loc, scale, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def support(self) -> Any:
+        is_bounded = ops.less(self.concentration, 0)
+        end = self.loc - self.scale / ops.where(is_bounded, self.concentration, -1.0)
+        return constraints.interval(self.loc, ops.where(is_bounded, end, math.inf))
+
+    def _parted(self) -> tuple[Any, Any]:
+        """Return a mask of ξ taken as 0, and ξ, replaced by 1 there."""
+        is_zero = ops.less_equal(ops.abs(self.concentration), 1e-8)
+        return is_zero, ops.where(is_zero, 1.0, self.concentration)
+
+    def log_survival_function(self, value: Any) -> Any:
+        """Return the log probability of values above ``value``."""
+        z = (self._valid(value) - self.loc) / self.scale
+        is_zero, shape = self._parted()
+        near = (self.concentration * z * 0.5 - 1) * z  # to first order in ξ
+        return ops.where(is_zero, near, -ops.log1p(shape * ops.where(is_zero, 0.0, z)) / shape)
+
+    def log_cdf(self, value: Any) -> Any:
+        """Return log cdf(value)."""
+        return ops.log(self.cdf(value))
+
+    def log_prob(self, value: Any) -> Any:
+        return (self.concentration + 1) * self.log_survival_function(value) - ops.log(self.scale)
+
+    def cdf(self, value: Any) -> Any:
+        return -ops.expm1(self.log_survival_function(value))
+
+    def icdf(self, value: Any) -> Any:
+        is_zero, shape = self._parted()
+        left = ops.log1p(-value)
+        near = (self.concentration * left * 0.5 - 1) * left  # to first order in ξ
+        return self.loc + self.scale * ops.where(is_zero, near, ops.expm1(-shape * left) / shape)
+
+    def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        shares = continuous.uniform(0.0, 1.0, self._extended_shape(sample_shape), generator=generator, key=key)
+        return self.icdf(ops.cast(shares, self.loc.dtype))
+
+    @property
+    def mean(self) -> Any:
+        is_finite = ops.less(self.concentration, 1)
+        shape = ops.where(is_finite, self.concentration, 0.5)
+        return ops.where(is_finite, self.loc + self.scale / (1 - shape), math.nan)
+
+    @property
+    def variance(self) -> Any:
+        is_finite = ops.less(self.concentration, 0.5)
+        shape = ops.where(is_finite, self.concentration, 0.25)
+        every = self.scale * self.scale / ((1 - shape) * (1 - shape) * (1 - shape * 2))
+        return ops.where(is_finite, every, math.nan)
+
+    mode = property(lambda self: self.loc)
+
+    def entropy(self) -> Any:
+        return ops.log(self.scale) + self.concentration + 1

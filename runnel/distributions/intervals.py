@@ -18,7 +18,7 @@ _EULER = 0.57721566490153286
 
 
 class Uniform(Distribution):
-    """Numbers from ``low`` up to, but not including, ``high``, all equally likely. ValueError unless low < high."""
+    """The uniform distribution on [low, high). ValueError unless low < high."""
 
     arg_constraints: ClassVar = {"low": constraints.real, "high": constraints.real}
     has_rsample = True
@@ -29,29 +29,16 @@ class Uniform(Distribution):
         if self._validate_args:
             drawing.require("Uniform", "high - low", self.high - self.low, lambda x: x > 0, "is greater than 0")
 
-    @property
-    def support(self) -> Any:
-        return constraints.interval(self.low, self.high)
+    support = property(lambda self: constraints.interval(self.low, self.high))
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         shape = self._extended_shape(sample_shape)
         return continuous.uniform(self.low, self.high, shape, generator=generator, key=key)
 
-    @property
-    def mean(self) -> Any:
-        return (self.high + self.low) / 2
-
-    @property
-    def mode(self) -> Any:
-        return ops.full_like(self.high, math.nan)
-
-    @property
-    def stddev(self) -> Any:
-        return (self.high - self.low) / math.sqrt(12)
-
-    @property
-    def variance(self) -> Any:
-        return (self.high - self.low) * (self.high - self.low) / 12
+    mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: ops.full_like(self.high, math.nan))
+    stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
+    variance = property(lambda self: (self.high - self.low) * (self.high - self.low) / 12)
 
     def log_prob(self, value: Any) -> Any:
         x = self._valid(value)
@@ -69,7 +56,10 @@ class Uniform(Distribution):
 
 
 class Kumaraswamy(Distribution):
-    """Numbers in (0, 1) with the distribution function 1 - (1 - xᵃ)ᵇ: a is ``concentration1``, b ``concentration0``."""
+    """The Kumaraswamy distribution on (0, 1), with distribution function 1 - (1 - xᵃ)ᵇ.
+
+    a is ``concentration1`` and b is ``concentration0``.
+    """
 
     arg_constraints: ClassVar = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
@@ -87,9 +77,7 @@ class Kumaraswamy(Distribution):
         b, more = self.concentration0, order / self.concentration1 + 1
         return b * ops.exp(lgamma(more) + lgamma(b) - lgamma(more + b))
 
-    @property
-    def mean(self) -> Any:
-        return self._moment(1)
+    mean = property(lambda self: self._moment(1))
 
     @property
     def mode(self) -> Any:
@@ -124,8 +112,11 @@ class Kumaraswamy(Distribution):
 
 
 class ContinuousBernoulli(ByProbability):
-    """Numbers x in [0, 1] with a density proportional to pˣ·(1 - p)¹⁻ˣ (G. Loaiza-Ganem, J. Cunningham, "The continuous
-    Bernoulli", 2019). Near p = ½ Taylor series stand for quotients that are 0/0 there, within ``lims``."""
+    """The continuous Bernoulli distribution on [0, 1], with density proportional to pˣ·(1 - p)¹⁻ˣ.
+
+    G. Loaiza-Ganem, J. Cunningham, "The continuous Bernoulli", 2019. Near p = ½, within ``lims``, Taylor series replace
+    quotients that are 0/0 there.
+    """
 
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
@@ -138,7 +129,7 @@ class ContinuousBernoulli(ByProbability):
         self._take(probs, logits, validate_args)
 
     def _near(self) -> tuple[Any, Any, Any]:
-        """Whether p is near ½; p elsewhere, and p there."""
+        """Return a mask of p near ½, p elsewhere, and p there."""
         p = self.probs
         is_near = ops.logical_and(ops.greater(p, self._lims[0]), ops.less(p, self._lims[1]))
         return is_near, ops.where(is_near, 0.25, p), ops.where(is_near, p - 0.5, 0)

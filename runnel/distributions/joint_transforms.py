@@ -1,4 +1,4 @@
-"""Transforms made of others, part by part; of shapes; and by a distribution function."""
+"""Transforms of parts by other transforms, of shapes, and by a distribution function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ identity_transform = ComposeTransform([])
 
 
 class _Joint(Transform):
-    """What :class:`CatTransform` and :class:`StackTransform` share. A subclass takes values apart."""
+    """A base of :class:`CatTransform` and :class:`StackTransform`; a subclass splits values."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -45,7 +45,7 @@ class _Joint(Transform):
 
 
 class CatTransform(_Joint):
-    """Along the axis ``dim``, ``lengths`` positions through each of ``tseq``; 1 each unless given."""
+    """Transforms ``tseq`` of consecutive parts of ``lengths`` (1 each by default) along the axis ``dim``."""
 
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
@@ -59,21 +59,16 @@ class CatTransform(_Joint):
 
     @property
     def length(self) -> int:
-        """The size of the axis."""
+        """Size of the axis."""
         return sum(self.lengths)
 
-    @property
-    def domain(self) -> Any:
-        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+    domain = property(lambda self: constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths))
+    codomain = property(lambda self: constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths))
 
     def _parts(self, x: Any) -> list[Any]:
         if x.shape[self.dim] != self.length:
             raise ShapeError(
-                f"[CatTransform] axis {self.dim} has the size {self.length}; received shape {tuple(x.shape)}."
+                f"[CatTransform] axis {self.dim} must have the size {self.length}; got shape {tuple(x.shape)}."
             )
         return list(ops.split(x, self.lengths, self.dim))
 
@@ -91,21 +86,16 @@ class CatTransform(_Joint):
 
 
 class StackTransform(_Joint):
-    """Along the axis ``dim``, each position through one of ``tseq``."""
+    """Transforms ``tseq`` of consecutive positions along the axis ``dim``."""
 
-    @property
-    def domain(self) -> Any:
-        return constraints.stack([t.domain for t in self.transforms], self.dim)
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+    domain = property(lambda self: constraints.stack([t.domain for t in self.transforms], self.dim))
+    codomain = property(lambda self: constraints.stack([t.codomain for t in self.transforms], self.dim))
 
     def _parts(self, x: Any) -> list[Any]:
         if x.shape[self.dim] != len(self.transforms):
             raise ShapeError(
                 f"[StackTransform] axis {self.dim} has a position for each of {len(self.transforms)} transforms; "
-                f"received shape {tuple(x.shape)}."
+                f"got shape {tuple(x.shape)}."
             )
         return [ops.squeeze(part, self.dim) for part in ops.split(x, 1, self.dim)]
 
@@ -117,7 +107,7 @@ class StackTransform(_Joint):
 
 
 class ReshapeTransform(Transform):
-    """Values of shape ``in_shape`` in the shape ``out_shape``, which has as many elements."""
+    """Reshape values from ``in_shape`` to ``out_shape``."""
 
     bijective = True
 
@@ -126,17 +116,12 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ValueError(
-                f"[ReshapeTransform] shapes have equal numbers of elements; received {self.in_shape} and "
+                f"[ReshapeTransform] shapes must have equal numbers of elements; got {self.in_shape} and "
                 f"{self.out_shape}."
             )
 
-    @property
-    def domain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.in_shape))
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.out_shape))
+    domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
+    codomain = property(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
 
     def _call(self, x: Any) -> Any:
         return ops.reshape(x, self.forward_shape(x.shape))
@@ -156,12 +141,12 @@ class ReshapeTransform(Transform):
     def _changed(self, shape: tuple[int, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
         cut = len(shape) - len(old)
         if cut < 0 or shape[cut:] != old:
-            raise ShapeError(f"[ReshapeTransform] values have the shape {old}; received {shape}.")
+            raise ShapeError(f"[ReshapeTransform] values must have the shape {old}; got {shape}.")
         return (*shape[:cut], *new)
 
 
 class CumulativeDistributionTransform(Transform):
-    """A number to the probability of what is not greater: ``distribution.cdf``."""
+    """Map a number to its cumulative probability ``distribution.cdf``."""
 
     bijective = True
     codomain = constraints.unit_interval
@@ -170,9 +155,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+    domain = property(lambda self: self.distribution.support)
 
     @property
     def sign(self) -> int:

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences: a table of pairs of classes, open from outside."""
+"""Kullback-Leibler divergences: an extensible table of pairs of classes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from runnel import ops
 from runnel.distributions.categorical import Categorical, OneHotCategorical
 from runnel.distributions.distribution import Distribution, ExponentialFamily, sum_last
 from runnel.distributions.gamma_family import Exponential, Gamma, Pareto
+from runnel.distributions.gamma_quotients import Beta, Dirichlet
 from runnel.distributions.intervals import ContinuousBernoulli, Uniform
 from runnel.distributions.location_scale import Cauchy, Gumbel, HalfNormal, Laplace, Normal
 from runnel.distributions.matrices import Wishart
@@ -19,7 +20,6 @@ from runnel.distributions.multivariate_normal import (
     half_log_det,
     squared_distance,
 )
-from runnel.distributions.simplex import Beta, Dirichlet
 from runnel.distributions.transformed import Independent, TransformedDistribution
 from runnel.distributions.trials import Bernoulli, Binomial, Geometric, Poisson
 from runnel.ops.arguments import broadcast_shapes
@@ -35,7 +35,7 @@ _TABLE: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Function], Function]:
-    """A decorator: the function of (p, q) gives the divergence of these classes, and of those derived from them."""
+    """Register the decorated function of (p, q) as the divergence of these classes and their subclasses."""
 
     def registered(function: Function) -> Function:
         _TABLE[type_p, type_q] = function
@@ -45,8 +45,10 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Function], Function]:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Any:
-    """∫ p·log(p/q), of shape ``batch_shape``. NotImplementedError for pairs that are not in the table; the entry of the
-    nearest base classes holds."""
+    """Return ∫ p·log(p/q), of shape ``batch_shape``, by the entry of the nearest base classes.
+
+    NotImplementedError for pairs that are not in the table.
+    """
     function = _nearest(type(p), type(q))
     if function is None:
         raise NotImplementedError(
@@ -57,7 +59,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
 
 
 def _nearest(p: type, q: type) -> Callable[[Any, Any], Any] | None:
-    """The entry of the classes that are nearest to ``p`` and ``q``."""
+    """Return the entry of the classes nearest to ``p`` and ``q``."""
     near = {
         (p.__mro__.index(a) + q.__mro__.index(b), p.__mro__.index(a)): function
         for (a, b), function in _TABLE.items()
@@ -88,8 +90,7 @@ def _laplace(p: Laplace, q: Laplace) -> Any:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Cauchy, q: Cauchy) -> Any:
-    """F. Chyzak, F. Nielsen, "A closed-form formula for the Kullback-Leibler divergence between Cauchy distributions",
-    2019."""
+    """Apply F. Chyzak, F. Nielsen, "A closed-form formula for the KL divergence between Cauchy distributions", 2019."""
     total, apart = p.scale + q.scale, p.loc - q.loc
     return ops.log(total * total + apart * apart) - ops.log(p.scale * q.scale * 4)
 
@@ -138,7 +139,7 @@ def _bernoulli(p: Bernoulli, q: Bernoulli) -> Any:
 
 
 def _share(p: Any, q: Any, log_ratio: Any) -> Any:
-    """p·log(p/q), 0 where p is 0, infinite where q alone is."""
+    """Return p·log(p/q); 0 if p is 0, infinite if only q is 0."""
     is_outside = ops.logical_and(ops.equal(q, 0), ops.greater(p, 0))
     return ops.where(ops.equal(p, 0), 0.0, ops.where(is_outside, math.inf, p * log_ratio))
 
@@ -150,7 +151,7 @@ def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Any
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Binomial, q: Binomial) -> Any:
-    """Of equal counts; infinite where p has more of them. ValueError for others, whose divergence has no formula."""
+    """Return the divergence for equal counts, infinite if p has more; ValueError if q has more."""
     fewer = known_values(ops.less(p.total_count, q.total_count))
     message = "[kl_divergence] Binomials have one total_count, or p the greater one"
     if fewer is None:
@@ -200,7 +201,7 @@ def _pareto(p: Pareto, q: Pareto) -> Any:
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _multivariate_normal(p: Any, q: Any) -> Any:
-    """-H(p) less the mean of log q: by the factor of q, the squares of the columns of that of p."""
+    """Return -H(p) less the mean of log q, from the columns of p's factor divided by q's."""
     factor, n = q.scale_tril, p.event_shape[0]
     columns = p.scale_tril.mT
     spread = ops.sum(squared_distance(ops.expand_dims(factor, -3), columns), -1)
@@ -234,8 +235,10 @@ def _wishart(p: Wishart, q: Wishart) -> Any:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Any:
-    """The Bregman divergence of the log normalizer (F. Nielsen, R. Nock, "Entropies and cross-entropies of exponential
-    families", 2010)."""
+    """Return the Bregman divergence of the log normalizer.
+
+    F. Nielsen, R. Nock, "Entropies and cross-entropies of exponential families", 2010.
+    """
     if type(p) is not type(q):
         raise NotImplementedError("[kl_divergence] ExponentialFamilies are of one class.")
     value, gradients = p.normalizer_and_slopes()
@@ -283,13 +286,13 @@ def _exponential_gamma(p: Exponential, q: Gamma) -> Any:
 @register_kl(Normal, Gumbel)
 @register_kl(Exponential, Gumbel)
 def _to_gumbel(p: Any, q: Gumbel) -> Any:
-    """By the mean of exp(-(x - loc)/scale)."""
+    """Use the mean of exp(-(x - loc)/scale)."""
     centred = (p.mean - q.loc) / q.scale
     return centred + _mean_exponential(p, -1 / q.scale) * ops.exp(q.loc / q.scale) + ops.log(q.scale) - p.entropy()
 
 
 def _mean_exponential(p: Any, t: Any) -> Any:
-    """The mean of exp(t·x), t < 0."""
+    """Return the mean of exp(t·x), t < 0."""
     if isinstance(p, Normal):
         return ops.exp(p.loc * t + p.variance * t * t * 0.5)
     if isinstance(p, Exponential):
@@ -299,7 +302,7 @@ def _mean_exponential(p: Any, t: Any) -> Any:
 
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Normal, q: Laplace) -> Any:
-    """By the mean of |x - loc|, a folded normal number."""
+    """Use the mean of |x - loc|, a folded normal variable."""
     apart = p.loc - q.loc
     z = apart / p.scale
     density = ops.exp(z * z * -0.5) * (math.sqrt(2 / math.pi))
@@ -319,7 +322,7 @@ def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Any:
 
 @register_kl(Gamma, Gumbel)
 def _gamma_gumbel(p: Gamma, q: Gumbel) -> Any:
-    """The mean of exp(-x/scale) is (1 + 1/(rate·scale))^-concentration."""
+    """Use the mean of exp(-x/scale), (1 + 1/(rate·scale))^-concentration."""
     centred = (p.mean - q.loc) / q.scale
     mean = ops.exp(q.loc / q.scale - p.concentration * ops.log1p(1 / (p.rate * q.scale)))
     return centred + mean + ops.log(q.scale) - p.entropy()
@@ -330,7 +333,7 @@ def _where_inside(is_outside: Any, value: Any) -> Any:
 
 
 def _is_outside_of(q: Uniform) -> Any:
-    """Whether some numbers between 0 and 1 are impossible for q."""
+    """Return a mask where some numbers in (0, 1) are impossible for q."""
     return ops.logical_or(ops.greater(q.low, 0), ops.less(q.high, 1))
 
 
@@ -341,13 +344,13 @@ def _unit_uniform(p: Any, q: Uniform) -> Any:
 
 
 def _is_not_unit(p: Uniform) -> Any:
-    """Whether p has values outside of 0 to 1."""
+    """Return a mask where p has values outside [0, 1]."""
     return ops.logical_or(ops.less(p.low, 0), ops.greater(p.high, 1))
 
 
 @register_kl(Uniform, Beta)
 def _uniform_beta(p: Uniform, q: Beta) -> Any:
-    """The mean of log x over an interval is (h·log h - l·log l)/(h - l) - 1."""
+    """Use the mean of log x over an interval, (h·log h - l·log l)/(h - l) - 1."""
     width = p.high - p.low
     low, high = 1 - p.low, 1 - p.high
     logs = (xlogy(p.high, p.high) - xlogy(p.low, p.low)) / width - 1
@@ -385,7 +388,7 @@ def _beta_gamma(p: Beta, q: Gamma) -> Any:
 
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p: Pareto, q: Gamma) -> Any:
-    """Infinite for alpha ≤ 1, where the mean is."""
+    """Return the divergence; infinite for alpha ≤ 1, like the mean."""
     logs = ops.log(p.scale) + 1 / p.alpha
     mean = xlogy(q.concentration, q.rate) - lgamma(q.concentration) + (q.concentration - 1) * logs
     is_finite = ops.greater(p.alpha, 1)
@@ -394,7 +397,7 @@ def _pareto_gamma(p: Pareto, q: Gamma) -> Any:
 
 
 def _infinite(p: Any, q: Any) -> Any:
-    """Where p has values that are impossible for q."""
+    """Return infinity where p has values that are impossible for q."""
     shape = broadcast_shapes("kl_divergence", p.batch_shape, q.batch_shape)
     return ops.full_like(p.mean, math.inf, shape)
 

@@ -17,7 +17,7 @@ _EULER = 0.57721566490153286
 
 
 class LocationScale(Distribution):
-    """What they share: their densities and quantiles are those of z, moved and stretched."""
+    """A base of distributions of loc + scale·z, with densities and quantiles given for z."""
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
@@ -32,30 +32,20 @@ class LocationScale(Distribution):
         draw = type(self)._draw
         return draw(self.loc, self.scale, self._extended_shape(sample_shape), generator=generator, key=key)
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
 
     def _standard(self, value: Any) -> Any:
         return (self._valid(value) - self.loc) / self.scale
 
 
 class Normal(LocationScale):
-    """Normal numbers of mean ``loc`` and deviation ``scale``."""
+    """The normal distribution with mean ``loc`` and standard deviation ``scale``."""
 
     _draw = staticmethod(continuous.normal)
 
-    @property
-    def stddev(self) -> Any:
-        return self.scale
-
-    @property
-    def variance(self) -> Any:
-        return self.scale * self.scale
+    stddev = property(lambda self: self.scale)
+    variance = property(lambda self: self.scale * self.scale)
 
     def log_prob(self, value: Any) -> Any:
         z = self._standard(value)
@@ -72,17 +62,12 @@ class Normal(LocationScale):
 
 
 class Laplace(LocationScale):
-    """Numbers with the density exp(-|x - loc|/scale) / (2·scale)."""
+    """The Laplace distribution, with density exp(-|x - loc|/scale) / (2·scale)."""
 
     _draw = staticmethod(continuous.laplace)
 
-    @property
-    def stddev(self) -> Any:
-        return self.scale * math.sqrt(2)
-
-    @property
-    def variance(self) -> Any:
-        return self.scale * self.scale * 2
+    stddev = property(lambda self: self.scale * math.sqrt(2))
+    variance = property(lambda self: self.scale * self.scale * 2)
 
     def log_prob(self, value: Any) -> Any:
         return -ops.log(self.scale * 2) - ops.abs(self._standard(value))
@@ -100,17 +85,12 @@ class Laplace(LocationScale):
 
 
 class Cauchy(LocationScale):
-    """Numbers with the density scale / (π·(scale² + (x - loc)²)); they have no mean."""
+    """The Cauchy distribution, with density scale / (π·(scale² + (x - loc)²)) and no mean."""
 
     _draw = staticmethod(continuous.cauchy)
 
-    @property
-    def mean(self) -> Any:
-        return ops.full_like(self.loc, math.nan)
-
-    @property
-    def variance(self) -> Any:
-        return ops.full_like(self.loc, math.inf)
+    mean = property(lambda self: ops.full_like(self.loc, math.nan))
+    variance = property(lambda self: ops.full_like(self.loc, math.inf))
 
     def log_prob(self, value: Any) -> Any:
         z = self._standard(value)
@@ -127,17 +107,12 @@ class Cauchy(LocationScale):
 
 
 class Gumbel(LocationScale):
-    """Numbers with the distribution function exp(-exp(-(x - loc)/scale))."""
+    """The Gumbel distribution, with distribution function exp(-exp(-(x - loc)/scale))."""
 
     _draw = staticmethod(continuous.gumbel)
 
-    @property
-    def mean(self) -> Any:
-        return self.loc + self.scale * _EULER
-
-    @property
-    def variance(self) -> Any:
-        return self.scale * self.scale * (math.pi**2 / 6)
+    mean = property(lambda self: self.loc + self.scale * _EULER)
+    variance = property(lambda self: self.scale * self.scale * (math.pi**2 / 6))
 
     def log_prob(self, value: Any) -> Any:
         z = self._standard(value)
@@ -154,7 +129,7 @@ class Gumbel(LocationScale):
 
 
 class Half(Distribution):
-    """What they share: they are folded from ``base_dist``, of location 0."""
+    """A base of absolute values of ``base_dist`` with location 0."""
 
     arg_constraints: ClassVar = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -169,9 +144,7 @@ class Half(Distribution):
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         return ops.abs(self.base_dist.rsample(sample_shape, generator=generator, key=key))
 
-    @property
-    def mode(self) -> Any:
-        return ops.zeros_like(self.scale)
+    mode = property(lambda self: ops.zeros_like(self.scale))
 
     def log_prob(self, value: Any) -> Any:
         x = self._valid(value)
@@ -188,35 +161,25 @@ class Half(Distribution):
 
 
 class HalfNormal(Half):
-    """Absolute values of normal numbers of mean 0 and deviation ``scale``."""
+    """The distribution of absolute values of normal variables with mean 0."""
 
     _of = Normal
 
-    @property
-    def mean(self) -> Any:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Any:
-        return self.scale * self.scale * (1 - 2 / math.pi)
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = property(lambda self: self.scale * self.scale * (1 - 2 / math.pi))
 
 
 class HalfCauchy(Half):
-    """Absolute values of Cauchy numbers of location 0; they have no finite mean."""
+    """The distribution of absolute values of Cauchy variables with location 0; it has no finite mean."""
 
     _of = Cauchy
 
-    @property
-    def mean(self) -> Any:
-        return ops.full_like(self.scale, math.inf)
-
-    @property
-    def variance(self) -> Any:
-        return ops.full_like(self.scale, math.inf)
+    mean = property(lambda self: ops.full_like(self.scale, math.inf))
+    variance = property(lambda self: ops.full_like(self.scale, math.inf))
 
 
 class VonMises(Distribution):
-    """Angles with a density proportional to exp(concentration·cos(x - loc))."""
+    """The von Mises distribution of angles, with density proportional to exp(concentration·cos(x - loc))."""
 
     arg_constraints: ClassVar = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
@@ -231,16 +194,14 @@ class VonMises(Distribution):
 
     @property
     def mean(self) -> Any:
-        """The direction of the mean of (cos x, sin x)."""
+        """Direction of the mean of (cos x, sin x)."""
         return self.loc
 
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Any:
-        """1 less the length of the mean of (cos x, sin x)."""
+        """1 minus the length of the mean of (cos x, sin x)."""
         return 1 - i1e(self.concentration) / i0e(self.concentration)
 
     def log_prob(self, value: Any) -> Any:

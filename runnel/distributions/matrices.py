@@ -22,9 +22,11 @@ from runnel.tensor.random import key_of, randn
 
 
 class Wishart(Distribution):
-    """Sums of x·xᵀ over ``df`` normal vectors of n numbers: positive definite matrices (n, n), df > n - 1 (J. Wishart,
-    1928). The vectors have one of ``covariance_matrix``, ``precision_matrix``, its inverse, and ``scale_tril``, its
-    Cholesky factor (…, n, n). Samples are drawn by M. Bartlett's decomposition (1933)."""
+    """The Wishart distribution of sums of x·xᵀ over ``df`` > n - 1 normal vectors of n elements (J. Wishart, 1928).
+
+    Pass one of the vectors' ``covariance_matrix``, ``precision_matrix`` (its inverse) and ``scale_tril`` (its Cholesky
+    factor), of shape (…, n, n). Samples use M. Bartlett's decomposition (1933).
+    """
 
     arg_constraints: ClassVar = {
         "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
@@ -43,7 +45,7 @@ class Wishart(Distribution):
     ) -> None:
         name, matrix = given_matrix("Wishart", covariance_matrix, precision_matrix, scale_tril)
         if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
-            raise ShapeError(f"[Wishart] {name} is (…, n, n); received shape {matrix.shape}.")
+            raise ShapeError(f"[Wishart] {name} must be (…, n, n); got shape {matrix.shape}.")
         n = matrix.shape[-1]
         freedom = ops.cast(broadcast_all("Wishart", df)[0], matrix.dtype)
         batch = broadcast_shapes("Wishart", freedom.shape, matrix.shape[:-2])
@@ -57,29 +59,27 @@ class Wishart(Distribution):
 
     @property
     def scale_tril(self) -> Any:
-        """The lower triangular L with L·Lᵀ the covariance of the vectors."""
+        """Lower triangular L with L·Lᵀ the covariance of the vectors."""
         return self._factor
 
     @property
     def covariance_matrix(self) -> Any:
-        """The covariance of the vectors."""
+        """Covariance of the vectors."""
         return ops.matmul(self._factor, self._factor.mT)
 
     @property
     def precision_matrix(self) -> Any:
-        """Its inverse."""
+        """Inverse of the covariance."""
         return inv(self.covariance_matrix)
 
     def _wide_df(self) -> Any:
         return ops.expand_dims(self.df, (-2, -1))
 
-    @property
-    def mean(self) -> Any:
-        return self._wide_df() * self.covariance_matrix
+    mean = property(lambda self: self._wide_df() * self.covariance_matrix)
 
     @property
     def mode(self) -> Any:
-        """NaN unless df > n + 1."""
+        """Mode; NaN unless df > n + 1."""
         more = self._wide_df() - (self.event_shape[-1] + 1)
         return ops.where(ops.greater(more, 0), more, math.nan) * self.covariance_matrix
 
@@ -110,7 +110,7 @@ class Wishart(Distribution):
         return (self.df - (n + 1)) * half_log_det(other) - ops.sum(solved * solved, (-2, -1)) * 0.5 - scale
 
     def sum_of_digammas(self) -> Any:
-        """ψ((df - i)/2) summed over i < n."""
+        """Return ψ((df - i)/2) summed over i < n."""
         n = self.event_shape[-1]
         halves = (ops.expand_dims(self.df, -1) - ops.iota(self.df, (n,), dtype=self.df.dtype)) * 0.5
         return ops.sum(digamma(halves), -1)
@@ -122,17 +122,19 @@ class Wishart(Distribution):
 
 
 class LKJCholesky(Distribution):
-    """The lower Cholesky factors of ``dim``×``dim`` correlation matrices with a density proportional to
-    det^(concentration - 1) of the matrix: uniform for 1, nearer to the identity for more. Samples are drawn by the
-    onion method of D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and
-    extended onion method", 2009."""
+    """The LKJ distribution of lower Cholesky factors of ``dim``×``dim`` correlation matrices.
+
+    The density is proportional to det^(concentration - 1) of the matrix: uniform for 1, closer to the identity for
+    more. Samples use the onion method of D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation
+    matrices based on vines and extended onion method", 2009.
+    """
 
     arg_constraints: ClassVar = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
-            raise ValueError(f"[LKJCholesky] dim is 2 or greater; received {dim}.")
+            raise ValueError(f"[LKJCholesky] dim must be 2 or greater; got {dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all("LKJCholesky", concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args)

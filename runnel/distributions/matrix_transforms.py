@@ -18,13 +18,13 @@ from runnel.ops.shapes.diagonals import diagonal, tril
 
 
 def identity_like(x: Any) -> Any:
-    """The matrix with ones on the diagonal, in the last two axes of ``x``."""
+    """Return the identity matrix in the last two axes of ``x``."""
     n = x.shape[-1]
     return ops.cast(ops.equal(ops.iota(x, (n, n), 0), ops.iota(x, (n, n), 1)), x.dtype)
 
 
 class LowerCholeskyTransform(Transform):
-    """A matrix to a lower triangular one with a positive diagonal: exp of the diagonal, and what is below it."""
+    """Map a matrix to a lower triangular one with a positive diagonal: its lower part, and exp of its diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -38,7 +38,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """A matrix to L·Lᵀ, with L that of :class:`LowerCholeskyTransform`."""
+    """Map a matrix to L·Lᵀ, with L from :class:`LowerCholeskyTransform`."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -53,12 +53,11 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n(n - 1)/2 numbers to the Cholesky factors of n×n correlation matrices: rows of length 1, by canonical
-    partial correlations (D. Lewandowski, D. Kurowicka, H. Joe, "Generating random correlation matrices based on vines
-    and extended onion method", 2009).
+    """Map n(n - 1)/2 numbers to the Cholesky factor of an n×n correlation matrix, with rows of length 1.
 
-    Element (i, j) of the factor, j < i, is z_ij·√∏(1 - z_ik²) over k < j, with z = tanh x by rows; the diagonal has
-    what is left of the length.
+    It uses canonical partial correlations (D. Lewandowski, D. Kurowicka, H. Joe, "Generating random correlation
+    matrices based on vines and extended onion method", 2009). Element (i, j) of the factor, j < i, is z_ij·√∏(1 -
+    z_ik²) over k < j, with z = tanh x by rows; the diagonal completes the length.
     """
 
     domain = constraints.real_vector
@@ -87,24 +86,24 @@ class CorrCholeskyTransform(Transform):
         numbers = shape[-1]
         n = round((0.25 + 2 * numbers) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != numbers:
-            raise ShapeError(f"[CorrCholeskyTransform] vectors have n(n - 1)/2 elements; received {numbers}.")
+            raise ShapeError(f"[CorrCholeskyTransform] vectors must have n(n - 1)/2 elements; got {numbers}.")
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape: Any) -> Any:
         if len(shape) < 2 or shape[-1] != shape[-2]:
-            raise ShapeError(f"[CorrCholeskyTransform] values are square matrices; received shape {shape}.")
+            raise ShapeError(f"[CorrCholeskyTransform] values must be square matrices; got shape {shape}.")
         n = shape[-1]
         return (*shape[:-2], n * (n - 1) // 2)
 
 
 def _matrix_of(vector: Any) -> Any:
-    """The strictly lower triangular matrix with the elements of ``vector`` row by row."""
+    """Return the strictly lower triangular matrix with the elements of ``vector`` row by row."""
     shape = CorrCholeskyTransform().forward_shape(vector.shape)
     rows, columns = np.tril_indices(shape[-1], -1)
     return ops.put(ops.full_like(vector, 0.0, shape), (..., rows, columns), vector)
 
 
 def _vector_of(matrix: Any, k: int) -> Any:
-    """The elements on and below the diagonal number ``k``, row by row."""
+    """Return the elements on and below the diagonal number ``k``, row by row."""
     rows, columns = np.tril_indices(matrix.shape[-1], k)
     return matrix[..., rows, columns]

@@ -1,4 +1,4 @@
-"""Normal vectors, by a full covariance or by one of low rank and a diagonal."""
+"""Multivariate normal distributions, with a full covariance or one of low rank plus a diagonal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runnel.tensor.random import key_of, randn
 
 
 def half_log_det(factor: Any) -> Any:
-    """Of a lower triangular matrix, the logarithm of the determinant."""
+    """Return the log determinant of a lower triangular matrix."""
     return ops.sum(ops.log(diagonal(factor, 0, -2, -1)), -1)
 
 
@@ -24,7 +24,7 @@ def _product(matrix: Any, vector: Any) -> Any:
 
 
 def squared_distance(factor: Any, difference: Any) -> Any:
-    """|L⁻¹·d|², of stacks of each that broadcast."""
+    """Return |L⁻¹·d|² for broadcasting stacks of matrices and vectors."""
     batch = broadcast_shapes("MultivariateNormal", factor.shape[:-2], difference.shape[:-1])
     n = factor.shape[-1]
     left = ops.broadcast_to(factor, (*batch, n, n))
@@ -34,8 +34,11 @@ def squared_distance(factor: Any, difference: Any) -> Any:
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors of mean ``loc`` (…, n), with one of ``covariance_matrix``, ``precision_matrix``, its inverse, and
-    ``scale_tril``, its Cholesky factor (…, n, n). ValueError unless one of them is given."""
+    """The normal distribution of vectors with mean ``loc`` (…, n).
+
+    Pass one of ``covariance_matrix``, ``precision_matrix`` (its inverse) and ``scale_tril`` (its Cholesky factor), of
+    shape (…, n, n), else ValueError.
+    """
 
     arg_constraints: ClassVar = {
         "loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
@@ -57,7 +60,7 @@ class MultivariateNormal(Distribution):
         n = mean.shape[-1] if mean.ndim else -1
         if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
             raise ShapeError(
-                f"[MultivariateNormal] loc (…, n) goes with {name} (…, n, n); received shapes {mean.shape} and "
+                f"[MultivariateNormal] loc must have shape (…, n) and {name} (…, n, n); got shapes {mean.shape} and "
                 f"{matrix.shape}."
             )
         batch = broadcast_shapes("MultivariateNormal", mean.shape[:-1], matrix.shape[:-2])
@@ -70,17 +73,17 @@ class MultivariateNormal(Distribution):
 
     @property
     def scale_tril(self) -> Any:
-        """The lower triangular L with L·Lᵀ the covariance."""
+        """Lower triangular L with L·Lᵀ the covariance."""
         return self._factor
 
     @property
     def covariance_matrix(self) -> Any:
-        """The covariance."""
+        """Covariance."""
         return ops.matmul(self._factor, self._factor.mT)
 
     @property
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
+        """Inverse of the covariance."""
         return inv(self.covariance_matrix)
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
@@ -88,17 +91,9 @@ class MultivariateNormal(Distribution):
         of = key_of(generator, key, None if key is not None else self.loc.device)
         return self.loc + _product(self._factor, randn(shape, dtype=self.loc.dtype, key=of))
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
-
-    @property
-    def variance(self) -> Any:
-        return ops.sum(self._factor * self._factor, -1)
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: ops.sum(self._factor * self._factor, -1))
 
     def log_prob(self, value: Any) -> Any:
         distance = squared_distance(self._factor, self._valid(value) - self.loc)
@@ -109,29 +104,31 @@ class MultivariateNormal(Distribution):
 
 
 def given_matrix(distribution: str, covariance_matrix: Any, precision_matrix: Any, scale_tril: Any) -> tuple[str, Any]:
-    """The name and the value of the one that is given; ValueError unless it is one."""
+    """Return the name and value of the matrix that is given; ValueError unless there is exactly one."""
     matrices = {
         "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril
     }  # fmt: skip
     given = {name: x for name, x in matrices.items() if x is not None}
     if len(given) != 1:
-        raise ValueError(f"[{distribution}] takes one of {', '.join(matrices)}; received {', '.join(given) or 'none'}.")
+        raise ValueError(f"[{distribution}] takes one of {', '.join(matrices)}; got {', '.join(given) or 'none'}.")
     ((name, parameter),) = given.items()
     (matrix,) = broadcast_all(distribution, parameter)
     return name, matrix
 
 
 def factor_of(name: str, matrix: Any) -> Any:
-    """The lower Cholesky factor of the covariance that ``matrix`` says as ``name``."""
+    """Return the lower Cholesky factor of the covariance described by ``matrix`` under ``name``."""
     if name == "scale_tril":
         return matrix
     return cholesky(matrix if name == "covariance_matrix" else inv(matrix))
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors of mean ``loc`` (…, n) and covariance W·Wᵀ + D: ``cov_factor`` W (…, n, rank) and the diagonal
-    ``cov_diag`` (…, n) of D. The work is that of matrices of size rank (by the formulas of M. Woodbury and of the
-    determinant lemma)."""
+    """The normal distribution of vectors with mean ``loc`` (…, n) and covariance W·Wᵀ + D.
+
+    ``cov_factor`` is W (…, n, rank) and ``cov_diag`` (…, n) the diagonal of D. Computations use matrices of size rank
+    (M. Woodbury's formula and the determinant lemma).
+    """
 
     arg_constraints: ClassVar = {
         "loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
@@ -146,7 +143,7 @@ class LowRankMultivariateNormal(Distribution):
         n = mean.shape[-1] if mean.ndim else -1
         if factor.ndim < 2 or factor.shape[-2] != n or not diag.ndim or diag.shape[-1] != n:
             raise ShapeError(
-                f"[{owner}] loc (…, n) goes with cov_factor (…, n, rank) and cov_diag (…, n); received shapes "
+                f"[{owner}] loc must have shape (…, n), cov_factor (…, n, rank) and cov_diag (…, n); got shapes "
                 f"{mean.shape}, {factor.shape} and {diag.shape}."
             )
         batch = broadcast_shapes(owner, mean.shape[:-1], factor.shape[:-2], diag.shape[:-1])
@@ -156,7 +153,7 @@ class LowRankMultivariateNormal(Distribution):
         super().__init__(batch, (n,), validate_args)
 
     def _capacitance(self) -> Any:
-        """The Cholesky factor of 1 + Wᵀ·D⁻¹·W."""
+        """Return the Cholesky factor of 1 + Wᵀ·D⁻¹·W."""
         scaled = self.cov_factor / ops.expand_dims(self.cov_diag, -1)
         inner = ops.matmul(self.cov_factor.mT, scaled)
         rank = inner.shape[-1]
@@ -165,7 +162,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @property
     def covariance_matrix(self) -> Any:
-        """The covariance."""
+        """Covariance."""
         n = self.event_shape[0]
         unit = ops.equal(ops.iota(self.loc, (n, n), 0), ops.iota(self.loc, (n, n), 1))
         spread = ops.where(unit, ops.expand_dims(self.cov_diag, -1), 0.0)
@@ -173,12 +170,12 @@ class LowRankMultivariateNormal(Distribution):
 
     @property
     def scale_tril(self) -> Any:
-        """The Cholesky factor of the covariance."""
+        """Cholesky factor of the covariance."""
         return cholesky(self.covariance_matrix)
 
     @property
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
+        """Inverse of the covariance."""
         return inv(self.covariance_matrix)
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
@@ -189,17 +186,9 @@ class LowRankMultivariateNormal(Distribution):
         own = randn(shape, dtype=self.loc.dtype, key=ops.fold_in(of, 1))
         return self.loc + _product(self.cov_factor, shared) + ops.sqrt(self.cov_diag) * own
 
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
-
-    @property
-    def variance(self) -> Any:
-        return ops.sum(self.cov_factor * self.cov_factor, -1) + self.cov_diag
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: ops.sum(self.cov_factor * self.cov_factor, -1) + self.cov_diag)
 
     def _log_det(self, capacitance: Any) -> Any:
         return half_log_det(capacitance) * 2 + ops.sum(ops.log(self.cov_diag), -1)

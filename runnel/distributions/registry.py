@@ -1,4 +1,4 @@
-"""Which transform leads from all numbers to a constraint: ``biject_to`` and ``transform_to``, open from outside."""
+"""``biject_to`` and ``transform_to``: extensible tables of transforms from all numbers to a constraint."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ F = TypeVar("F", bound=Factory)
 
 
 class ConstraintRegistry:
-    """A table of transforms: called with a constraint, it gives the transform whose values fulfil that. Constraints are
-    registered by class, and those that are told apart by nothing else, such as ``simplex``, each by itself."""
+    """A table that returns, for a constraint, the transform whose values satisfy it.
+
+    Constraints are registered by class; instances such as ``simplex``, which share a class, by identity.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -38,7 +40,7 @@ class ConstraintRegistry:
         self._by_itself: dict[int, tuple[Constraint, Factory]] = {}
 
     def register(self, constraint: Any, factory: F | None = None) -> Any:
-        """Enter a function of a constraint that gives its transform; without one, a decorator of it."""
+        """Register a function from a constraint to its transform; without one, return a decorator."""
         if factory is None:
             return lambda function: self.register(constraint, function)
         if isinstance(constraint, type) and issubclass(constraint, Constraint):
@@ -49,12 +51,12 @@ class ConstraintRegistry:
             else:
                 self._by_class[type(constraint)] = factory
         else:
-            raise TypeError(f"[{self._name}] registers constraints and their classes; received {constraint!r}.")
+            raise TypeError(f"[{self._name}] registers constraints and their classes; got {constraint!r}.")
         return factory
 
     def __call__(self, constraint: Any) -> Transform:
         if not isinstance(constraint, Constraint):
-            raise TypeError(f"[{self._name}] is called with a constraint; received {constraint!r}.")
+            raise TypeError(f"[{self._name}] takes a constraint; got {constraint!r}.")
         if id(constraint) in self._by_itself:
             return self._by_itself[id(constraint)][1](constraint)
         for kind in type(constraint).__mro__:
@@ -130,7 +132,7 @@ def _to_corr_cholesky(constraint: Any) -> Transform:
 
 
 def _of_parts(table: ConstraintRegistry) -> None:
-    """Enter those that are made of the transforms that ``table`` has of others."""
+    """Register constraints that are made of other constraints."""
 
     def independent(c: Any) -> Transform:
         base = table(c.base_constraint)

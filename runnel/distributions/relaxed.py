@@ -1,5 +1,7 @@
-"""Continuous stand-ins for Bernoulli and categorical variables, with gradients (C. Maddison, A. Mnih, Y. Teh, "The
-Concrete distribution", 2016; E. Jang, S. Gu, B. Poole, "Categorical reparameterization with Gumbel-softmax", 2016).
+"""Relaxed Bernoulli and categorical distributions, with gradients.
+
+C. Maddison, A. Mnih, Y. Teh, "The Concrete distribution", 2016; E. Jang, S. Gu, B. Poole, "Categorical
+reparameterization with Gumbel-softmax", 2016.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from runnel.random import continuous
 
 
 class LogitRelaxedBernoulli(ByProbability):
-    """Logits of relaxed Bernoulli variables: (logits + a logistic number) / temperature."""
+    """Logits of relaxed Bernoulli variables: (logits + logistic noise) / temperature."""
 
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -40,26 +42,26 @@ class LogitRelaxedBernoulli(ByProbability):
 
 
 class _Relaxed(TransformedDistribution):
-    """A transform of a distribution with a temperature."""
+    """A base of transformed distributions with a temperature."""
 
     @property
     def temperature(self) -> Any:
-        """The temperature."""
+        """Temperature."""
         return self.base_dist.temperature
 
     @property
     def probs(self) -> Any:
-        """The probabilities of the base."""
+        """Probabilities of the base distribution."""
         return self.base_dist.probs
 
     @property
     def logits(self) -> Any:
-        """Their logits; of categories their logarithms."""
+        """Logits of the base distribution."""
         return self.base_dist.logits
 
 
 class RelaxedBernoulli(_Relaxed):
-    """Numbers in (0, 1) that are near 0 or 1 for small ``temperature``."""
+    """Numbers in (0, 1) that are close to 0 or 1 for a small ``temperature``."""
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -100,7 +102,7 @@ class ExpRelaxedCategorical(ByCategories):
 
 
 class RelaxedOneHotCategorical(_Relaxed):
-    """Vectors of probabilities that are near one-hot vectors for small ``temperature``."""
+    """Probability vectors that are close to one-hot vectors for a small ``temperature``."""
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -108,6 +110,4 @@ class RelaxedOneHotCategorical(_Relaxed):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args)
 
-    @property
-    def support(self) -> Any:
-        return constraints.simplex
+    support = property(lambda self: constraints.simplex)

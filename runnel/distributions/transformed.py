@@ -1,4 +1,4 @@
-"""Distributions derived from others: transformed values, and independent batches as one event."""
+"""Distributions derived from others: transformed values, independent batches as one event, and mixtures."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import Any, ClassVar
 from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.distributions import constraints
+from runnel.distributions.categorical import Categorical
 from runnel.distributions.distribution import Distribution, chosen, sum_last
 from runnel.distributions.location_scale import Normal
 from runnel.distributions.transforms import ComposeTransform, ExpTransform, StickBreakingTransform, Transform
 from runnel.tensor.grad_mode import run_recording
+from runnel.tensor.random import key_of
 
 
 class Independent(Distribution):
-    """``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch axes as part of a value: the probability
-    of a value is the product of those of its parts."""
+    """``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch axes as part of a value.
+
+    The probability of a value is the product of the probabilities of its parts.
+    """
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -35,9 +39,7 @@ class Independent(Distribution):
     def has_rsample(self) -> Any:  # type: ignore[override]
         return self.base_dist.has_rsample
 
-    @property
-    def support(self) -> Any:
-        return constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
+    support = property(lambda self: constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims))
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         return self.base_dist.sample(sample_shape, **chosen(generator, key))
@@ -45,17 +47,9 @@ class Independent(Distribution):
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         return self.base_dist.rsample(sample_shape, **chosen(generator, key))
 
-    @property
-    def mean(self) -> Any:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Any:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Any:
-        return self.base_dist.variance
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
 
     def log_prob(self, value: Any) -> Any:
         return sum_last(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
@@ -65,21 +59,23 @@ class Independent(Distribution):
 
 
 class TransformedDistribution(Distribution):
-    """What ``transforms``, one or several in order, make of values of ``base_distribution``: the density is that of the
-    argument, less the logarithm of how much volumes are stretched."""
+    """The distribution of values of ``base_distribution`` after one or more ``transforms``.
+
+    The density is the base density of the argument divided by the stretching of volumes.
+    """
 
     base_dist: Any
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(part, Transform) for part in parts):
-            raise ArgumentError(f"[TransformedDistribution] transforms are Transforms; received {transforms!r}.")
+            raise ArgumentError(f"[TransformedDistribution] transforms must be Transforms; got {transforms!r}.")
         self.transforms = parts
         whole = ComposeTransform(parts)
         base_shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
         dim = whole.domain.event_dim
         if len(base_shape) < dim:
-            raise ShapeError(f"[TransformedDistribution] values need {dim} axes; those of the base have {base_shape}.")
+            raise ShapeError(f"[TransformedDistribution] values must have {dim} axes; the base has shape {base_shape}.")
         forward = tuple(whole.forward_shape(base_shape))
         expanded = tuple(whole.inverse_shape(forward))
         if expanded != base_shape:
@@ -152,7 +148,7 @@ class TransformedDistribution(Distribution):
 
 
 class LogNormal(TransformedDistribution):
-    """Numbers whose logarithms are normal, of mean ``loc`` and deviation ``scale``."""
+    """The distribution of exp(x) for normal x with mean ``loc`` and standard deviation ``scale``."""
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
 
@@ -161,21 +157,16 @@ class LogNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Any:
-        """The mean of the logarithms."""
+        """Mean of the logarithms."""
         return self.base_dist.loc
 
     @property
     def scale(self) -> Any:
-        """The deviation of the logarithms."""
+        """Standard deviation of the logarithms."""
         return self.base_dist.scale
 
-    @property
-    def mean(self) -> Any:
-        return ops.exp(self.loc + self.scale * self.scale / 2)
-
-    @property
-    def mode(self) -> Any:
-        return ops.exp(self.loc - self.scale * self.scale)
+    mean = property(lambda self: ops.exp(self.loc + self.scale * self.scale / 2))
+    mode = property(lambda self: ops.exp(self.loc - self.scale * self.scale))
 
     @property
     def variance(self) -> Any:
@@ -187,7 +178,7 @@ class LogNormal(TransformedDistribution):
 
 
 class LogisticNormal(TransformedDistribution):
-    """Vectors of n + 1 probabilities that are made of normal vectors of n numbers by stick breaking."""
+    """Vectors of n + 1 probabilities made from n normal variables by stick breaking."""
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
 
@@ -199,10 +190,82 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Any:
-        """The means of the normal numbers."""
+        """Means of the normal variables."""
         return self.base_dist.base_dist.loc
 
     @property
     def scale(self) -> Any:
-        """Their deviations."""
+        """Standard deviations of the normal variables."""
         return self.base_dist.base_dist.scale
+
+
+class MixtureSameFamily(Distribution):
+    """A mixture of the components along the last batch axis of ``component_distribution``.
+
+    ``mixture_distribution``, a Categorical, has their probabilities.
+    """
+
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(mixture_distribution, Categorical):
+            raise ArgumentError(
+                f"[MixtureSameFamily] the mixture must be a Categorical; got {type(mixture_distribution).__name__}."
+            )
+        batch = component_distribution.batch_shape
+        if not batch or batch[-1] != mixture_distribution.param_shape[-1]:
+            raise ShapeError(
+                f"[MixtureSameFamily] {mixture_distribution.param_shape[-1]} categories go with as many components on "
+                f"the last batch axis; got the batch shape {batch}."
+            )
+        self.mixture_distribution = mixture_distribution.expand(batch[:-1])
+        self.component_distribution = component_distribution
+        super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> MixtureSameFamily:
+        shape = tuple(batch_shape)
+        count = self.component_distribution.batch_shape[-1]
+        return MixtureSameFamily(
+            self.mixture_distribution.expand(shape), self.component_distribution.expand((*shape, count)),
+            self._validate_args,
+        )  # fmt: skip
+
+    support = property(lambda self: self.component_distribution.support)
+
+    def _weighted(self, values: Any) -> Any:
+        """Return the mean of the components' ``values``."""
+        weights = self.mixture_distribution.probs
+        spread = ops.reshape(weights, (*weights.shape, *(1,) * len(self.event_shape)))
+        return ops.sum(spread * values, -1 - len(self.event_shape))
+
+    mean = property(lambda self: self._weighted(self.component_distribution.mean))
+
+    @property
+    def variance(self) -> Any:
+        means = self.component_distribution.mean
+        apart = means - ops.expand_dims(self.mean, -1 - len(self.event_shape))
+        return self._weighted(self.component_distribution.variance + apart * apart)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        weights = self.mixture_distribution.probs
+        of = key_of(generator, key, None if key is not None else weights.device)
+        chosen = self.mixture_distribution.sample(sample_shape, key=ops.fold_in(of, 0))
+        every = self.component_distribution.sample(sample_shape, key=ops.fold_in(of, 1))
+        axis = every.ndim - 1 - len(self.event_shape)
+        places = ops.reshape(chosen, (*chosen.shape, *(1,) * (1 + len(self.event_shape))))
+        places = ops.broadcast_to(places, (*every.shape[:axis], 1, *self.event_shape))
+        return ops.reshape(ops.take_along_axis(every, places, axis), (*chosen.shape, *self.event_shape))
+
+    def _of_each(self, value: Any) -> Any:
+        return ops.expand_dims(self._valid(value), -1 - len(self.event_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        each = self.component_distribution.log_prob(self._of_each(value))
+        return ops.logsumexp(each + ops.log_softmax(self.mixture_distribution.logits, -1), -1)
+
+    def cdf(self, value: Any) -> Any:
+        each = self.component_distribution.cdf(self._of_each(value))
+        return ops.sum(each * self.mixture_distribution.probs, -1)

@@ -1,4 +1,4 @@
-"""Invertible functions with the logarithms of their derivatives: what makes a distribution into another."""
+"""Invertible functions with the logarithms of their derivatives, which turn one distribution into another."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from runnel.random.drawing import as_parameter
 
 
 class Transform:
-    """A function on values, ``transform(x)``, with its inverse ``transform.inv(y)`` and
-    ``log_abs_det_jacobian(x, y)``, the logarithm of how much it stretches volumes at x. A subclass defines ``_call``,
-    ``_inverse`` and the latter."""
+    """A function ``transform(x)`` with its inverse ``transform.inv(y)``.
+
+    ``log_abs_det_jacobian(x, y)`` is the logarithm of the factor by which it stretches volumes at x. A subclass defines
+    ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
+    """
 
     bijective = False
     domain: Any = constraints.real
@@ -32,17 +34,17 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The inverse."""
+        """Inverse transform."""
         return _Inverse(self)
 
     @property
     def sign(self) -> int:
-        """1 where it rises with its argument, -1 where it falls."""
+        """1 if the function increases, -1 if it decreases."""
         raise NotImplementedError(f"[{type(self).__name__}] has no sign: it is not a function of one number.")
 
     @property
     def event_dim(self) -> int:
-        """The number of axes of a value that it transforms."""
+        """Number of axes of one value."""
         dim: int = self.domain.event_dim
         return dim
 
@@ -53,15 +55,15 @@ class Transform:
         raise NotImplementedError(f"[{type(self).__name__}] has no inverse.")
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """The logarithm of the absolute determinant of the derivative at x, where y is the value."""
+        """Return the log absolute determinant of the derivative at x, where y is the value."""
         raise NotImplementedError(f"[{type(self).__name__}] has no log_abs_det_jacobian.")
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the value for an argument of ``shape``."""
+        """Return the shape of the value for an argument of ``shape``."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of the argument for a value of ``shape``."""
+        """Return the shape of the argument for a value of ``shape``."""
         return shape
 
     def __eq__(self, other: Any) -> bool:
@@ -75,7 +77,7 @@ class Transform:
 
 
 def _same(mine: dict[str, Any], others: dict[str, Any]) -> bool:
-    """Whether attributes are the same objects or equal numbers."""
+    """Return True if attributes are the same objects or equal numbers."""
     return mine.keys() == others.keys() and all(
         x is others[name] or (isinstance(x, (int, float, tuple, list, Transform)) and x == others[name])
         for name, x in mine.items()
@@ -91,13 +93,8 @@ class _Inverse(Transform):
     def bijective(self) -> Any:  # type: ignore[override]
         return self._of.bijective
 
-    @property
-    def domain(self) -> Any:
-        return self._of.codomain
-
-    @property
-    def codomain(self) -> Any:
-        return self._of.domain
+    domain = property(lambda self: self._of.codomain)
+    codomain = property(lambda self: self._of.domain)
 
     @property
     def inv(self) -> Transform:
@@ -124,7 +121,7 @@ class _Inverse(Transform):
 
 
 class _Rising(Transform):
-    """Of numbers, and rising."""
+    """An increasing function of numbers."""
 
     bijective = True
 
@@ -218,7 +215,7 @@ class PowerTransform(_Rising):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale · x; with ``event_dim`` axes as one value."""
+    """y = loc + scale · x, with ``event_dim`` axes as one value."""
 
     bijective = True
 
@@ -231,9 +228,7 @@ class AffineTransform(Transform):
     def domain(self) -> Any:
         return constraints.independent(constraints.real, self._event_dim) if self._event_dim else constraints.real
 
-    @property
-    def codomain(self) -> Any:
-        return self.domain
+    codomain = property(lambda self: self.domain)
 
     @property
     def sign(self) -> Any:
@@ -256,7 +251,7 @@ class AffineTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """y = |x|, whose inverse is taken to be y."""
+    """y = |x|; the inverse returns y."""
 
     codomain = constraints.nonnegative
 
@@ -268,7 +263,7 @@ class AbsTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax x along the last axis, whose inverse is taken to be log y."""
+    """y = softmax x along the last axis; the inverse returns log y."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -281,7 +276,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Vectors of n numbers to n + 1 probabilities: y_i is the share sigmoid(x_i - log(n - i)) of what is left."""
+    """Map n numbers to n + 1 probabilities: y_i is the share sigmoid(x_i - log(n - i)) of the rest."""
 
     bijective = True
     domain = constraints.real_vector
@@ -314,7 +309,7 @@ class StickBreakingTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """One transform after the other."""
+    """A sequence of transforms."""
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -325,7 +320,7 @@ class ComposeTransform(Transform):
         return all(part.bijective for part in self.parts)
 
     def _event_dims(self) -> tuple[int, int]:
-        """Of arguments and of values: as many axes as the parts together need."""
+        """Return the axes of arguments and of values that all parts together need."""
         dim = 0
         for part in reversed(self.parts):
             dim = max(dim + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)

@@ -1,4 +1,4 @@
-"""Distributions of Bernoulli trials and of counts, given by a probability or its logit."""
+"""Distributions of Bernoulli trials and counts, given a probability or its logit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from runnel.tensor.random import key_of
 
 
 class ByProbability(Distribution):
-    """What they share: one of ``probs`` and ``logits`` is a parameter, and the other is computed from it. Parameters
-    beside it are broadcast with it."""
+    """A base with ``probs`` and ``logits``, one of which is a parameter; other parameters broadcast with it."""
 
     _probs: Any = None
     _logits: Any = None
 
     def _take(self, probs: Any, logits: Any, validate_args: bool | None, **others: Any) -> None:
-        """Set the parameter, and ``others``; ValueError unless one of the two is given."""
+        """Set the parameter and ``others``; ValueError unless exactly one of the two is given."""
         owner = type(self).__name__
         require_one(owner, probs, logits)
         name, value = ("probs", probs) if logits is None else ("logits", logits)
@@ -39,12 +38,12 @@ class ByProbability(Distribution):
 
     @property
     def probs(self) -> Any:
-        """The probability."""
+        """Probability of success."""
         return ops.sigmoid(self._logits) if self._probs is None else self._probs
 
     @property
     def logits(self) -> Any:
-        """log(p / (1 - p))."""
+        """Log odds, log(p / (1 - p))."""
         if self._logits is not None:
             return self._logits
         p = clamped(self._probs)
@@ -52,24 +51,24 @@ class ByProbability(Distribution):
 
     @property
     def param_shape(self) -> tuple[int, ...]:
-        """The shape of the parameter."""
+        """Shape of the parameter."""
         return tuple((self._logits if self._probs is None else self._probs).shape)
 
 
 def clamped(p: Any) -> Any:
-    """Probabilities away from 0 and 1 by the spacing of floats at 1, so that their logits are finite."""
+    """Limit probabilities to [eps, 1 - eps], so that their logits are finite."""
     smallest = float(np.finfo(np.float64 if p.dtype is float64 else np.float32).eps)
     return ops.clip(p, smallest, 1 - smallest)
 
 
 def require_one(owner: str, probs: Any, logits: Any) -> None:
-    """ValueError unless one of the two is given."""
+    """Raise ValueError unless exactly one of the two is given."""
     if (probs is None) == (logits is None):
-        raise ValueError(f"[{owner}] takes one of probs and logits; received {'none' if probs is None else 'both'}.")
+        raise ValueError(f"[{owner}] takes one of probs and logits; got {'none' if probs is None else 'both'}.")
 
 
 class Bernoulli(ByProbability):
-    """1 with the probability ``probs`` = sigmoid(``logits``), else 0."""
+    """The Bernoulli distribution: 1 with probability ``probs`` = sigmoid(``logits``), else 0."""
 
     arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
@@ -82,9 +81,7 @@ class Bernoulli(ByProbability):
         p = ops.stop_gradient(self.probs)
         return counts.bernoulli(p, self._extended_shape(sample_shape), generator=generator, key=key)
 
-    @property
-    def mean(self) -> Any:
-        return self.probs
+    mean = property(lambda self: self.probs)
 
     @property
     def mode(self) -> Any:
@@ -110,7 +107,7 @@ class Bernoulli(ByProbability):
 
 
 class Geometric(ByProbability):
-    """How many trials fail before the first that succeeds, each with the probability ``probs``."""
+    """The number of failures before the first success, each trial succeeding with probability ``probs``."""
 
     arg_constraints: ClassVar = {"probs": constraints.interval(2.0**-1022, 1.0), "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -122,17 +119,9 @@ class Geometric(ByProbability):
         shape = self._extended_shape(sample_shape)
         return counts.geometric(ops.stop_gradient(self.probs), shape, generator=generator, key=key) - 1
 
-    @property
-    def mean(self) -> Any:
-        return 1 / self.probs - 1
-
-    @property
-    def mode(self) -> Any:
-        return ops.zeros_like(self.probs)
-
-    @property
-    def variance(self) -> Any:
-        return (1 / self.probs - 1) / self.probs
+    mean = property(lambda self: 1 / self.probs - 1)
+    mode = property(lambda self: ops.zeros_like(self.probs))
+    variance = property(lambda self: (1 / self.probs - 1) / self.probs)
 
     def log_prob(self, value: Any) -> Any:
         x, p = self._valid(value), self.probs
@@ -145,7 +134,7 @@ class Geometric(ByProbability):
 
 
 class Binomial(ByProbability):
-    """How many of ``total_count`` trials succeed, each with the probability ``probs``."""
+    """The number of successes in ``total_count`` trials with probability ``probs``."""
 
     arg_constraints: ClassVar = {
         "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real
@@ -158,25 +147,15 @@ class Binomial(ByProbability):
     ) -> None:
         self._take(probs, logits, validate_args, total_count=total_count)
 
-    @property
-    def support(self) -> Any:
-        return constraints.integer_interval(0, self.total_count)
+    support = property(lambda self: constraints.integer_interval(0, self.total_count))
 
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         p = ops.stop_gradient(self.probs)
         return counts.binomial(self.total_count, p, self._extended_shape(sample_shape), generator=generator, key=key)
 
-    @property
-    def mean(self) -> Any:
-        return self.total_count * self.probs
-
-    @property
-    def mode(self) -> Any:
-        return ops.minimum(ops.floor((self.total_count + 1) * self.probs), self.total_count)
-
-    @property
-    def variance(self) -> Any:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = property(lambda self: self.total_count * self.probs)
+    mode = property(lambda self: ops.minimum(ops.floor((self.total_count + 1) * self.probs), self.total_count))
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def log_prob(self, value: Any) -> Any:
         x, n = self._valid(value), self.total_count
@@ -188,7 +167,7 @@ class Binomial(ByProbability):
         return -ops.sum(ops.exp(log_prob) * log_prob, 0)
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """ValueError unless the count is known, and the same for all."""
+        """Return all values; ValueError unless the counts are known and all equal."""
         known = drawing.known_values(self.total_count)
         if known is None or not known.size or known.min() != known.max():
             raise ValueError("[Binomial] values are enumerated where total_count is known, and the same for all.")
@@ -198,8 +177,10 @@ class Binomial(ByProbability):
 
 
 class NegativeBinomial(ByProbability):
-    """How many trials succeed, each with the probability ``probs``, before ``total_count`` have failed, which need not
-    be a whole number."""
+    """The number of successes with probability ``probs`` before ``total_count`` failures.
+
+    ``total_count`` need not be an integer.
+    """
 
     arg_constraints: ClassVar = {
         "total_count": constraints.nonnegative, "probs": constraints.half_open_interval(0.0, 1.0),
@@ -219,17 +200,9 @@ class NegativeBinomial(ByProbability):
         means = gamma_family.gamma(n, odds, self._extended_shape(sample_shape), key=ops.fold_in(of, 0))
         return counts.poisson(means, key=ops.fold_in(of, 1))
 
-    @property
-    def mean(self) -> Any:
-        return self.total_count * ops.exp(self.logits)
-
-    @property
-    def mode(self) -> Any:
-        return ops.maximum(ops.floor((self.total_count - 1) * ops.exp(self.logits)), 0)
-
-    @property
-    def variance(self) -> Any:
-        return self.mean / ops.sigmoid(-self.logits)
+    mean = property(lambda self: self.total_count * ops.exp(self.logits))
+    mode = property(lambda self: ops.maximum(ops.floor((self.total_count - 1) * ops.exp(self.logits)), 0))
+    variance = property(lambda self: self.mean / ops.sigmoid(-self.logits))
 
     def log_prob(self, value: Any) -> Any:
         x, n = self._valid(value), self.total_count
@@ -239,7 +212,7 @@ class NegativeBinomial(ByProbability):
 
 
 class Poisson(Distribution):
-    """Counts of mean ``rate``."""
+    """The Poisson distribution with mean ``rate``."""
 
     arg_constraints: ClassVar = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
@@ -251,17 +224,9 @@ class Poisson(Distribution):
     def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         return counts.poisson(self.rate, self._extended_shape(sample_shape), generator=generator, key=key)
 
-    @property
-    def mean(self) -> Any:
-        return self.rate
-
-    @property
-    def mode(self) -> Any:
-        return ops.floor(self.rate)
-
-    @property
-    def variance(self) -> Any:
-        return self.rate
+    mean = property(lambda self: self.rate)
+    mode = property(lambda self: ops.floor(self.rate))
+    variance = property(lambda self: self.rate)
 
     def log_prob(self, value: Any) -> Any:
         x = self._valid(value)

@@ -1,4 +1,4 @@
-"""Affine forms: Σ coefficient·index + constant, over integers, and their least and greatest values over boxes."""
+"""Affine forms Σ coefficient·index + constant over integers, and their smallest and largest values over boxes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Affine:
 
     @property
     def plain(self) -> str | None:
-        """The index that this is, if it is one alone."""
+        """The index, if the form is a single index, else None."""
         return self.terms[0][0] if self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1 else None
 
     def coefficient(self, name: str) -> int:
@@ -47,7 +47,7 @@ class Affine:
         return Affine(tuple(t for t in self.terms if t[0] != name), self.constant)
 
     def replaced(self, values: Mapping[str, Affine]) -> Affine:
-        """This with ``values`` in place of indices."""
+        """Substitute ``values`` for indices."""
         if not any(name in values for name, _ in self.terms):
             return self
         parts = [(c, values[n] if n in values else index(n)) for n, c in self.terms]
@@ -75,7 +75,7 @@ ZERO: Final = number(0)
 
 
 def combined(parts: Iterable[tuple[int, Affine]]) -> Affine:
-    """Σ factor·form."""
+    """Return Σ factor·form."""
     sums: dict[str, int] = {}
     constant = 0
     for factor, form in parts:
@@ -86,7 +86,7 @@ def combined(parts: Iterable[tuple[int, Affine]]) -> Affine:
 
 
 def least(form: Affine, box: Box) -> int:
-    """The least value where each index is in its range, none of which is empty."""
+    """Return the smallest value if each index is in its range, which must not be empty."""
     return form.constant + sum(c * (box[n][0] if c > 0 else box[n][1] - 1) for n, c in form.terms)
 
 
@@ -95,10 +95,10 @@ def greatest(form: Affine, box: Box) -> int:
 
 
 def least_within(form: Affine, box: Box, constraints: Iterable[Affine]) -> int:
-    """A lower bound of ``form`` over the points of a box where all ``constraints`` are ≥ 0; exact in the usual cases.
+    """Return a lower bound of ``form`` over the points of a box where all ``constraints`` are ≥ 0.
 
-    For any λ ≥ 0, form ≥ form - λ·constraint at these points. λ is chosen so that an index cancels, for up to two
-    constraints together.
+    It is exact in the usual cases. For any λ ≥ 0, form ≥ form - λ·constraint at these points. λ is chosen so that an
+    index cancels, for up to two constraints together.
     """
     known = tuple(constraints)
     best = _fraction_least(_fractions(form), box)
@@ -112,7 +112,7 @@ def least_within(form: Affine, box: Box, constraints: Iterable[Affine]) -> int:
     return -int((-best) // 1)  # rounded up: the form is an integer
 
 
-_Form = dict[str, Fraction]  # the constant is that of ""
+_Form = dict[str, Fraction]  # "" is the constant
 
 
 def _fractions(form: Affine) -> _Form:
@@ -124,7 +124,7 @@ def _fraction_least(form: _Form, box: Box) -> Fraction:
 
 
 def _eliminated(form: _Form, constraint: Affine) -> list[_Form]:
-    """``form`` less multiples of ``constraint`` so that an index cancels."""
+    """Subtract multiples of ``constraint`` from ``form`` so that an index cancels."""
     results = []
     for factor in {form[n] / c for n, c in constraint.terms if form.get(n, 0) * c > 0}:
         changed = dict(form)
@@ -135,7 +135,7 @@ def _eliminated(form: _Form, constraint: Affine) -> list[_Form]:
 
 
 def rank(forms: Iterable[Affine]) -> int:
-    """The number of linearly independent forms, constants aside."""
+    """Return the number of linearly independent forms, without constants."""
     rows = [{n: Fraction(c) for n, c in form.terms} for form in forms]
     count = 0
     while rows:

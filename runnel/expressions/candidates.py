@@ -19,8 +19,11 @@ _TILE: Final = 24  # most vectors of a tile
 
 @record
 class Candidate:
-    """``lanes`` is the axis of vectors, ``across`` the other axis of a tile. ``by_columns``: blocks of columns are
-    outside of blocks of rows. ``caches`` are operands that are copied, and how many loops are around the copy."""
+    """Choices for a schedule: ``lanes`` is the axis of vectors, ``across`` the other axis of a tile.
+
+    With ``by_columns``, blocks of columns are outside blocks of rows. ``caches`` are operands to copy, with the number
+    of loops around the copy.
+    """
 
     lanes: str
     across: str
@@ -32,7 +35,7 @@ class Candidate:
     caches: tuple[tuple[str, int], ...]
 
     def schedule(self, solved: Solved) -> Schedule:
-        """The schedule of these choices; ExpressionError where they do not fit."""
+        """Return the schedule of these choices; ExpressionError if they do not fit."""
         schedule = Schedule(solved)
         if not self.lanes:
             return schedule
@@ -53,7 +56,7 @@ class Candidate:
         schedule.reorder(*outside, *reduced, *tile)
         for name in tile[:-1]:
             schedule.unroll(name)
-        schedule.vectorise(lane)
+        schedule.vectorize(lane)
         if reduced and self.steps > 1:
             schedule.unroll(reduced[-1])
         schedule.parallel(outside[0])
@@ -64,7 +67,7 @@ class Candidate:
 
 
 def drawn(solved: Solved, rng: random.Random) -> Candidate:
-    """A candidate at random."""
+    """Draw a random candidate."""
     axes = [name for name, extent in solved.axes if extent > 1]
     if not axes:
         return Candidate("", "", 1, 1, 1, 1, by_columns=False, caches=())
@@ -84,7 +87,7 @@ def drawn(solved: Solved, rng: random.Random) -> Candidate:
 
 
 def mutated(candidate: Candidate, solved: Solved, rng: random.Random) -> Candidate:
-    """``candidate`` with one or two choices as in another one."""
+    """Return ``candidate`` with one or two choices redrawn."""
     other = drawn(solved, rng)
     names = ["vectors", "rows", "block", "steps", "by_columns", "caches"]
     changes = {name: getattr(other, name) for name in rng.sample(names, rng.choice((1, 1, 2)))}
@@ -99,7 +102,7 @@ _BLOCK: Final = 64  # elements of a block of the only axis
 
 
 def automatic(solved: Solved) -> Schedule:
-    """Vectors along the last axis of the result, and threads over the others."""
+    """Return a schedule with vectors along the last axis of the result, and threads over the others."""
     schedule = Schedule(solved)
     axes = [name for name, extent in solved.axes if extent > 1]
     if not axes:
@@ -113,5 +116,5 @@ def automatic(solved: Solved) -> Schedule:
     for name in outer[1:]:
         shared = schedule.fuse(shared, name)
     schedule.parallel(shared)
-    schedule.vectorise(last)
+    schedule.vectorize(last)
     return schedule

@@ -1,7 +1,7 @@
-"""Derivatives of expressions, which are expressions again.
+"""Derivatives of expressions, which are expressions too.
 
-The gradient of O[t] += f by an element A[s] of f is dA[s] += g[t]·∂f/∂A[s] over the same points. A product weighs each
-term by the product of the others, an extreme by whether the term is the extreme, divided by how many are.
+The gradient of O[t] += f by an element A[s] of f is dA[s] += g[t]·∂f/∂A[s] over the same points. A product multiplies
+each term by the product of the others. An extreme selects the terms that equal it, divided by their number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Written(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What the derivative of a term is multiplied by, and the arrays that this reads, by name."""
+    """The factor of a term's derivative, and the arrays that it reads, by name."""
 
     apply: Callable[[Value], Value]
     arrays: dict[str, Any]
@@ -34,21 +34,16 @@ Computed = Callable[[Written], Any]
 
 
 def runnel_dtype(xs: Sequence[Any]) -> DType:
-    """The dtype of operands, float32 without any."""
+    """Return the dtype of operands, float32 if there are none."""
     return as_dtype(xs[0].dtype) if xs else float32
 
 
 def fresh(name: str, expression: Expression) -> str:
-    """A name that ``expression`` has not."""
+    """Return a name that ``expression`` does not use."""
     taken = {expression.name, *expression.names, *(n for n, _ in expression.indices)}
     while name in taken:
         name += "_"
     return name
-
-
-def with_parts(expression: Expression, **parts: Any) -> Expression:
-    """``expression`` with other parts; its text is what counts."""
-    return replace(expression, **parts)
 
 
 def _written(expression: Expression, arrays: dict[str, Any]) -> Written:
@@ -58,7 +53,7 @@ def _written(expression: Expression, arrays: dict[str, Any]) -> Written:
 
 
 def weights(expression: Expression, out: Any, xs: Sequence[Any], computed: Computed) -> Weights:
-    """The weight of each term. It is computed by expressions of the size of the result."""
+    """Return the weight of each term, computed by expressions of the result's size."""
     f, t = expression.term, expression.target
     arrays = dict(zip(expression.names, xs, strict=True))
     if expression.aggregation in ("assign", "sum"):
@@ -91,7 +86,7 @@ def weights(expression: Expression, out: Any, xs: Sequence[Any], computed: Compu
 
 
 def transposed(expression: Expression, name: str, g: Any, weight: Weights, xs: Sequence[Any]) -> list[Written]:
-    """The expressions whose sum is the cotangent of operand ``name``, one for each of its elements in the value."""
+    """Return the expressions whose sum is the cotangent of operand ``name``, one per element in the value."""
     cotangent = fresh("g", expression)
     arrays = {**dict(zip(expression.names, xs, strict=True)), **weight.arrays, cotangent: g}
     shape = tuple(arrays[name].shape)
@@ -116,7 +111,7 @@ def transposed(expression: Expression, name: str, g: Any, weight: Weights, xs: S
 def tangent(
     expression: Expression, tangents: Sequence[Any | None], weight: Weights, xs: Sequence[Any]
 ) -> Written | None:
-    """The expression of the tangent of the result."""
+    """Return the expression of the result's tangent."""
     arrays = {**dict(zip(expression.names, xs, strict=True)), **weight.arrays}
     names = {}
     for name, t in zip(expression.names, tangents, strict=True):

@@ -1,4 +1,4 @@
-"""Values of expressions in the loop IR."""
+"""Lower the value of an expression to the loop IR."""
 
 from __future__ import annotations
 
@@ -12,35 +12,16 @@ from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.scalar import ScalarOp
 from runnel.ops.reductions.primitives import accumulated
 
-_OPS: Final[dict[str, ScalarOp]] = {
-    "add": scalar.add,
-    "sub": scalar.sub,
-    "mul": scalar.mul,
-    "div": scalar.div,
-    "neg": scalar.neg,
-    "abs": scalar.abs_,
-    "cos": scalar.cos,
-    "exp": scalar.exp,
-    "log": scalar.log,
-    "maximum": scalar.maximum,
-    "minimum": scalar.minimum,
-    "sigmoid": scalar.sigmoid,
-    "sign": scalar.sign,
-    "sin": scalar.sin,
-    "sqrt": scalar.sqrt,
-    "tanh": scalar.tanh,
-    "lt": scalar.lt,
-    "le": scalar.le,
-    "gt": scalar.gt,
-    "ge": scalar.ge,
-    "eq": scalar.eq,
-    "ne": scalar.ne,
-}
+# where, square and relu are composed of several
+_SCALARS: Final = "add sub mul div neg cos exp log maximum minimum sigmoid sign sin sqrt tanh lt le gt ge eq ne"
+_OPS: Final[dict[str, ScalarOp]] = {"abs": scalar.abs_, **{name: getattr(scalar, name) for name in _SCALARS.split()}}
 
 
 def result_dtype(aggregation: str, value: Value, dtype: DType) -> DType:
-    """The dtype of the aggregate of ``value`` of operands of ``dtype``: floats keep theirs; sums and products of
-    integers and bools are of 64 bits, as those of ``rn.sum``."""
+    """Return the dtype of the aggregate of ``value`` for operands of ``dtype``.
+
+    Floats keep theirs; sums and products of integers and bools have 64 bits, as in ``rn.sum``.
+    """
     if dtype.is_float:
         return dtype
     if is_inexact(value):
@@ -51,7 +32,7 @@ def result_dtype(aggregation: str, value: Value, dtype: DType) -> DType:
 
 
 def compute_dtype(aggregation: str, value: Value, dtype: DType) -> DType:
-    """The dtype in which it is computed: that of the result, float32 for halves."""
+    """Return the dtype of the computation: the result's, or float32 for half precision."""
     result = result_dtype(aggregation, value, dtype)
     return accumulated(result) if result.is_float else result
 
@@ -67,7 +48,7 @@ def converted(value: Expr, dtype: DType) -> Expr:
 
 
 def value_expression(value: Value, dtype: DType, load: Callable[[Element], Expr]) -> Expr:
-    """``value`` in ``dtype``, with elements by ``load``; each operation rounds once."""
+    """Return ``value`` in ``dtype``, with elements from ``load``; each operation rounds once."""
     if isinstance(value, Literal):
         return constant(value.value, dtype)
     if isinstance(value, Element):

@@ -11,7 +11,7 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ArgumentError, ExpressionError
 from runnel.core.tables import decompose
-from runnel.expressions import printing, syntax
+from runnel.expressions import lowering, syntax
 from runnel.expressions.candidates import automatic
 from runnel.expressions.primitive import tensor_expression_p
 from runnel.expressions.resolving import operand_names, resolved
@@ -26,8 +26,11 @@ decompose.register(tensor_expression_p, as_view)
 
 
 class TensorExpression:
-    """A function of tensors, of the operands of its text in order of appearance. :meth:`schedule` gives the loops to
-    change, and :meth:`scheduled` the same function in these loops: with the same results."""
+    """A function of tensors, the operands of its text in order of appearance.
+
+    :meth:`schedule` returns its loops for you to change, and :meth:`scheduled` the same function in these loops, with
+    the same results.
+    """
 
     def __init__(self, text: str, sizes: dict[str, int], steps: Steps | None = None) -> None:
         self.text = text
@@ -36,7 +39,7 @@ class TensorExpression:
         self._texts: dict[tuple[Shape, ...], str] = {}
         self.names = operand_names(text, tuple(sizes))
         if not self.names:
-            raise ExpressionError("[tensor_expr] received an expression without arrays; name one in its value.")
+            raise ExpressionError("[tensor_expr] got an expression without arrays; name one in its value.")
 
     def __call__(self, *operands: Array, **named: Array) -> Array:
         received = tuple(self._in_order(operands, named))
@@ -45,39 +48,41 @@ class TensorExpression:
         return apply(tensor_expression_p, *xs, text=self._text(*xs), schedule=self.steps)
 
     def expression(self, *operands: Any) -> Expression:
-        """What the text means for ``operands``: arrays, or their shapes."""
+        """Return the expression for ``operands``: arrays, or their shapes."""
         shapes = _shapes(operands)
         return resolved(self.text, shapes, tuple(sorted(self.sizes.items())))
 
     def canonical(self, *operands: Any) -> Expression:
-        """The same from its own text, in which all sizes are numbers: the text that programs have."""
+        """Return the expression from its own text, in which all sizes are numbers, as programs have it."""
         return resolved(self._text(*operands), self.expression(*operands).shapes)
 
     def schedule(self, *operands: Any) -> Schedule:
-        """The loops that the expression is at first, for ``operands`` (arrays or shapes): one for each index."""
+        """Return the initial loops for ``operands`` (arrays or shapes): one for each index."""
         return Schedule(self._solved(operands))
 
     def automatic(self, *operands: Any) -> Schedule:
-        """The schedule of calls without one of their own."""
+        """Return the default schedule."""
         return automatic(self._solved(operands))
 
     def scheduled(self, schedule: Schedule | Sequence[Step] | None) -> TensorExpression:
-        """The same function in the loops of ``schedule``, or of steps as ``Schedule.steps`` has them; for None in those
-        that are chosen automatically. It is for operands of the shapes of the schedule."""
+        """Return the same function in the loops of ``schedule``, or of its ``steps``; None for the default.
+
+        It accepts operands of the schedule's shapes.
+        """
         steps = schedule.steps if isinstance(schedule, Schedule) else schedule
         if steps is None:
             return TensorExpression(self.text, self.sizes)
         if not isinstance(steps, (tuple, list)) or not all(map(_is_step, steps)):
             raise ArgumentError(
                 "[scheduled] takes a schedule, or its steps: tuples of a primitive's name, names of loops and numbers; "
-                f"received {short_repr(schedule)}."
+                f"got {short_repr(schedule)}."
             )
         return TensorExpression(self.text, self.sizes, tuple(map(tuple, steps)))
 
     def nest(self, *operands: Any) -> str:
-        """The nest of loops for ``operands`` (arrays or shapes of float32), as text of the loop IR."""
+        """Return the loops for ``operands`` (arrays or shapes of float32) as text of the loop IR."""
         solution = self._solved(operands)
-        return printing.written(automatic(solution) if self.steps is None else Schedule(solution, self.steps))
+        return lowering.written(automatic(solution) if self.steps is None else Schedule(solution, self.steps))
 
     def _solved(self, operands: tuple[Any, ...]) -> Solved:
         return solved(self.canonical(*operands))
@@ -97,14 +102,14 @@ class TensorExpression:
         missing = [n for n in self.names if n not in received and n not in named]
         if len(operands) > len(self.names) or twice or unknown or missing:
             raise ArgumentError(
-                f"[tensor_expr] takes the operands {expected}; received {len(operands)} by position"
+                f"[tensor_expr] takes the operands {expected}; got {len(operands)} by position"
                 + (f" and {', '.join(named)} by name." if named else ".")
             )
         every = {**received, **named}
         for name, x in every.items():
             if not is_operand(x):
                 raise ArgumentError(
-                    f"[tensor_expr] the operand {name} is a tensor, number or NumPy array; received {short_repr(x)}."
+                    f"[tensor_expr] the operand {name} must be a tensor, number or NumPy array; got {short_repr(x)}."
                 )
         return [every[name] for name in self.names]
 
@@ -118,34 +123,34 @@ def _is_step(step: Any) -> bool:
 
 
 def _shapes(operands: Sequence[Any]) -> tuple[Shape, ...]:
-    """The shapes of operands, which may be shapes themselves."""
+    """Return the shapes of operands, which may be shapes themselves."""
     shapes = [getattr(x, "shape", x) for x in operands]
     for x, shape in zip(operands, shapes, strict=True):
         if not isinstance(shape, (tuple, list)) or not all(type(n) is int and n >= 0 for n in shape):
-            raise ArgumentError(f"[tensor_expr] operands are arrays, or shapes of such; received {short_repr(x)}.")
+            raise ArgumentError(f"[tensor_expr] operands must be arrays or shapes; got {short_repr(x)}.")
     return tuple(map(tuple, shapes))
 
 
 def tensor_expr(text: str, **sizes: int) -> TensorExpression:
-    """A function of tensors that computes the tensor expression ``text``, as one kernel without intermediate values.
+    """Return a function of tensors that computes the tensor expression ``text`` as one kernel.
 
     ``O[n, k] += I[n, c] * W[k, c]`` says that each element of the result is a sum over all values of the other indices.
-    Aggregations are ``=``, ``+=``, ``*=``, ``max=`` and ``min=``; constraints follow behind ``where``. Subscripts are
-    affine in indices; their ranges follow from the shapes of operands. ``docs/extend/expressions.md`` has the language,
-    with the order in which terms are added.
+    Aggregations are ``=``, ``+=``, ``*=``, ``max=`` and ``min=``; constraints follow after ``where``. Subscripts are
+    affine in indices; their ranges are inferred from the shapes of operands. ``docs/extend/expressions.md`` describes
+    the language and the order in which terms are added.
 
     Args:
         text: the expression.
-        sizes: integers for names in it, as strides and dilations.
+        sizes: integers for names in it, such as strides and dilations.
 
     Raises:
-        ExpressionError: the text is no expression, or subscripts leave the arrays, with the position in the text.
+        ExpressionError: the text is not an expression, or subscripts leave the arrays; the message has the position.
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"[tensor_expr] received {type(text).__name__} as the expression; pass a string.")
+        raise ArgumentError(f"[tensor_expr] got {type(text).__name__} as the expression; pass a string.")
     for name, size in sizes.items():
         if type(size) is not int:
-            raise ArgumentError(f"[tensor_expr] received {size!r} as the size {name}; pass an integer.")
+            raise ArgumentError(f"[tensor_expr] got {size!r} as the size {name}; pass an integer.")
     return TensorExpression(text, sizes)
 
 
@@ -153,11 +158,11 @@ _AGGREGATIONS: Final = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min="}
 
 
 def reindex(x: Array, shape: Sequence[int], indices: Sequence[str]) -> Array:
-    """y[i0, i1, …] = x[indices], of ``shape``: 0 where an index is outside of ``x``.
+    """Return y[i0, i1, …] = x[indices] of ``shape``, with 0 for indices outside ``x``.
 
-    ``indices`` has a text for each axis of ``x``, affine in ``i0``, ``i1``, …, the positions along the axes of the
+    ``indices`` has a string for each axis of ``x``, affine in ``i0``, ``i1``, …, the positions along the axes of the
     result, as in ``reindex(x, (n, c, h, w, 3, 3), ["i0", "i1", "i2 + i4 - 1", "i3 + i5 - 1"])``. Its gradient is
-    ``reindex_reduce``. In a program it is a view, which the kernels that read it include.
+    ``reindex_reduce``. In a program it is a view that is fused into the kernels that read it.
     """
     axes = ", ".join(f"i{a}: {n}" for a, n in enumerate(_sizes("reindex", shape)))
     inside = _inside("reindex", x.shape, indices, len(shape))
@@ -165,13 +170,13 @@ def reindex(x: Array, shape: Sequence[int], indices: Sequence[str]) -> Array:
 
 
 def reindex_reduce(y: Array, op: str, shape: Sequence[int], indices: Sequence[str]) -> Array:
-    """x[indices] = the ``op`` ("sum", "prod", "max" or "min") of all y[i0, i1, …] with these indices, of ``shape``.
+    """Return x[indices] = ``op`` ("sum", "prod", "max" or "min") of all y[i0, i1, …] with these indices.
 
-    ``indices`` has a text for each axis of ``shape``, affine in ``i0``, ``i1``, …; elements whose indices are
-    outside are left out. The gradient of a sum is ``reindex``.
+    The result has ``shape``. ``indices`` has a string for each of its axes, affine in ``i0``, ``i1``, …; elements whose
+    indices are outside are ignored. The gradient of a sum is ``reindex``.
     """
     if op not in _AGGREGATIONS:
-        raise ArgumentError(f"[reindex_reduce] received {op!r}; the operations are {', '.join(_AGGREGATIONS)}.")
+        raise ArgumentError(f"[reindex_reduce] got {op!r}; the operations are {', '.join(_AGGREGATIONS)}.")
     sizes = _sizes("reindex_reduce", shape)
     inside = _inside("reindex_reduce", sizes, indices, y.ndim)
     axes = ", ".join(f"{text}: {n}" for text, n in zip(indices, sizes, strict=True))
@@ -181,16 +186,16 @@ def reindex_reduce(y: Array, op: str, shape: Sequence[int], indices: Sequence[st
 
 def _sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     if not isinstance(shape, Sequence) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ArgumentError(f"[{name}] received the shape {short_repr(shape)}; pass integers of 0 or more.")
+        raise ArgumentError(f"[{name}] got the shape {short_repr(shape)}; pass integers of 0 or more.")
     return tuple(shape)
 
 
 def _inside(name: str, shape: Sequence[int], indices: Sequence[str], rank: int) -> str:
-    """The constraints that keep ``indices``, of ``rank`` positions, in an array of ``shape``."""
+    """Return the constraints that keep ``indices``, of ``rank`` positions, inside an array of ``shape``."""
     is_list = isinstance(indices, Sequence) and not isinstance(indices, str)
     if not is_list or len(indices) != len(shape) or not all(isinstance(text, str) for text in indices):
         raise ArgumentError(
-            f"[{name}] received {short_repr(indices)} for the shape {tuple(shape)}; pass a text for each axis."
+            f"[{name}] got {short_repr(indices)} for the shape {tuple(shape)}; pass a string for each axis."
         )
     for text in indices:
         syntax.parse(f"x[{text}] = 0")  # one subscript each

@@ -1,4 +1,4 @@
-"""The family of kernels of tensor expressions: one kernel for each, without intermediate values."""
+"""Lower tensor expressions to kernels: one for each, without intermediate values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from runnel.expressions.nest import Array, Nest
 from runnel.expressions.resolving import resolved
 from runnel.expressions.schedule import Schedule, Steps
 from runnel.expressions.solving import Solved, solved
+from runnel.loops import printer
+from runnel.loops.ir import Buffer, Kernel
 
 
 class TensorExpressionLowering(Lowering):
-    """A nest of loops, as the schedule says. Operands are read by their strides."""
+    """The lowering to the loops of the schedule. Operands are read by their strides."""
 
     def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         node = request.node
@@ -45,5 +47,27 @@ class TensorExpressionLowering(Lowering):
 
 
 def scheduled(expression: Solved, steps: Steps | None) -> Schedule:
-    """The schedule of ``steps``; None for the automatic one."""
+    """Return the schedule of ``steps``; for None, the default one."""
     return automatic(expression) if steps is None else Schedule(expression, steps)
+
+
+def dense_nest(schedule: Schedule) -> Nest:
+    """Return the nest of ``schedule`` for dense operands of float32."""
+    expression = schedule.solved.expression
+    pairs = zip(expression.names, expression.shapes, strict=True)
+    operands = {name: Array(name, float32, shape, row_major(shape)) for name, shape in pairs}
+    result = Array(expression.name, float32, expression.shape, row_major(expression.shape))
+    return Nest(schedule, operands, result, float32)
+
+
+def kernel(nest: Nest) -> Kernel:
+    """Return the kernel of a nest of dense operands."""
+    buffers = [Buffer(x.buffer, x.dtype, "in") for x in nest.operands.values()]
+    buffers += [Buffer(nest.result.buffer, nest.result.dtype, "out")]
+    buffers += [Buffer(cache.buffer, nest.operands[name].dtype, "scratch") for name, cache in nest.caches.items()]
+    return Kernel("tensor_expression", tuple(buffers), (), nest.body())
+
+
+def written(schedule: Schedule) -> str:
+    """Return the nest of ``schedule`` as text of the loop IR."""
+    return printer.text(kernel(dense_nest(schedule)))

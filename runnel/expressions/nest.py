@@ -1,8 +1,8 @@
-"""From a schedule to the loop IR.
+"""Lower a schedule to the loop IR.
 
-What is outside of ranges and constraints is never visited: bounds of loops follow from them, so no element is read or
-written out of place. Where a vectorised or unrolled loop depends on a constraint, the loops around it are cut into an
-interior, in which the constraint always holds, and a border, in which single elements are computed one by one.
+Points outside ranges and constraints are never visited: bounds of loops follow from them, so no element is read or
+written out of place. If a vectorized or unrolled loop depends on a constraint, the loops around it are split into an
+interior, where the constraint always holds, and a border, where elements are computed one by one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Inner = Callable[[State], list[Stmt]]
 
 @record
 class Array:
-    """A buffer of the kernel: its strides in elements, along its axes."""
+    """A buffer of the kernel, with strides in elements along its axes."""
 
     buffer: str
     dtype: DType
@@ -55,8 +55,11 @@ class Array:
 
 @record
 class Cache:
-    """A dense copy of a part of an operand: its extents, the subscript that it serves, and its axes by stride, the
-    greatest first: that of the lanes is last."""
+    """A dense copy of a part of an operand.
+
+    ``extents`` are its sizes, ``element`` the access that it serves, and ``order`` its axes by decreasing stride: the
+    axis of the lanes is last.
+    """
 
     buffer: str
     extents: tuple[int, ...]
@@ -99,13 +102,13 @@ class Nest:
 
     @property
     def rows(self) -> int:
-        """How many rows threads may share."""
+        """Number of rows that threads can share."""
         first = self.schedule.loops[:1]
         return first[0].extent if first and first[0].kind == "parallel" else 1
 
     @property
     def has_rows(self) -> bool:
-        """Whether an iteration of the parallel loop stores elements whose positions are affine in it."""
+        """True if an iteration of the parallel loop stores elements whose positions are affine in it."""
         return self.rows > 1 and not self._stores_by_digits
 
     def body(self) -> tuple[Stmt, ...]:
@@ -115,12 +118,12 @@ class Nest:
         return (*filled, *self._over(self.loops, state))
 
     def _checked(self, loops: list[Loop]) -> list[Loop]:
-        """The loops, if sums can stay in registers."""
+        """Return the loops if sums can stay in registers."""
         reduced = next((i for i, x in enumerate(loops) if x.is_reduced), len(loops))
         for loop in loops[reduced:]:
             if not loop.is_reduced and loop.kind not in ("vec", "unroll"):
                 self.schedule.fail(
-                    f"'{loop.name}' is inside the reduced loop '{loops[reduced].name}'; unroll or vectorise it, "
+                    f"'{loop.name}' is inside the reduced loop '{loops[reduced].name}'; unroll or vectorize it, "
                     "so that its aggregates stay in registers, or reorder the loops"
                 )
         return list(loops)
@@ -134,7 +137,7 @@ class Nest:
     # Loops of the result ----------------------------------------------------------------------------------------------
 
     def _over(self, loops: Sequence[Loop], state: State | None) -> list[Stmt]:
-        """The statements of ``loops``, those of the result before reduced ones."""
+        """Return the statements of ``loops``, the result's before reduced ones."""
         if state is None or (state := state.simplified()) is None:
             return []
         ready = [c for c in state.guards if not state.waiting(c)]
@@ -147,14 +150,14 @@ class Nest:
         return self._loop(loop, state, "guards", lambda inside: self._over(inner, inside))
 
     def _is_lane_wise(self, loop: Loop, state: State) -> bool:
-        """Whether what is inside of a vectorised loop would have to know the lane it is in."""
+        """Return True if a vectorized loop's body would need the number of the lane."""
         if any(loop.name in loops_of(self.schedule, form) for form in state.terms):
             return True
         guards = [form for form in state.guards if loop.name in loops_of(self.schedule, form)]
         return any(state.waiting(form) != [loop.name] for form in guards)
 
     def _loop(self, loop: Loop, state: State, bounding: str, inner: Inner) -> list[Stmt]:
-        """One loop, cut where a constraint of a vectorised or unrolled loop begins to hold."""
+        """Return one loop, split where a constraint of a vectorized or unrolled loop starts to hold."""
         first, last = state.ranges[loop.name]
         cutting = [c for c in (*state.guards, *state.terms) if self._cuts(loop, c, state)]
         a, b = interior(state, loop, cutting) if cutting else (first, last)
@@ -172,7 +175,7 @@ class Nest:
         return any(kinds[name] in ("vec", "unroll") for name in names) or names == {loop.name}
 
     def _part(self, loop: Loop, state: State, bounding: str, inner: Inner) -> list[Stmt]:
-        """A loop over the range that ``state`` has for it."""
+        """Return a loop over its range in ``state``."""
         begin, end = state.ranges[loop.name]
         simpler = state.simplified()
         if simpler is None:
@@ -198,7 +201,7 @@ class Nest:
     def _bounds(
         self, loop: Loop, begin: int, end: int, limits: list[Affine], state: State
     ) -> tuple[list[Stmt], Bound, Bound]:
-        """The bounds of a loop, and the statements that compute them."""
+        """Return the bounds of a loop, and the statements that compute them."""
         lows: list[Expr] = []
         highs: list[Expr] = []
         for form in limits:
@@ -230,7 +233,7 @@ class Nest:
         return Ref(name, int64)
 
     def _entered(self, loop: Loop, state: State, inner: Inner) -> list[Stmt]:
-        """What is inside a loop: the digits that are known there, caches that are filled there, and the rest."""
+        """Return a loop's body: the digits known there, the caches filled there, and the rest."""
         stmts, state = self._digits(state)
         if not loop.is_reduced:
             filled, state = self._filled(state, loop.name)
@@ -260,7 +263,7 @@ class Nest:
         return stmts, state
 
     def _guarded(self, conditions: list[Affine], state: State, inner: Inner) -> list[Stmt]:
-        """``inner`` where the conditions hold: a loop that runs once or not at all."""
+        """Return ``inner`` in a loop that runs once if the conditions hold, else not at all."""
         least_of: Expr | None = None
         for form in conditions:
             expr = self._integer(form, state)
@@ -276,33 +279,35 @@ class Nest:
     # Aggregates -------------------------------------------------------------------------------------------------------
 
     def _aggregated(self, loops: Sequence[Loop], state: State) -> list[Stmt]:
-        """The aggregates of the elements that the unrolled and vectorised loops among ``loops`` run over."""
+        """Return the aggregates of the elements that unrolled and vectorized ``loops`` cover."""
         axes, reduced = [x for x in loops if not x.is_reduced], [x for x in loops if x.is_reduced]
         unrolled = [x for x in axes if x.kind == "unroll"]
-        vectorised = next((x for x in axes if x.kind == "vec"), None)
+        vectorized = next((x for x in axes if x.kind == "vec"), None)
         if not axes:
             return self._elements([state], reduced)
-        groups = self._points(unrolled, vectorised, state)
+        groups = self._points(unrolled, vectorized, state)
         if groups is None:  # a border: one element after the other
             one_by_one = [replace(x, kind="seq") for x in unrolled]
-            return self._over([*one_by_one, *([vectorised] if vectorised else []), *reduced], state)
+            return self._over([*one_by_one, *([vectorized] if vectorized else []), *reduced], state)
         stmts: list[Stmt] = []
         for points in groups:
-            if vectorised is None:
+            if vectorized is None:
                 stmts += self._elements(points, reduced)
                 continue
-            begin, end = points[0].ranges[vectorised.name]
-            digits, inside = self._digits(points[0].opened(vectorised.name, vectorised.name))
+            begin, end = points[0].ranges[vectorized.name]
+            digits, inside = self._digits(points[0].opened(vectorized.name, vectorized.name))
             opened = [replace(point, open=inside.open) for point in points]
             body = (*digits, *self._elements(opened, reduced))
-            stmts.append(For(Var(vectorised.name), begin, end, "vec", body))
+            stmts.append(For(Var(vectorized.name), begin, end, "vec", body))
         return stmts
 
-    def _points(self, unrolled: list[Loop], vectorised: Loop | None, state: State) -> list[list[State]] | None:
-        """A state for each iteration of the unrolled loops that is in range, those that can be computed together in one
-        list; None where a constraint cuts more than lanes off."""
+    def _points(self, unrolled: list[Loop], vectorized: Loop | None, state: State) -> list[list[State]] | None:
+        """Return a state for each iteration of the unrolled loops in range, grouped if computed together.
+
+        None if a constraint cuts off more than lanes.
+        """
         groups: dict[object, list[State]] = {}
-        inside = {x.name for x in unrolled} | ({vectorised.name} if vectorised else set())
+        inside = {x.name for x in unrolled} | ({vectorized.name} if vectorized else set())
         for values in itertools.product(*(range(*state.ranges[x.name]) for x in unrolled)):
             point = state
             for loop, value in zip(unrolled, values, strict=True):
@@ -311,15 +316,15 @@ class Nest:
             if stmts:
                 return None
             simplified = point.simplified()
-            if simplified is not None and vectorised is not None:
-                lanes = [c for c in simplified.guards if c.names == (vectorised.name,)]
-                simplified = simplified.with_range(vectorised.name, *interior(simplified, vectorised, lanes))
+            if simplified is not None and vectorized is not None:
+                lanes = [c for c in simplified.guards if c.names == (vectorized.name,)]
+                simplified = simplified.with_range(vectorized.name, *interior(simplified, vectorized, lanes))
                 simplified = simplified.simplified()
             if simplified is None:
                 continue
             if simplified.guards or any(loops_of(self.schedule, c) & inside for c in simplified.terms):
                 return None
-            lanes_of = simplified.ranges[vectorised.name] if vectorised else ()
+            lanes_of = simplified.ranges[vectorized.name] if vectorized else ()
             groups.setdefault((simplified.terms, simplified.is_empty, lanes_of), []).append(simplified)
         return list(groups.values())
 
@@ -348,9 +353,11 @@ class Nest:
     def _pairwise(
         self, chained: Sequence[Loop], inner: Sequence[Loop], points: list[State], totals: list[str]
     ) -> list[Stmt]:
-        """The loops that count chains, around a chain for each point. What they leave out is the same in every
-        schedule, since a chain's number is its place in the tree: constraints that cut chains are left to the loops
-        inside, and a chain without terms counts, too."""
+        """Return the loops that count chains, around a chain for each point.
+
+        What they leave out must be the same in every schedule, because a chain's number is its position in the tree. So
+        constraints that cut chains are left to the inner loops, and a chain without terms counts too.
+        """
         state = points[0]
         rests = {state.form(form) for form, is_reduced in self.schedule.guards if is_reduced}
         within = {x.name for x in inner}
@@ -374,7 +381,7 @@ class Nest:
         return self._reduced(loops, state, updates)
 
     def _reduced(self, loops: Sequence[Loop], state: State, inner: Inner) -> list[Stmt]:
-        """The reduced ``loops`` around ``inner``, where terms are in range."""
+        """Return the reduced ``loops`` around ``inner``, where terms are in range."""
         simpler = state.simplified()
         if simpler is None or simpler.is_empty:
             return []
@@ -388,7 +395,7 @@ class Nest:
         return self._loop(loops[0], state, "terms", lambda inside: self._reduced(loops[1:], inside, inner))
 
     def _assigned(self, state: State, reduced: Sequence[Loop]) -> list[Stmt]:
-        """0, then the only term that there may be."""
+        """Store 0, then the only term if there is one."""
         value = self._reduced(reduced, state, lambda inside: [self._store(inside, self._as_result(inside))])
         if value and isinstance(value[0], Store) and len(value) == 1:
             return value
@@ -426,7 +433,7 @@ class Nest:
         return Index(terms, flat.constant, gathered)
 
     def _joined(self, form: Affine, state: State) -> Affine:
-        """``form`` with a loop in place of its quotient and remainder, where both are in it as in the loop."""
+        """Replace the quotient and remainder of a loop in ``form`` by the loop."""
         for name, digit in reversed(self.schedule.digits.items()):
             c = form.coefficient(name)
             other = next((n for n, d in self.schedule.digits.items() if d == _other(digit, d)), "")
@@ -436,7 +443,7 @@ class Nest:
         return form
 
     def _integer(self, form: Affine, state: State) -> Expr:
-        """``form`` as an int64."""
+        """Return ``form`` as an int64."""
         form = state.form(form)
         total: Expr | None = Const(form.constant, int64) if form.constant or not form.names else None
         for name, c in form.terms:
@@ -450,14 +457,14 @@ class Nest:
     # Caches -----------------------------------------------------------------------------------------------------------
 
     def _cache(self, operand: str, loop: str | None) -> Cache:
-        """The part of ``operand`` that the loops inside ``loop`` read."""
+        """Return the part of ``operand`` that the loops inside ``loop`` read."""
         accesses = [e for e in elements(self.solved.term) if e.name == operand]
         if len(accesses) != 1:
             self.schedule.fail(f"'{operand}' is read at {len(accesses)} points; a cache serves one")
         at = -1 if loop is None else next((i for i, x in enumerate(self.loops) if x.name == loop), None)
         if at is None or any(x.is_reduced or x.kind == "vec" for x in self.loops[: at + 1]):
-            self.schedule.fail(f"the cache of '{operand}' is filled at '{loop}', which is no loop outside of all "
-                               "reduced and vectorised ones")  # fmt: skip
+            self.schedule.fail(f"the cache of '{operand}' is filled at '{loop}', which is not a loop outside all "
+                               "reduced and vectorized ones")  # fmt: skip
         if any(x.kind == "unroll" for x in self.loops[: at + 1]):
             self.schedule.fail(f"the cache of '{operand}' is filled in an unrolled loop")
         state = first_state(self.schedule, ())
@@ -472,7 +479,7 @@ class Nest:
         return Cache(f"{operand}.cache", tuple(extents), accesses[0], loop, order)
 
     def _inside(self, form: Affine, outside: set[str]) -> Affine:
-        """The part of ``form`` that loops other than ``outside`` change."""
+        """Return the part of ``form`` that loops other than ``outside`` change."""
         return Affine(
             tuple((n, c) for n, c in form.terms if not loops_of(self.schedule, index(n)) <= outside)
         )  # fmt: skip
@@ -496,7 +503,7 @@ class Nest:
         return stmts, state
 
     def _copied(self, name: str, cache: Cache, bases: list[Affine], state: State) -> list[Stmt]:
-        """Loops that copy what is inside the array."""
+        """Return loops that copy the part inside the array."""
         array = self.operands[name]
         names = [self._name("c") for _ in bases]
         inside = [base + index(at) for base, at in zip(bases, names, strict=True)]
@@ -518,7 +525,7 @@ class Nest:
         return [*before, *body]
 
     def _reached(self, state: State) -> dict[str, tuple[int, int]]:
-        """The ranges of loops and digits where guards that stand further inside do not hold yet: quotients go on."""
+        """Return the ranges of loops and digits outside the guards of inner loops, where quotients go further."""
         ranges = dict(state.ranges)
         for name, digit in reversed(self.schedule.digits.items()):  # of a digit of a digit the outer one comes later
             if digit.is_quotient:
@@ -528,12 +535,12 @@ class Nest:
 
 
 def _other(digit: Digit, candidate: Digit) -> Digit:
-    """The remainder that belongs to a quotient."""
+    """Return the remainder that belongs to a quotient."""
     return replace(digit, is_quotient=False, extent=candidate.extent)
 
 
 def _merged(inside: State, point: State) -> State:
-    """The loops open in ``inside``, at the unrolled ``point``."""
+    """Return ``inside`` with the constants of the unrolled ``point``."""
     return replace(inside, constants={**inside.constants, **point.constants})
 
 

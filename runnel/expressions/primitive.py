@@ -1,4 +1,4 @@
-"""The op of tensor expressions, and its rules: one op for all expressions, whose text is an attribute."""
+"""The op of tensor expressions and its rules: one op for all expressions, with the text as an attribute."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from runnel.core.avals import ShapedArray, aval, row_major
 from runnel.core.axes import batching
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import DType, float32
+from runnel.core.dtypes import float32
 from runnel.core.errors import DTypeError
-from runnel.core.rules import Tangents
+from runnel.core.records import replace
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
 from runnel.expressions import derivatives, values
 from runnel.expressions.affine import Affine, combined, index, number
@@ -37,7 +37,7 @@ tensor_expression_p = Op(
 
 
 def expression_of(text: str, xs: Sequence[Any]) -> Expression:
-    """The expression of operands with the shapes of ``xs``."""
+    """Return the expression for operands with the shapes of ``xs``."""
     return resolved(text, tuple(tuple(x.shape) for x in xs))
 
 
@@ -46,18 +46,14 @@ def _abstract_eval(*xs: ShapedArray, text: str, schedule: Steps | None) -> Shape
     expression = expression_of(text, xs)
     dtypes = {x.dtype for x in xs}
     if len(dtypes) > 1:
-        raise DTypeError(f"[tensor_expr] received {', '.join(x.dtype.name for x in xs)}; cast all to one dtype.")
+        raise DTypeError(f"[tensor_expr] got {', '.join(x.dtype.name for x in xs)}; cast all to one dtype.")
     dtype = next(iter(dtypes), float32)
     return aval(expression.shape, result_dtype(expression.aggregation, expression.term, dtype))
 
 
-def _dtype_of(xs: Sequence[Any]) -> DType:
-    return xs[0].dtype if xs else float32
-
-
 @reference.rule(tensor_expression_p)
 def _reference(*xs: Any, text: str, schedule: Steps | None) -> np.ndarray:
-    """All points of the box at once: an array for each index."""
+    """Compute all points of the box at once: an array for each index."""
     expression = expression_of(text, xs)
     arrays = dict(zip(expression.names, xs, strict=True))
     element_dtype = derivatives.runnel_dtype(xs)
@@ -105,7 +101,7 @@ def _end(dtype: np.dtype[Any], *, low: bool) -> Any:
 
 
 def computed(written: Written) -> Array:
-    """The expression that a rule has written."""
+    """Compute an expression that a rule has written."""
     return apply(tensor_expression_p, *written.operands, text=written.text, schedule=None)
 
 
@@ -144,14 +140,14 @@ def _jvp(tangents: Tangents, out: Array, *xs: Array, text: str, schedule: Steps 
 
 @batching(tensor_expression_p)
 def _batched(size: int, *xs: Array, text: str, schedule: Steps | None) -> Array:
-    """One more index, in front of the result and of each operand that has a batch."""
+    """Add an index in front of the result and of each batched operand."""
     expression = resolved(text, tuple(tuple(x.shape[1:]) for x in xs))
     batch = derivatives.fresh("b", expression)
     ahead = {
         name: index(batch) if x.shape[0] == size else number(0) for name, x in zip(expression.names, xs, strict=True)
     }
     value = values.mapped(expression.term, lambda e: Element(e.name, (ahead[e.name], *e.subscripts)))
-    whole = derivatives.with_parts(
+    whole = replace(
         expression,
         target=(index(batch), *expression.target),
         shape=(size, *expression.shape),

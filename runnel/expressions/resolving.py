@@ -1,5 +1,4 @@
-"""From a parsed expression and the shapes of its operands to an :class:`Expression`: sizes, ranges of indices, and the
-proof that no subscript leaves its array."""
+"""Resolve a parsed expression with the shapes of its operands: sizes, ranges of indices, and bounds of subscripts."""
 
 from __future__ import annotations
 
@@ -19,20 +18,20 @@ MOST_INDEX: Final = 1 << 40  # no coefficient or extent is larger, so that posit
 
 @functools.lru_cache(maxsize=4096)
 def resolved(text: str, shapes: tuple[Shape, ...], sizes: tuple[tuple[str, int], ...] = ()) -> Expression:
-    """The expression ``text`` of operands of ``shapes``, with ``sizes`` for some names."""
+    """Return the expression ``text`` for operands of ``shapes``, with ``sizes`` for some names."""
     return _Resolver(syntax.parse(text), shapes, dict(sizes)).expression()
 
 
 @functools.lru_cache(maxsize=1024)
 def operand_names(text: str, sizes: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The names of the operands of ``text`` in order of appearance, where ``sizes`` have values."""
+    """Return the names of the operands of ``text`` in order of appearance; ``sizes`` are not operands."""
     statement = syntax.parse(text)
     known = {*sizes, *_bound_names(statement)}
     return tuple(dict.fromkeys(name for name, _ in _accessed(statement.value) if name not in known))
 
 
 def _accessed(node: Node) -> list[tuple[str, Node]]:
-    """The arrays and bare names in a value, from left to right."""
+    """Return the arrays and bare names in a value, from left to right."""
     if isinstance(node, Access):
         return [(node.name, node)]
     if isinstance(node, Name):
@@ -41,14 +40,14 @@ def _accessed(node: Node) -> list[tuple[str, Node]]:
 
 
 def _bound_names(statement: Statement) -> list[str]:
-    """The names of sizes: those behind the colon of an operand's axis."""
+    """Return the names of sizes, which follow the colon of an operand's axis."""
     accesses = [node for _, node in _accessed(statement.value) if isinstance(node, Access)]
     return [axis.size.text for access in accesses for axis in access.axes if isinstance(axis.size, Name)]
 
 
 @record
 class _Subscript:
-    """A subscript of an axis of ``size`` (None: of a result whose size is not stated)."""
+    """A subscript of an axis of ``size`` (None for a result whose size is not stated)."""
 
     form: Affine
     size: int | None
@@ -59,7 +58,7 @@ class _Subscript:
 
 @record
 class _Limit:
-    """``form`` ≥ 0, of the comparison at ``at``."""
+    """The condition ``form`` ≥ 0 of the comparison at ``at``."""
 
     form: Affine
     at: int
@@ -73,7 +72,7 @@ class _Resolver:
         self.sizes = dict(sizes)
         self.names = operand_names(statement.text, tuple(sizes))
         if len(shapes) != len(self.names):
-            statement.fail(0, f"{len(self.names)} operands ({', '.join(self.names)}) expected; received {len(shapes)}.")
+            statement.fail(0, f"{len(self.names)} operands ({', '.join(self.names)}) expected; got {len(shapes)}.")
         self.shapes = dict(zip(self.names, shapes, strict=True))
         if statement.target.name in self.shapes:
             statement.fail(statement.target.at, f"the result '{statement.target.name}' is an operand, too; rename one.")
@@ -122,7 +121,7 @@ class _Resolver:
     # Sizes ------------------------------------------------------------------------------------------------------------
 
     def _bind_sizes(self, node: Node) -> None:
-        """Bind the names behind colons to the sizes of the operands' axes."""
+        """Bind the names after colons to the sizes of the operands' axes."""
         for name, access in _accessed(node):
             if isinstance(access, Access):
                 self._check_rank(access, name)
@@ -148,12 +147,12 @@ class _Resolver:
             )
 
     def _size(self, node: Node) -> int:
-        """A size: integers and names of sizes, with + - * //."""
+        """Return a size: integers and names of sizes, with + - * //."""
         if isinstance(node, Number) and isinstance(node.value, int):
             return node.value
         if isinstance(node, Name):
             if node.text not in self.sizes:
-                known = f"; there are {', '.join(self.sizes)}" if self.sizes else ""
+                known = f"; the sizes are {', '.join(self.sizes)}" if self.sizes else ""
                 self.fail(
                     node.at,
                     f"no size is called '{node.text}'{known}. Give it by keyword, or as an axis 'i: {node.text}'.",
@@ -174,7 +173,7 @@ class _Resolver:
     # Subscripts and constraints ---------------------------------------------------------------------------------------
 
     def _affine(self, node: Node) -> Affine:
-        """An affine form of indices, with sizes as numbers."""
+        """Return an affine form of indices, with sizes as numbers."""
         form = self._form(node)
         if max((abs(c) for _, c in form.terms), default=0) > MOST_INDEX or abs(form.constant) > MOST_INDEX:
             self.fail(node.at, "the numbers of a subscript are at most 2**40.")
@@ -183,7 +182,7 @@ class _Resolver:
     def _form(self, node: Node) -> Affine:
         if isinstance(node, Number):
             if not isinstance(node.value, int):
-                self.fail(node.at, f"{node.value!r} is no integer; subscripts are integers.")
+                self.fail(node.at, f"{node.value!r} is not an integer, as subscripts must be.")
             return number(node.value)
         if isinstance(node, Name):
             if node.text in self.sizes:
@@ -218,7 +217,10 @@ class _Resolver:
         return _Subscript(form, size, access.name, i, at)
 
     def _limits(self, c: Comparison) -> list[_Limit]:
-        """The forms that are ≥ 0 where the comparison holds. A range 'e < n' alone says 0 ≤ e, as a subscript does."""
+        """Return the forms that are ≥ 0 if the comparison holds.
+
+        A single 'e < n' also means 0 ≤ e, as in a subscript.
+        """
         left, right = self._affine(c.left), self._affine(c.right)
         for name in (*left.names, *right.names):
             if name not in self.used:
@@ -302,7 +304,7 @@ class _Resolver:
         return extents
 
     def _abstract_eval(self, subscripts: list[_Subscript], extents: dict[str, int], known: Mapping[str, int]) -> None:
-        """The largest ranges of indices without one, for which ``subscripts`` remain in their arrays."""
+        """Infer the largest ranges of indices for which ``subscripts`` stay inside their arrays."""
         inferred: dict[str, int] = {}
         for s in subscripts:
             names = [n for n in s.form.names if n not in known]
@@ -325,7 +327,7 @@ class _Resolver:
         return extents[s.form.plain]
 
     def _prove(self, s: _Subscript, box: dict[str, tuple[int, int]], forms: tuple[Affine, ...]) -> None:
-        """Show that a subscript remains in its axis."""
+        """Raise an error unless a subscript stays inside its axis."""
         size = s.size or 0
         low, high = least_within(s.form, box, forms), -least_within(s.form.scaled(-1), box, forms)
         if low < 0 or high >= size:
@@ -337,5 +339,5 @@ class _Resolver:
 
 
 def _is_cut(form: Affine, limit: Affine) -> bool:
-    """Whether a constraint limits a form itself, so that it says nothing of its indices."""
+    """Return True if a constraint limits a form itself, so that it says nothing about its indices."""
     return limit.terms in (form.terms, form.scaled(-1).terms)

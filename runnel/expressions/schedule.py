@@ -1,5 +1,7 @@
-"""Schedules: in which loops an expression is computed, and which of them are split, vectorised, unrolled or shared
-among threads. A schedule never changes a result."""
+"""Schedules: the loops of an expression, and which are split, vectorized, unrolled or shared among threads.
+
+A schedule never changes a result.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,17 @@ from runnel.expressions.solving import Solved
 
 Step = tuple[str | int, ...]
 Steps = tuple[Step, ...]
-MOST_COPIES: Final = 64  # of a loop's body by unrolling, all unrolled loops together
+MOST_COPIES: Final = 64  # of a loop's body, by all unrolled loops together
 KINDS: Final = ("seq", "vec", "unroll", "parallel")
 
 
 @record
 class Loop:
-    """``order`` is where the loop was at first: terms of a sum are added in that order of reduced loops. ``cuts`` says
-    that each of its iterations begins new chains (``solving.LONGEST``)."""
+    """A loop of a schedule.
+
+    ``order`` is its original position: terms of a sum are added in that order of reduced loops. ``cuts`` says that each
+    iteration starts new chains (``solving.LONGEST``).
+    """
 
     name: str
     extent: int
@@ -43,22 +48,22 @@ class Digit:
 
 
 class Schedule:
-    """The loops of an expression, from the outermost to the innermost, and the primitives that change them.
+    """The loops of an expression, from outermost to innermost, and the primitives that change them.
 
-    Each primitive names loops, changes the schedule in place and returns the names of the loops it has made. At first
-    there is a loop for each axis of the result, in order, then one for each index that is reduced; a sum of more than
-    1024 terms has a loop ``<index>_block`` over its chains, too. Terms of a sum or a product are added in that order
-    of the reduced loops, so a primitive that would change it is refused.
+    Each primitive names loops, changes the schedule in place and returns the names of new loops. At first, the schedule
+    has a loop for each axis of the result, in order, then one for each reduced index; a sum of more than 1024 terms
+    also has a loop ``<index>_block`` over its chains. Terms of a sum or a product are added in that order of the
+    reduced loops, so primitives that would change it raise an error.
     """
 
     def __init__(self, solved: Solved, steps: Sequence[Step] = ()) -> None:
         self.solved = solved
         self.steps: list[Step] = []
         self.loops: list[Loop] = []
-        self.forms: dict[str, Affine] = {}  # of each index, over loops and digits
+        self.forms: dict[str, Affine] = {}  # index -> form over loops and digits
         self.digits: dict[str, Digit] = {}
         self.guards: list[tuple[Affine, bool]] = []  # ≥ 0 where split loops are in range, and whether it is reduced
-        self.caches: dict[str, str | None] = {}  # of operands, and the loops inside of which they are filled
+        self.caches: dict[str, str | None] = {}  # operand -> loop inside which it is filled
         chain = solved.chain
         cut = [name for name, _ in solved.reduced].index(chain[0]) if chain else -1
         for i, (name, extent) in enumerate((*solved.axes, *solved.reduced)):
@@ -79,7 +84,7 @@ class Schedule:
     # Primitives -------------------------------------------------------------------------------------------------------
 
     def split(self, loop: str, factor: int, names: tuple[str, str] | None = None) -> tuple[str, str]:
-        """Two loops in place of one: ``loop`` is outer·factor + inner, with inner below ``factor``."""
+        """Replace ``loop`` by two loops with loop = outer·factor + inner, with inner below ``factor``."""
         old = self._loop(loop)
         if type(factor) is not int or factor < 1:
             self.fail(f"'{loop}' is split by {factor!r}; a factor is an integer of 1 or more")
@@ -120,7 +125,7 @@ class Schedule:
         return order
 
     def reorder(self, *loops: str) -> None:
-        """Put ``loops`` in this order, into the places that they have among all loops."""
+        """Put ``loops`` in this order, at their positions among all loops."""
         chosen = [self._loop(name) for name in loops]
         if len(set(loops)) != len(loops):
             self.fail(f"a loop is named twice in {', '.join(loops)}")
@@ -133,7 +138,7 @@ class Schedule:
         self._note("reorder", *loops)
 
     def fuse(self, outer: str, inner: str, name: str | None = None) -> str:
-        """One loop in place of two adjacent ones."""
+        """Replace two adjacent loops by one."""
         first, second = self._loop(outer), self._loop(inner)
         at = self.loops.index(first)
         if self.loops[at + 1 : at + 2] != [second]:
@@ -152,17 +157,19 @@ class Schedule:
         self._note("fuse", outer, inner, fused)
         return fused
 
-    def vectorise(self, loop: str) -> None:
+    def vectorize(self, loop: str) -> None:
         """Compute the iterations of ``loop`` in the lanes of vectors."""
         chosen = self._loop(loop)
         if chosen.is_reduced:
-            self.fail(f"'{loop}' is reduced, and lanes would change the order of its terms; vectorise an axis")
+            self.fail(f"'{loop}' is reduced, and lanes would change the order of its terms; vectorize an axis")
         if any(x.kind == "vec" and x.name != loop for x in self.loops):
-            self.fail("one loop is vectorised already")
-        self._set_kind(chosen, "vec", "vectorise")
+            self.fail("another loop is already vectorized")
+        self._set_kind(chosen, "vec", "vectorize")
+
+    vectorise = vectorize  # the name in earlier releases and logs
 
     def unroll(self, loop: str) -> None:
-        """Write the body of ``loop`` out for each iteration. Inside of a reduced loop, each gets a register."""
+        """Repeat the body of ``loop`` for each iteration. Inside a reduced loop, each gets a register."""
         chosen = self._loop(loop)
         copies = chosen.extent
         for other in self.loops:
@@ -181,31 +188,31 @@ class Schedule:
         self._set_kind(chosen, "parallel", "parallel")
 
     def cache(self, operand: str) -> None:
-        """Read ``operand`` from a dense copy, made before all loops until :meth:`compute_at` says where."""
+        """Read ``operand`` from a dense copy, made before all loops unless :meth:`compute_at` moves it."""
         if operand not in self.solved.expression.names:
-            self.fail(f"no operand is called '{operand}'; there are {', '.join(self.solved.expression.names)}")
+            self.fail(f"no operand is called '{operand}'; the names are {', '.join(self.solved.expression.names)}")
         self.caches[operand] = None
         self._note("cache", operand)
 
     def compute_at(self, operand: str, loop: str) -> None:
-        """Copy, in each iteration of ``loop``, what the loops inside of it read of ``operand``, which has a cache."""
+        """Copy, in each iteration of ``loop``, the part of the cached ``operand`` that the inner loops read."""
         if not isinstance(operand, str) or operand not in self.caches:
             self.fail(f"'{operand}' has no cache; make one with cache('{operand}')")
         if self._loop(loop).is_reduced:
-            self.fail(f"'{loop}' is reduced; caches are filled outside of reduced loops")
+            self.fail(f"'{loop}' is reduced; caches are filled outside reduced loops")
         self.caches[operand] = loop
         self._note("compute_at", operand, loop)
 
     # As data ----------------------------------------------------------------------------------------------------------
 
     def apply(self, step: Step) -> None:
-        """Apply a step, as ``steps`` has them: the name of a primitive and its arguments."""
+        """Apply a step of ``steps``: the name of a primitive and its arguments."""
         if not isinstance(step, (tuple, list)) or not step:
-            self.fail(f"a step is the name of a primitive and its arguments; received {short_repr(step)}")
+            self.fail(f"a step must be the name of a primitive and its arguments; got {short_repr(step)}")
         name, *arguments = step
         primitive = PRIMITIVES.get(name) if isinstance(name, str) else None
         if primitive is None:
-            self.fail(f"no primitive is called {name!r}; there are {', '.join(PRIMITIVES)}")
+            self.fail(f"no primitive is called {name!r}; the names are {', '.join(PRIMITIVES)}")
         try:
             primitive(self, *arguments)
         except (TypeError, ValueError) as error:
@@ -214,7 +221,7 @@ class Schedule:
             self.fail(f"the step {step!r} has other arguments than '{name}' takes")
 
     def __str__(self) -> str:
-        """The loops, one a line, each inside the one above."""
+        """Return the loops, one per line, each inside the one above."""
         lines = []
         for depth, loop in enumerate(self.loops):
             words = " reduced" * loop.is_reduced + (f" {loop.kind}" if loop.kind != "seq" else "")
@@ -231,7 +238,7 @@ class Schedule:
         return (*self.steps,), (*self.loops,), self.forms, self.digits.copy(), (*self.guards,), self.caches.copy()
 
     def _return_to(self, state: tuple[Any, ...]) -> None:
-        """Be as :meth:`_state` was."""
+        """Restore the result of :meth:`_state`."""
         steps, loops, self.forms, self.digits, guards, self.caches = state
         self.steps, self.loops, self.guards = list(steps), list(loops), list(guards)
 
@@ -273,7 +280,7 @@ class Schedule:
         self._moved(name, loops[1].name)
 
     def _moved(self, old: str, new: str) -> None:
-        """Caches that were filled in ``old`` are filled in ``new``."""
+        """Fill caches of ``old`` in ``new``."""
         self.caches = {operand: new if loop == old else loop for operand, loop in self.caches.items()}
 
     def _check_order(self, loops: list[Loop]) -> None:
@@ -294,7 +301,8 @@ PRIMITIVES: Final[dict[str, Callable[..., Any]]] = {
     "tile": Schedule.tile,
     "reorder": Schedule.reorder,
     "fuse": Schedule.fuse,
-    "vectorise": Schedule.vectorise,
+    "vectorise": Schedule.vectorize,
+    "vectorize": Schedule.vectorize,
     "unroll": Schedule.unroll,
     "parallel": Schedule.parallel,
     "cache": Schedule.cache,

@@ -1,4 +1,4 @@
-"""Search for a fast schedule: candidates are run and timed, and each result is a line of a log."""
+"""Search for a fast schedule: run and time candidates, and log each result as a line."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _RANDOM: Final = 0.4  # the share of candidates that do not resemble the best on
 def search_schedule(
     expression: TensorExpression, *operands: Any, trials: int = 100, log: str | Path | None = None, seed: int = 0
 ) -> TensorExpression:
-    """The same function as ``expression``, in the fastest loops that were found for ``operands``.
+    """Return ``expression`` in the fastest loops found for ``operands``.
 
-    ``trials`` schedules are run and timed on this machine: some drawn at random, most with one choice changed from the
-    best so far. The results of all of them are equal to the bit.
+    ``trials`` schedules are run and timed on this machine: some random, most with one choice changed from the best so
+    far. All produce bitwise identical results.
 
     Args:
-        expression: made by ``tensor_expr``.
-        operands: tensors of the shapes and dtypes that it is to be fast for.
-        trials: how many schedules are tried, those in the log included.
-        log: a file of JSON lines, one for each trial: the expression, the steps and the seconds. What is in it is not
-            timed again, so that a search goes on where an earlier one with this seed was stopped; lines that are cut
-            off are ignored.
-        seed: of the choices.
+        expression: a result of ``tensor_expr``.
+        operands: tensors of the shapes and dtypes to optimize for.
+        trials: number of schedules to try, including those in the log.
+        log: a file of JSON lines, one for each trial: the expression, the steps and the seconds. Schedules in it are
+            not timed again, so a search continues where an earlier one with this seed stopped; incomplete lines are
+            ignored.
+        seed: seed of the random choices.
     """
     if not isinstance(expression, TensorExpression):
-        raise ArgumentError(f"[search_schedule] received {type(expression).__name__}; pass what tensor_expr returns.")
+        raise ArgumentError(f"[search_schedule] got {type(expression).__name__}; pass what tensor_expr returns.")
     if type(trials) is not int or trials < 1:
-        raise ArgumentError(f"[search_schedule] received {trials!r} trials; pass an integer of 1 or more.")
+        raise ArgumentError(f"[search_schedule] got {trials!r} trials; pass an integer of 1 or more.")
     if type(seed) is not int:
-        raise ArgumentError(f"[search_schedule] received {seed!r} as the seed; pass an integer.")
+        raise ArgumentError(f"[search_schedule] got {seed!r} as the seed; pass an integer.")
     if log is not None and not isinstance(log, (str, Path)):
-        raise ArgumentError(f"[search_schedule] received {short_repr(log)} as the log; pass the path of a file.")
+        raise ArgumentError(f"[search_schedule] got {short_repr(log)} as the log; pass the path of a file.")
     if not all(isinstance(x, TensorLike) for x in operands):
         raise ArgumentError("[search_schedule] takes tensors as operands; convert them by asarray().")
     solution = solved(expression.canonical(*operands))
@@ -78,7 +78,7 @@ def search_schedule(
 
 
 def _steps(candidate: Candidate, solution: Solved) -> Steps | None:
-    """The steps of a candidate; None if it is no schedule."""
+    """Return the steps of a candidate; None if it is not a valid schedule."""
     try:
         return tuple(candidate.schedule(solution).steps)
     except RunnelError:
@@ -86,7 +86,7 @@ def _steps(candidate: Candidate, solution: Solved) -> Steps | None:
 
 
 def _timed(function: TensorExpression, operands: tuple[Any, ...], fastest: float) -> float | None:
-    """The least seconds of a run; None if it cannot be run."""
+    """Return the minimum time of a run in seconds; None if it cannot run."""
     try:
         function(*operands)
     except RunnelError:
@@ -103,7 +103,7 @@ def _timed(function: TensorExpression, operands: tuple[Any, ...], fastest: float
 
 
 def _run_off(expression: TensorExpression, operands: tuple[Any, ...], finalists: list[Steps]) -> Steps:
-    """The fastest of a few schedules, timed by turns: other work on the machine slows single trials down."""
+    """Return the fastest of a few schedules, timed alternately because other work slows single trials down."""
     least = dict.fromkeys(finalists, float("inf"))
     for _ in range(_TURNS if len(finalists) > 1 else 0):
         for steps in finalists:
@@ -113,7 +113,7 @@ def _run_off(expression: TensorExpression, operands: tuple[Any, ...], finalists:
 
 
 def _key(expression: TensorExpression, operands: tuple[Any, ...]) -> dict[str, Any]:
-    """What times belong to."""
+    """Return the conditions of a measurement."""
     current = context.current()
     return {
         "expression": expression.canonical(*operands).text,
@@ -124,7 +124,7 @@ def _key(expression: TensorExpression, operands: tuple[Any, ...]) -> dict[str, A
 
 
 class _Journal:
-    """The seconds of each schedule that was tried, in memory and in a file; None for one that cannot be run."""
+    """The time of each schedule that was tried, in memory and in a file; None if it cannot run."""
 
     def __init__(self, path: Path | None, key: dict[str, Any], solution: Solved) -> None:
         self.path = path
@@ -137,7 +137,7 @@ class _Journal:
                 continue
 
     def _lines(self) -> Iterator[tuple[list[Step], float | None]]:
-        """The lines of the file that are whole and of this expression."""
+        """Yield the complete lines of the file for this expression."""
         if self.path is None or not self.path.exists():
             return
         for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -165,6 +165,6 @@ class _Journal:
             file.write(entry.encode() + b"\n")
 
     def fastest(self, count: int) -> list[Steps]:
-        """The fastest schedules, the best first."""
+        """Return the fastest schedules, the best first."""
         timed = {steps: seconds for steps, seconds in self.seconds.items() if seconds is not None}
         return sorted(timed, key=lambda steps: timed[steps])[:count]

@@ -1,7 +1,7 @@
-"""An expression solved for the elements of its result: which points are aggregated into each.
+"""Solve an expression for the elements of its result: find the points that are aggregated into each.
 
-Where a subscript of the target is a sum of indices, one of them follows from the others and the position in the result:
-in O[y + i] it is y = o - i. Where none does (O[2*i]), all remain, with the equation as two constraints.
+If a subscript of the target is a sum of indices, one of them follows from the others and the position in the result: in
+O[y + i], y = o - i. Otherwise (O[2*i]) all remain, with the equation as two constraints.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ LONGEST = 1024  # most terms of a float sum or product in one chain
 
 @record
 class Solved:
-    """For each point of ``axes``, one for each axis of the result, the aggregate of ``term`` over the points of
-    ``reduced`` at which the constraints are ≥ 0."""
+    """For each point of ``axes``, the aggregate of ``term`` over the points of ``reduced`` with constraints ≥ 0.
+
+    ``axes`` has an index for each axis of the result.
+    """
 
     expression: Expression
     axes: Extents
@@ -29,13 +31,15 @@ class Solved:
 
     @property
     def rounds(self) -> bool:
-        """Whether the order of the terms matters, if the elements are floats."""
+        """True if the order of the terms matters for floats."""
         return self.expression.aggregation in ("sum", "prod")
 
     @property
     def chain(self) -> tuple[str, int] | None:
-        """The reduced index at which the terms are cut to chains of LONGEST at most, and how many of its values are in
-        one chain; None if all are. Indices after it are in a chain with all of their values."""
+        """The reduced index at which terms are split into chains, and the number of its values in one chain.
+
+        A chain has at most LONGEST terms; None if one chain has all. It has all values of the indices after this one.
+        """
         inside = 1
         for name, extent in reversed(self.reduced if self.rounds else ()):
             if inside * extent > LONGEST:
@@ -45,7 +49,7 @@ class Solved:
 
     @property
     def chains(self) -> int:
-        """How many chains the terms of an element are cut to."""
+        """Number of chains into which the terms of an element are split."""
         if self.chain is None:
             return 1
         cut, length = self.chain
@@ -59,7 +63,7 @@ class Solved:
 
 @functools.lru_cache(maxsize=1024)
 def solved(expression: Expression) -> Solved:
-    """``expression`` for each element of its result."""
+    """Solve ``expression`` for each element of its result."""
     box: dict[str, Range] = {name: (0, max(extent, 1)) for name, extent in expression.indices}
     extents = dict(expression.indices)
     values_of: dict[str, Affine] = {}  # indices that follow from others

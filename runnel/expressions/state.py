@@ -1,5 +1,4 @@
-"""Where the emission of a nest is: which loops are open, the ranges and constants among them, and what must still be
-seen to for a point to be in range."""
+"""The state while a nest is emitted: open loops, their ranges and constants, and constraints still to be checked."""
 
 from __future__ import annotations
 
@@ -10,9 +9,12 @@ from runnel.expressions.schedule import Loop, Schedule
 
 @record
 class State:
-    """``guards`` are ≥ 0 where a point of the result is in range, ``terms`` where one of its terms is. ``constants``
-    are loops and digits of known value. ``open`` are the others that have a value at run time here, with their names in
-    the loop IR. ``is_empty``: no term is left here. ``bases`` are the first elements of caches, by operand."""
+    """A position in the emission of a nest.
+
+    ``guards`` are ≥ 0 if a point of the result is in range, ``terms`` if one of its terms is. ``constants`` are loops
+    and digits of known value. ``open`` maps the others that have a value at run time to their names in the loop IR.
+    ``is_empty`` says that no term is left. ``bases`` are the first elements of caches, by operand.
+    """
 
     guards: tuple[Affine, ...]
     terms: tuple[Affine, ...]
@@ -23,11 +25,11 @@ class State:
     bases: tuple[tuple[str, tuple[Affine, ...]], ...] = ()
 
     def form(self, form: Affine) -> Affine:
-        """``form`` with the constants in it."""
+        """Return ``form`` with constants substituted."""
         return form.replaced({name: number(value) for name, value in self.constants.items() if name in form.names})
 
     def simplified(self) -> State | None:
-        """Without what always holds; None where nothing is in range."""
+        """Return the state without constraints that always hold; None if nothing is in range."""
         guards = [c for c in map(self.form, self.guards) if least(c, self.ranges) < 0]
         if any(greatest(c, self.ranges) < 0 for c in guards):
             return None
@@ -45,12 +47,12 @@ class State:
         return replace(self, open={**self.open, name: bound})
 
     def waiting(self, form: Affine) -> list[str]:
-        """The loops and digits of ``form`` that are not open yet."""
+        """Return the loops and digits of ``form`` that are not open yet."""
         return [name for name in form.names if name not in self.open and name not in self.constants]
 
 
 def first_state(schedule: Schedule, terms: tuple[Affine, ...]) -> State:
-    """Before all loops; ``terms`` are the constraints of the expression."""
+    """Return the state before all loops; ``terms`` are the constraints of the expression."""
     ranges = {x.name: (0, max(x.extent, 1)) for x in schedule.loops}
     ranges |= {name: (0, max(digit.extent, 1)) for name, digit in schedule.digits.items()}
     return State(
@@ -63,7 +65,7 @@ def first_state(schedule: Schedule, terms: tuple[Affine, ...]) -> State:
 
 
 def loops_of(schedule: Schedule, form: Affine) -> set[str]:
-    """The loops that the value of ``form`` depends on, through digits, too."""
+    """Return the loops that ``form`` depends on, also through digits."""
     names: set[str] = set()
     for name in form.names:
         digit = schedule.digits.get(name)
@@ -72,7 +74,7 @@ def loops_of(schedule: Schedule, form: Affine) -> set[str]:
 
 
 def interior(state: State, loop: Loop, forms: list[Affine]) -> Range:
-    """The values of ``loop`` for which all ``forms``, of this loop and others that are not open, always hold."""
+    """Return the values of ``loop`` for which all ``forms`` hold whatever the loops that are not open do."""
     first, last = state.ranges[loop.name]
     for form in forms:
         c = form.coefficient(loop.name)

@@ -1,11 +1,12 @@
-"""The text of a tensor expression, parsed.
+"""Parse the text of a tensor expression.
 
-expression  := target aggregation value ["where" constraint ("," constraint)*]
-target      := NAME "[" [axis ("," axis)*] "]"
-axis        := affine [":" size]
-aggregation := "=" | "+=" | "*=" | "max=" | "min="
-value       := numbers, NAME[axis, …], sizes, + - * /, comparisons, functions, parentheses
-constraint  := affine (("<" | "<=" | ">" | ">=" | "==") affine)+
+Syntax::
+  expression  := target aggregation value ["where" constraint ("," constraint)*]
+  target      := NAME "[" [axis ("," axis)*] "]"
+  axis        := affine [":" size]
+  aggregation := "=" | "+=" | "*=" | "max=" | "min="
+  value       := numbers, NAME[axis, …], sizes, + - * /, comparisons, functions, parentheses
+  constraint  := affine (("<" | "<=" | ">" | ">=" | "==") affine)+
 """
 
 from __future__ import annotations
@@ -21,19 +22,8 @@ from runnel.core.records import record
 AGGREGATIONS: Final = {"=": "assign", "+=": "sum", "*=": "prod", "max=": "max", "min=": "min"}
 COMPARISONS: Final = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 FUNCTIONS: Final = {
-    "abs": 1,
-    "cos": 1,
-    "exp": 1,
-    "log": 1,
-    "maximum": 2,
-    "minimum": 2,
-    "relu": 1,
-    "sigmoid": 1,
-    "sign": 1,
-    "sin": 1,
-    "sqrt": 1,
-    "square": 1,
-    "tanh": 1,
+    **dict.fromkeys(["abs", "cos", "exp", "log", "relu", "sigmoid", "sign", "sin", "sqrt", "square", "tanh"], 1),
+    **dict.fromkeys(["maximum", "minimum"], 2),
     "where": 3,
 }
 _DEEPEST: Final = 50  # levels of parentheses, of derivatives too
@@ -85,7 +75,7 @@ Node = Number | Name | Call | Access
 
 @record
 class Axis:
-    """A subscript, and what is said of the size of its axis."""
+    """A subscript, and the stated size of its axis."""
 
     subscript: Node
     size: Node | None
@@ -94,7 +84,7 @@ class Axis:
 
 @record
 class Comparison:
-    """``left sign right``; ``is_alone`` if it is no part of a chain."""
+    """``left sign right``; ``is_alone`` if it is not part of a chain."""
 
     sign: str
     left: Node
@@ -124,7 +114,7 @@ def fail(text: str, at: int, why: str) -> NoReturn:
 
 @functools.lru_cache(maxsize=1024)
 def parse(text: str) -> Statement:
-    """The statement that ``text`` is; ExpressionError, with the place in the text, if it is none."""
+    """Return the statement of ``text``; ExpressionError, with the position, if it is not valid."""
     return _Parser(" ".join(text.split())).statement()
 
 
@@ -134,7 +124,7 @@ def tokens(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            fail(text, at, f"'{text[at]}' is no part of an expression.")
+            fail(text, at, f"'{text[at]}' is not part of an expression.")
         kind = match.lastgroup or ""
         result.append(Token(kind, match[kind], match.start(kind)))
         at = match.end()
@@ -142,7 +132,7 @@ def tokens(text: str) -> list[Token]:
 
 
 class _Parser:
-    """Recursive descent, a method for each level of precedence."""
+    """A recursive-descent parser with a method for each level of precedence."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -171,7 +161,7 @@ class _Parser:
 
     def expect(self, text: str, where: str) -> None:
         if not self.takes(text):
-            self.fail(f"'{text}' expected {where}; received {self.here.text!r}.")
+            self.fail(f"'{text}' expected {where}; got {self.here.text!r}.")
 
     def statement(self) -> Statement:
         if self.here.kind != "name":
@@ -190,12 +180,12 @@ class _Parser:
         return Statement(self.text, target, aggregation, value, constraints)
 
     def require_flat(self, nodes: Iterable[Node]) -> None:
-        """Refuse long rows of operators: each is inside of the next, as if it stood in parentheses."""
+        """Reject long rows of operators, because each is nested in the next."""
         rest = [(node, 0) for node in nodes]
         while rest:
             node, level = rest.pop()
             if level > _AROUND:
-                told = f"more than {_AROUND} operators stand around this; make a part of it an expression of its own."
+                told = f"more than {_AROUND} operators surround this; make a part of it a separate expression."
                 fail(self.text, node.at, told)
             if isinstance(node, Call):
                 rest += [(x, level + 1) for x in node.args]
@@ -252,7 +242,7 @@ class _Parser:
         return self.chain(self.factor, {"*": "mul", "/": "div", "//": "floordiv"})
 
     def chain(self, operand: Callable[[], Node], signs: dict[str, str]) -> Node:
-        """Operands with ``signs`` between them, from the left."""
+        """Parse operands with ``signs`` between them, from the left."""
         left = operand()
         while self.here.kind == "sign" and self.here.text in signs:
             sign = self.take()
@@ -261,7 +251,7 @@ class _Parser:
 
     def factor(self) -> Node:
         if self.depth >= _DEEPEST:
-            self.fail(f"there are more than {_DEEPEST} levels of parentheses and signs here.")
+            self.fail(f"more than {_DEEPEST} levels of parentheses and signs.")
         self.depth += 1
         node = self.operand()
         self.depth -= 1
@@ -279,7 +269,7 @@ class _Parser:
             text = self.take().text
             return Number(int(text) if text.isdigit() else float(text), token.at)
         if token.kind != "name":
-            self.fail(f"an array, a number or a function expected; received {token.text!r}.")
+            self.fail(f"an array, a number or a function expected; got {token.text!r}.")
         self.take()
         if self.here.text == "[":
             return Access(token.text, self.axes(), token.at)
@@ -287,7 +277,7 @@ class _Parser:
 
     def call(self, name: Token) -> Node:
         if name.text not in FUNCTIONS:
-            fail(self.text, name.at, f"no function is called '{name.text}'; there are {', '.join(FUNCTIONS)}.")
+            fail(self.text, name.at, f"no function is called '{name.text}'; the functions are {', '.join(FUNCTIONS)}.")
         args = [self.value()]
         while self.takes(","):
             args.append(self.value())

@@ -1,4 +1,4 @@
-"""The value an expression computes: elements of arrays, its derivatives, and its evaluation by NumPy."""
+"""Values of expressions: elements of arrays, derivatives, and evaluation by NumPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Element:
 
 @record
 class Compute:
-    """A function of values: its name is that of ``syntax``."""
+    """A function of values, named as in ``syntax``."""
 
     function: str
     args: tuple[Value, ...]
@@ -43,7 +43,7 @@ _SIGNS_OF: Final = {**_SIGNS, "eq": "==", "ne": "!="}
 
 
 def parts(value: Value) -> Iterator[Value]:
-    """The value and everything inside it, from left to right."""
+    """Yield the value and everything inside it, from left to right."""
     yield value
     if isinstance(value, Compute):
         for arg in value.args:
@@ -51,12 +51,12 @@ def parts(value: Value) -> Iterator[Value]:
 
 
 def elements(value: Value) -> list[Element]:
-    """The distinct elements, in order of appearance."""
+    """Return the distinct elements in order of appearance."""
     return list(dict.fromkeys(x for x in parts(value) if isinstance(x, Element)))
 
 
 def is_inexact(value: Value) -> bool:
-    """Whether the value of integers is a float."""
+    """Return True if the value of integers is a float."""
     return any(
         (isinstance(x, Literal) and isinstance(x.value, float)) or (isinstance(x, Compute) and x.function in _INEXACT)
         for x in parts(value)
@@ -64,7 +64,7 @@ def is_inexact(value: Value) -> bool:
 
 
 def mapped(value: Value, change: Callable[[Element], Value]) -> Value:
-    """``value`` with its elements changed."""
+    """Return ``value`` with its elements changed."""
     if isinstance(value, Element):
         return change(value)
     if isinstance(value, Compute):
@@ -73,7 +73,7 @@ def mapped(value: Value, change: Callable[[Element], Value]) -> Value:
 
 
 def written(value: Value) -> str:
-    """As the text of an expression."""
+    """Return the value as the text of an expression."""
     if isinstance(value, Literal):
         return repr(value.value) if value.value >= 0 else f"(-{-value.value!r})"
     if isinstance(value, Element):
@@ -103,7 +103,7 @@ def mul(x: Value, y: Value) -> Value:
 
 
 def where(function: str, x: Value, y: Value, then: Value, otherwise: Value) -> Value:
-    """``then`` where the comparison holds."""
+    """Return ``then`` if the comparison holds, else ``otherwise``."""
     if then == otherwise:
         return then
     return Compute("where", (Compute(function, (x, y)), then, otherwise))
@@ -115,7 +115,7 @@ Partials = Callable[..., tuple[Value, ...]]
 
 
 def _extreme(function: str) -> Partials:
-    """Equal arguments share."""
+    """Return the partial derivatives of an extreme; equal arguments share."""
 
     def partials(x: Value, y: Value) -> tuple[Value, Value]:
         half = where("eq", x, y, Literal(0.5), ZERO)
@@ -149,7 +149,7 @@ _PARTIALS: Final[dict[str, Partials]] = {
 
 
 def derivative(value: Value, tangents: Mapping[Element, Value]) -> Value:
-    """The directional derivative of ``value`` for those of its elements."""
+    """Return the directional derivative of ``value`` for ``tangents`` of its elements."""
     if isinstance(value, Element):
         return tangents.get(value, ZERO)
     if isinstance(value, Literal) or value.function in COMPARISONS:
@@ -174,36 +174,16 @@ def derivative(value: Value, tangents: Mapping[Element, Value]) -> Value:
 # --- values in NumPy --------------------------------------------------------------------------------------------------
 
 _NUMPY: Final[dict[str, Callable[..., Any]]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "neg": np.negative,
-    "abs": np.abs,
-    "cos": np.cos,
-    "exp": np.exp,
-    "log": np.log,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "sign": np.sign,
-    "sin": np.sin,
-    "sqrt": np.sqrt,
-    "square": np.square,
-    "tanh": np.tanh,
-    "where": np.where,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "abs": np.abs, "cos": np.cos, "exp": np.exp, "log": np.log, "maximum": np.maximum, "minimum": np.minimum,
+    "relu": lambda x: np.maximum(x, x.dtype.type(0)), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sign": np.sign, "sin": np.sin, "sqrt": np.sqrt, "square": np.square, "tanh": np.tanh, "where": np.where,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+}  # fmt: skip
 
 
 def evaluated(value: Value, element: Callable[[Element], Any], dtype: np.dtype[Any]) -> Any:
-    """The value in NumPy, in ``dtype``."""
+    """Return the value in NumPy, in ``dtype``."""
     if isinstance(value, Literal):
         return np.asarray(value.value).astype(dtype)
     if isinstance(value, Element):
@@ -217,9 +197,11 @@ Extents = tuple[tuple[str, int], ...]
 
 @record
 class Expression:
-    """result[target] is the aggregate of ``term`` over all points: indices from 0 below their extents at which each
-    constraint is ≥ 0. ``names`` are those of the operands, of ``shapes``, in order of appearance; ``indices`` have the
-    order in which they appear in the term, those of the target alone behind."""
+    """result[target] is the aggregate of ``term`` over all points.
+
+    Points are indices from 0 to below their extents at which each constraint is ≥ 0. ``names`` and ``shapes`` are the
+    operands' in order of appearance. ``indices`` are in order of appearance in the term, then those only in the target.
+    """
 
     aggregation: str  # "assign", "sum", "prod", "max" or "min"
     name: str
@@ -241,7 +223,7 @@ class Expression:
 
     @property
     def text(self) -> str:
-        """As text that means the same for operands of these shapes."""
+        """The expression as text that has the same meaning for operands of these shapes."""
         axes = ", ".join(f"{subscript}: {size}" for subscript, size in zip(self.target, self.shape, strict=True))
         sign = {"assign": "=", "sum": "+=", "prod": "*=", "max": "max=", "min": "min="}[self.aggregation]
         stated = self._stated()
@@ -251,7 +233,7 @@ class Expression:
         return f"{self.name}[{axes}] {sign} {written(self.term)}{where}"
 
     def _stated(self) -> set[tuple[str, int]]:
-        """The extents that arrays have by themselves. One that is smaller elsewhere is no contradiction if stated."""
+        """Return the extents that arrays imply. An extent that is smaller elsewhere must be stated."""
         sizes: dict[str, set[int]] = {}
         accesses = [(e.subscripts, self.shapes[self.names.index(e.name)]) for e in elements(self.term)]
         for subscripts, shape in [*accesses, (self.target, self.shape)]:

@@ -1,4 +1,4 @@
-"""Expressions that only move elements, as views: no memory is touched."""
+"""Expressions that only move elements, as views that touch no memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AxisForm = tuple[int, tuple[tuple[int, int], ...]]  # offset, and the step along
 affine_view_p = Op(
     "affine_view",
     "x, *, shape, forms",
-    "Element (o0, o1, …) is that of x whose index along each axis is offset + Σ step·o: a view.",
+    "Element (o0, o1, …) is x at the index offset + Σ step·o along each axis: a view.",
     is_late=True,
 )
 abstract_eval.register(affine_view_p, lambda x, *, shape, forms: aval(shape, x.dtype))
@@ -49,15 +49,17 @@ jvp.register(affine_view_p, linear(affine_view_p))
 
 @batching(affine_view_p)
 def _batched(size: int, x: Array, *, shape: Shape, forms: tuple[AxisForm, ...]) -> Array:
-    """One more axis, in front of the result and of the operand."""
+    """Add an axis in front of the result and of the operand."""
     behind = tuple((offset, tuple((axis + 1, step) for axis, step in terms)) for offset, terms in forms)
     ahead = (0, ((0, 1),) if x.shape[0] == size else ())
     return apply(affine_view_p, x, shape=(size, *shape), forms=(ahead, *behind))
 
 
 def as_view(*xs: Array, text: str, schedule: Steps | None) -> Array | None:
-    """The rule of table ``decompose``: a copy of elements is a view, of zeros around the operand where constraints cut
-    subscripts off. None for other expressions."""
+    """Return a copy of elements as a view, padded with zeros where constraints cut subscripts off.
+
+    This is the rule for table ``decompose``; None for other expressions.
+    """
     expression = expression_of(text, xs)
     if schedule is not None or not is_copy(expression) or not all(expression.shape) or 0 in xs[0].shape:
         return None
@@ -86,7 +88,7 @@ def as_view(*xs: Array, text: str, schedule: Steps | None) -> Array | None:
 
 
 def is_copy(expression: Expression) -> bool:
-    """Whether each element of the result is an element of the operand or 0."""
+    """Return True if each element of the result is an element of the operand or 0."""
     names = [form.plain for form in expression.target]
     return (
         expression.aggregation == "assign"

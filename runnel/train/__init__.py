@@ -1,4 +1,4 @@
-"""Training: ``Trainer`` with its callbacks and metrics."""
+"""``Trainer`` with its callbacks and metrics."""
 
 from runnel.core.namespaces import namespace
 

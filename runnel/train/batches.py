@@ -1,4 +1,4 @@
-"""Turn whatever a user passes as data into batches, and join the outputs of batches."""
+"""Convert the user's data to batches, and join the outputs of batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runnel.tensor.random import Generator, get_rng_state, set_rng_state
 
 
 class Batch(NamedTuple):
-    """What a step takes."""
+    """The arguments of a step."""
 
     inputs: tuple[Any, ...]
     target: Any
@@ -28,34 +28,36 @@ Split = Callable[[Any], tuple[Any, Any]]
 
 
 def pair(batch: Any) -> tuple[Any, Any]:
-    """The inputs and the target of a batch that is a sequence: its last element is the target."""
+    """Return the inputs and the target of a batch that is a sequence: its last element is the target."""
     if isinstance(batch, list | tuple) and len(batch) >= 2:
         return tuple(batch[:-1]), batch[-1]
     if isinstance(batch, ArrayMethods | np.ndarray):
         raise ArgumentError(
-            f"[Trainer] a batch is (input, target), or (input, …, target); received an array of shape {batch.shape}. "
+            f"[Trainer] a batch must be (input, target), or (input, …, target); got an array of shape {batch.shape}. "
             "For arrays of all samples: DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)."
         )
     what = f"{type(batch).__name__} of {len(batch)}" if isinstance(batch, list | tuple) else type(batch).__name__
     raise ArgumentError(
-        f"[Trainer] a batch is (input, target), or (input, …, target); received a {what}. Pass split=, a function that "
-        "gives the inputs and the target of a batch: split=lambda batch: (batch['x'], batch['y'])."
+        f"[Trainer] a batch must be (input, target), or (input, …, target); got a {what}. Pass split=, a function that "
+        "returns the inputs and the target of a batch: split=lambda batch: (batch['x'], batch['y'])."
     )
 
 
 def as_batch(split: Split, batch: Any, copies: bool = False) -> Batch:
-    """A batch of a data loader, with tensors in the places of arrays; they share memory with these, unless ``copies``:
-    data may write each batch into the same arrays."""
+    """Return a batch of a data loader with tensors instead of arrays.
+
+    They share memory with the arrays unless ``copies``, which is needed if data write each batch into the same arrays.
+    """
     parts = split(batch)
     if not (isinstance(parts, tuple) and len(parts) == 2):
-        raise ArgumentError(f"[Trainer] split gives (inputs, target) of a batch; received {short_repr(parts)}.")
+        raise ArgumentError(f"[Trainer] split must return (inputs, target); got {short_repr(parts)}.")
     inputs, target = parts
     tensors = tuple(as_tensors(x, copies) for x in (inputs if type(inputs) is tuple else (inputs,)))
     return Batch(tensors, as_tensors(target, copies), _size(tensors))
 
 
 def as_inputs(split: Split, batch: Any) -> Batch:
-    """A batch for a prediction: with a target, which is dropped, or of inputs alone."""
+    """Return a batch for a prediction, from (input, target), whose target is dropped, or from inputs only."""
     if split is pair and not (isinstance(batch, list | tuple) and len(batch) >= 2):
         inputs = batch[0] if isinstance(batch, list | tuple) and batch else batch
         tensors = (as_tensors(inputs),)
@@ -64,7 +66,7 @@ def as_inputs(split: Split, batch: Any) -> Batch:
 
 
 def as_tensors(value: Any, copies: bool = False) -> Any:
-    """The same structure with tensors in the places of arrays. Other mappings become dicts."""
+    """Return the same structure with tensors instead of arrays. Other mappings become dicts."""
     leaves, structure = flatten(value)
     return unflatten(structure, [_as_tensor(leaf, copies) for leaf in leaves])
 
@@ -83,21 +85,21 @@ def _size(inputs: tuple[Any, ...]) -> int:
 
 
 def require_batches(name: str, data: Any) -> None:
-    """ArgumentError unless ``data`` can be gone through again and again."""
+    """Raise ArgumentError unless ``data`` can be iterated repeatedly."""
     if not isinstance(data, Iterable) or isinstance(data, np.ndarray | ArrayMethods | str | Mapping):
         raise ArgumentError(
-            f"[{name}] takes batches, such as a DataLoader or a list of (input, target); received "
+            f"[{name}] takes batches, such as a DataLoader or a list of (input, target); got "
             f"{type(data).__name__}. For arrays: DataLoader(TensorDataset(x, y), batch_size=64, shuffle=True)."
         )
     if isinstance(data, Iterator):
         raise ArgumentError(
-            f"[{name}] goes through the batches once an epoch, and a {type(data).__name__} can be gone through once. "
-            "Pass what it was made of: a DataLoader, a list, or an object whose __iter__ begins anew."
+            f"[{name}] iterates over the batches once per epoch, and a {type(data).__name__} is used up then. "
+            "Pass its source: a DataLoader, a list, or an object whose __iter__ starts again."
         )
 
 
 def number_of(data: Any) -> int | None:
-    """How many batches there are; None where nobody knows."""
+    """Return the number of batches; None if it is unknown."""
     try:
         return len(data)
     except TypeError:
@@ -105,15 +107,15 @@ def number_of(data: Any) -> int | None:
 
 
 class Pass:
-    """One pass over the batches, which can go on where another one stopped, in another process, too.
+    """One pass over the batches, which can continue an interrupted one, also in another process.
 
-    The order of a pass follows from the states of the generators at its begin, and of the default generator where it is
-    drawn from. Both are remembered. A DataLoader goes on at batch k by its own state, and reads nothing of the batches
-    before, if its order was drawn at its begin. Otherwise the first k batches are drawn again, with the default
-    generator in the states it had then, and dropped.
+    The order of a pass depends on the states of the generators at its start, and of the default generator where it is
+    drawn from. Both are remembered. A DataLoader whose order was drawn at its start continues at batch k by its own
+    state, without reading earlier batches. Otherwise the first k batches are drawn again, with the states that the
+    default generator had then, and dropped.
 
     Attributes:
-        count: how many batches have been taken.
+        count: number of batches taken.
     """
 
     def __init__(self, data: Iterable[Any], state: Mapping[str, Any] | None = None) -> None:
@@ -150,20 +152,20 @@ class Pass:
         return batch
 
     def give_back(self, count: int) -> None:
-        """The last ``count`` batches are to come again when the pass is continued from its state."""
+        """Repeat the last ``count`` batches when the pass is continued from its state."""
         self.count -= count
         while self._draws and self._draws[-1][0] >= self.count:
             set_rng_state(self._draws.pop()[1])
         self._take_back_order()
 
     def _take_back_order(self) -> None:
-        """A pass without batches has not begun: the next one has its order."""
+        """Reset the generators if no batch was taken, so that the next pass has this order."""
         if not self.count:
             for generator, begin in zip(self._generators, self._begin, strict=True):
                 generator.set_state(begin)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the pass is."""
+        """Return the position."""
         return {
             "count": self.count,
             "generators": self._begin,
@@ -173,8 +175,10 @@ class Pass:
         }
 
     def _place(self) -> dict[str, Any] | None:
-        """The state of the DataLoader at this batch; None where there is none, or where more than its begin draws from
-        the default generator, which the training draws from in between."""
+        """Return the state of the DataLoader at this batch.
+
+        None without a DataLoader, or if it draws from the default generator after its start, as training does.
+        """
         if self._loader_state is None or not self.count or any(at for at, _ in self._draws):
             return None
         generators = [generator.get_state().tolist() for generator in self._generators]
@@ -183,7 +187,7 @@ class Pass:
     def _go_on(self, state: Mapping[str, Any]) -> None:
         if len(state["generators"]) != len(self._generators):
             raise StateError(
-                f"[load_state_dict] the state is of batches with {len(state['generators'])} generators of their own, "
+                f"[load_state_dict] the state is of batches with {len(state['generators'])} generators, "
                 f"and these have {len(self._generators)}. Pass the DataLoader with the same generator= as before."
             )
         for generator, begin in zip(self._generators, state["generators"], strict=True):
@@ -212,12 +216,12 @@ class Pass:
 
 
 def _has_place(data: Any) -> TypeGuard[DataLoader]:
-    """Whether ``data`` is a DataLoader whose batches are those of its class."""
+    """Return True if ``data`` is a DataLoader that iterates like its class."""
     return isinstance(data, DataLoader) and type(data).__iter__ is DataLoader.__iter__
 
 
 def generators_of(data: Any) -> list[Generator]:
-    """The generators that a DataLoader or its samplers hold, each once."""
+    """Return the generators that a DataLoader or its samplers hold, each once."""
     sampler = getattr(data, "sampler", None)
     batches = getattr(data, "batch_sampler", None)
     result: list[Generator] = []
@@ -229,26 +233,26 @@ def generators_of(data: Any) -> list[Generator]:
 
 
 def joined(outputs: Iterable[Any]) -> Any:
-    """Arrays of the batches joined along their first axis, in the structure that the outputs have."""
+    """Join arrays of the batches along their first axis, in the structure of the outputs."""
     listed = list(outputs)
     if not listed:
-        raise ArgumentError("[predict] the data give no batches.")
+        raise ArgumentError("[predict] the data have no batches.")
     flat = [flatten(output) for output in listed]
     structure = flat[0][1]
     for _, other in flat:
         if other != structure:
             raise ArgumentError(
-                f"[predict] outputs of all batches have one structure; received {structure!r} and {other!r}."
+                f"[predict] outputs of all batches must have the same structure; got {structure!r} and {other!r}."
             )
     return unflatten(structure, [_joined(parts) for parts in zip(*(leaves for leaves, _ in flat), strict=True)])
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """One leaf of all outputs; None where each is None."""
+    """Join one leaf of all outputs; None if each is None."""
     if all(part is None for part in parts):
         return None
     if any(not isinstance(part, ArrayMethods | int | float) for part in parts):
         kinds = ", ".join(sorted({type(part).__name__ for part in parts}))
-        raise ArgumentError(f"[predict] outputs are made of tensors, numbers and None; received {kinds}.")
+        raise ArgumentError(f"[predict] outputs must be made of tensors, numbers and None; got {kinds}.")
     arrays = [part.numpy() if isinstance(part, ArrayMethods) else np.asarray(part) for part in parts]
     return np.concatenate(arrays) if arrays[0].ndim else np.stack(arrays)

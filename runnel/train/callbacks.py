@@ -1,4 +1,4 @@
-"""Callbacks of a training run, the progress bar, and stopping at Ctrl-C between two steps."""
+"""Callbacks of a training run, the progress bar, and stopping between two steps on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Logs = Mapping[str, Any]
 
 
 class Run(Protocol):
-    """What a callback sees of the Trainer.
+    """The Trainer as callbacks see it.
 
-    ``epochs`` and ``steps`` are how many have been completed, ``history`` has a dict of figures for each epoch.
+    ``epochs`` and ``steps`` are the completed numbers; ``history`` has a dict of results for each epoch.
     """
 
     model: Module
@@ -34,59 +34,59 @@ class Run(Protocol):
         """End ``fit`` after the current step or epoch."""
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a training continues from."""
+        """Return everything needed to continue the training run."""
 
 
 class Callback:
-    """The base class: subclasses define what they need. ``trainer`` is the Trainer. The figures, ``logs``, are "loss",
-    "lr" and the metrics by name; those of the validation begin with "val_".
+    """The base class; subclasses define what they need. ``trainer`` is the Trainer.
 
-    What an instance has to remember when a training is continued goes through ``state_dict`` and ``load_state_dict``:
-    dicts of what :func:`runnel.save` takes.
+    ``logs`` are results by name: "loss", "lr" and the metrics; names from the validation begin with "val_". State to
+    keep when a training run is continued goes through ``state_dict`` and ``load_state_dict``: dicts that
+    :func:`runnel.save` accepts.
     """
 
     is_last = False  # whether it is called behind the others, since it saves what they have become
 
     def on_fit_start(self, trainer: Any) -> None:
-        """Training begins, or is continued."""
+        """Run when training begins or continues."""
 
     def on_epoch_start(self, trainer: Any) -> None:
-        """An epoch begins; not called again for one that is continued."""
+        """Run when an epoch begins, but not when it continues."""
 
     def on_step_end(self, trainer: Any, logs: Any) -> None:
-        """A step has been made: "loss" is that of its samples."""
+        """Run after a step; "loss" is the loss of its samples."""
 
     def on_epoch_end(self, trainer: Any, logs: Any) -> None:
-        """An epoch is complete, the validation included."""
+        """Run after an epoch and its validation."""
 
     def on_interrupt(self, trainer: Any) -> str:
-        """Ctrl-C was pressed, and the training stands between two steps. Gives a sentence on what was saved, or ''."""
+        """Run between two steps after Ctrl-C; return a sentence on what was saved, or ''."""
         return ""
 
     def on_fit_end(self, trainer: Any) -> None:
-        """Training is over, be it by an error: close what is open."""
+        """Run when training ends, also by an error: close files here."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What the instance has to remember."""
+        """Return the state to keep."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
+        """Restore the result of ``state_dict``."""
 
 
 class Watched:
-    """A figure of the logs whose best value counts.
+    """The best value of a result.
 
     Args:
         owner: the class that watches, for messages.
-        monitor: the name of the figure.
-        mode: "min" or "max": which way is better; "auto" is "max" for names of accuracies and their kin.
-        min_delta: how much better counts as better.
+        monitor: the name of the result.
+        mode: "min" or "max": which values are better; "auto" is "max" for names such as accuracies.
+        min_delta: the smallest change that counts as an improvement.
     """
 
     def __init__(self, owner: str, monitor: str, mode: str = "auto", min_delta: float = 0.0) -> None:
         if mode not in ("min", "max", "auto"):
-            raise ArgumentError(f"[{owner}] mode is 'min', 'max' or 'auto'; received {mode!r}.")
+            raise ArgumentError(f"[{owner}] mode must be 'min', 'max' or 'auto'; got {mode!r}.")
         if mode == "auto":
             mode = "max" if monitor.removeprefix("val_").startswith(_BETTER_WHEN_GREATER) else "min"
         self.owner = owner
@@ -96,7 +96,7 @@ class Watched:
         self.best = -self.sign * math.inf
 
     def improves(self, logs: Logs) -> bool:
-        """Whether the figure is better than the best so far, which it becomes. nan never is."""
+        """Return True, and update the best value, if the result is better. NaN never is."""
         value = self.value(logs)
         if self.sign * (value - self.best) > self.min_delta or (math.isinf(self.best) and not math.isnan(value)):
             self.best = value
@@ -104,14 +104,12 @@ class Watched:
         return False
 
     def value(self, logs: Logs) -> float:
-        """The figure. ArgumentError where there is none of this name."""
+        """Return the result; ArgumentError if it does not exist."""
         value = logs.get(self.monitor)
         if not isinstance(value, int | float):
             numbers = ", ".join(name for name, figure in logs.items() if isinstance(figure, int | float))
             hint = " Pass validation= to fit()." if self.monitor.startswith("val_") and "val_loss" not in logs else ""
-            raise ArgumentError(
-                f"[{self.owner}] there is no figure '{self.monitor}' to watch; there are {numbers}.{hint}"
-            )
+            raise ArgumentError(f"[{self.owner}] monitor must be one of {numbers}; got '{self.monitor}'.{hint}")
         return float(value)
 
 
@@ -119,14 +117,14 @@ _BETTER_WHEN_GREATER = ("acc", "top_k", "precision", "recall", "f1", "auroc", "a
 
 
 class EarlyStopping(Callback):
-    """Stop when a figure has not got better for ``patience`` epochs.
+    """Stop when a result has not improved for ``patience`` epochs.
 
     Args:
-        monitor: the figure: "val_loss", "loss", "val_accuracy", ….
-        patience: after how many epochs in a row without a better value.
-        min_delta: how much better counts as better.
+        monitor: the result: "val_loss", "loss", "val_accuracy", ….
+        patience: number of epochs in a row without an improvement.
+        min_delta: the smallest change that counts as an improvement.
         mode: "min", "max" or "auto", by the name.
-        restore_best: when it stops, give the model the Parameters and buffers of its best epoch.
+        restore_best: when it stops, restore the Parameters and buffers of the best epoch.
     """
 
     def __init__(
@@ -138,7 +136,7 @@ class EarlyStopping(Callback):
         restore_best: bool = False,
     ) -> None:
         if patience < 1:
-            raise ArgumentError(f"[EarlyStopping] patience is 1 or more; received {patience}.")
+            raise ArgumentError(f"[EarlyStopping] patience must be 1 or more; got {patience}.")
         self.watched = Watched("EarlyStopping", monitor, mode, min_delta)
         self.patience = patience
         self.restore_best = restore_best
@@ -152,9 +150,7 @@ class EarlyStopping(Callback):
             return
         self.waited += 1
         if self.waited >= self.patience:
-            trainer.stop(
-                f"{self.watched.monitor} has not got better than {self.watched.best:.6g} for {self.waited} epochs"
-            )
+            trainer.stop(f"{self.watched.monitor} has not improved on {self.watched.best:.6g} for {self.waited} epochs")
             if self._best_model is not None:
                 trainer.model.load_state_dict(self._best_model)
 
@@ -169,8 +165,10 @@ class EarlyStopping(Callback):
 
 
 class Interruption:
-    """``with Interruption() as request: …`` asks for a stop by ``request.is_made`` at the first SIGINT. The second one
-    goes to whoever would have got the first. In other threads than the main one it does nothing."""
+    """A context that turns the first SIGINT into a request: ``with Interruption() as request: … request.is_made``.
+
+    The second SIGINT goes to the previous handler. In threads other than the main one it does nothing.
+    """
 
     def __init__(self) -> None:
         self.is_made = False
@@ -201,8 +199,10 @@ _NARROW = 60  # columns of a terminal in which the numbers take the place of the
 
 
 class Progress:
-    """``with Progress("Training", 100) as bar: bar.advance(note="loss 0.31")``. Writes to standard error. ``total`` is
-    None where nobody knows it."""
+    """A progress bar: ``with Progress("Training", 100) as bar: bar.advance(note="loss 0.31")``.
+
+    It writes to standard error. ``total`` is None if it is unknown.
+    """
 
     def __init__(self, title: str, total: int | None) -> None:
         self.title = title
@@ -227,7 +227,7 @@ class Progress:
             self._bar.stop()
 
     def advance(self, steps: int = 1, note: str = "") -> None:
-        """``steps`` more are done."""
+        """Count ``steps`` more."""
         self.done += steps
         if self._bar is not None:
             self._bar.update(self._task, completed=self.done, note=note)

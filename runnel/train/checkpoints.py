@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a training in files, the last few and the best."""
+"""Checkpoints: the whole state of a training run in files, the last few and the best."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _BEST: Final = "best.state"
 
 
 class Checkpoint(Callback):
-    """Write the state of the training into a folder: ``fit(..., resume=folder)`` continues from the last one, to the
-    bit. A file takes its name when it is whole and on the disk, and older ones are deleted after that.
+    """Write the state of the training run into a folder; ``fit(..., resume=folder)`` continues from the last one.
+
+    The continued run is bitwise identical. A file gets its name when it is complete and on the disk; older ones are
+    deleted after that.
 
     Args:
-        folder: where; it is made if need be.
-        every_epochs: after how many epochs; 0 for never.
-        every_steps: after how many steps; 0 for never.
-        keep: how many of the last ones stay.
-        best: a figure, such as "val_loss": when it is better than before, the state is written to ``best.state`` too.
-        mode: which way the figure is better: "min", "max" or "auto", by the name.
+        folder: the folder, created if need be.
+        every_epochs: number of epochs between states; 0 for never.
+        every_steps: number of steps between states; 0 for never.
+        keep: number of the last states to keep.
+        best: a result, such as "val_loss": when it improves, the state is also written to ``best.state``.
+        mode: which values are better: "min", "max" or "auto", by the name.
 
-    FileError where a state cannot be written, such as on a full disk. What was written before stays as it was.
+    FileError if a state cannot be written, for instance because the disk is full. Earlier files are unchanged.
     """
 
     is_last = True
@@ -45,7 +47,7 @@ class Checkpoint(Callback):
     ) -> None:
         if keep < 1 or every_epochs < 0 or every_steps < 0:
             raise ArgumentError(
-                "[Checkpoint] keep is 1 or more, every_epochs and every_steps are 0 or more; received "
+                "[Checkpoint] keep must be 1 or more, every_epochs and every_steps 0 or more; got "
                 f"{keep}, {every_epochs} and {every_steps}."
             )
         self.folder = Path(folder)
@@ -76,7 +78,7 @@ class Checkpoint(Callback):
         return f"The state is in '{path}': fit(..., resume='{self.folder}') continues from there."
 
     def write(self, trainer: Run) -> Path:
-        """Write the state now, and delete the oldest ones. Its path."""
+        """Write the state now, delete the oldest ones, and return the path."""
         path = self.folder / f"step-{trainer.steps:010d}.state"
         self._save(trainer, path)
         for old in saved_states(self.folder)[: -self.keep]:
@@ -107,7 +109,7 @@ class Checkpoint(Callback):
 
 
 def saved_states(folder: Path) -> list[Path]:
-    """The states of a folder by number of steps."""
+    """Return the states of a folder by number of steps."""
     try:
         names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
     except FileNotFoundError:
@@ -118,13 +120,13 @@ def saved_states(folder: Path) -> list[Path]:
 
 
 def last_checkpoint(folder: str | os.PathLike[str]) -> str | None:
-    """The path of the state in ``folder`` that has the most steps; None where there is none."""
+    """Return the path of the state in ``folder`` with the most steps; None if it has none."""
     states = saved_states(Path(folder))
     return str(states[-1]) if states else None
 
 
 def state_at(place: str | os.PathLike[str]) -> Any:
-    """The state in a file; or the last one in a folder, None if it has none or does not exist."""
+    """Return the state in a file, or the last one in a folder; None if that has none or does not exist."""
     path = Path(place)
     if path.is_dir() or not path.exists():
         if path.suffix == ".state":
@@ -140,7 +142,7 @@ def state_at(place: str | os.PathLike[str]) -> Any:
 
 
 def _older(path: Path) -> str:
-    """What to continue from in place of a state that is damaged."""
+    """Describe the state to continue from instead of a damaged one."""
     for state in reversed([state for state in saved_states(path.parent) if state.name < path.name]):
         with contextlib.suppress(FileError):
             load(state)

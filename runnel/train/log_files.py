@@ -1,4 +1,4 @@
-"""Figures of a training in text files: a JSON object or a row of CSV for each epoch, or for each step."""
+"""Results of a training run in text files: a JSON object or a row of CSV for each epoch or each few steps."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from runnel.train.callbacks import Callback, Logs, Run
 
 
 class _LogFile(Callback):
-    """Lines that are appended to a file. A training that is continued cuts off what was written after the state that it
-    continues from, so that the file is that of a training without interruption."""
+    """A file to which lines are appended.
+
+    A continued training run cuts off what was written after its state, so the file is the same as without interruption.
+    """
 
     def __init__(self, path: str | os.PathLike[str], every_steps: int = 0) -> None:
         if every_steps < 0:
-            raise ArgumentError(f"[{type(self).__name__}] every_steps is 0 or more; received {every_steps}.")
+            raise ArgumentError(f"[{type(self).__name__}] every_steps must be 0 or more; got {every_steps}.")
         self.path = Path(path)
         self.every_steps = every_steps
         self._length: int | None = None  # of the file when the state was saved that is continued from
         self._file: Any = None
 
     def text(self, row: dict[str, Any], is_first: bool) -> str:
-        """A line, or at the start of the file more than one."""
+        """Return a line, or the first lines of the file."""
         raise NotImplementedError
 
     def on_fit_start(self, trainer: Run) -> None:
@@ -77,12 +79,11 @@ class _LogFile(Callback):
 
 
 class JSONLines(_LogFile):
-    """A JSON object for each epoch, or with ``every_steps`` for each so many steps, on a line of its own. Numbers that
-    are not finite are null.
+    """Write a JSON object per line for each epoch, or every ``every_steps`` steps. Non-finite numbers are null.
 
     Args:
         path: the file.
-        every_steps: 0 for a line an epoch.
+        every_steps: 0 for a line per epoch.
     """
 
     def text(self, row: dict[str, Any], is_first: bool) -> str:
@@ -90,13 +91,14 @@ class JSONLines(_LogFile):
 
 
 class CSVLog(_LogFile):
-    """A row of comma-separated values for each epoch, or with ``every_steps`` for each so many steps, under a head with
-    the names. Figures that are no numbers are left out.
+    """Write a row of comma-separated values for each epoch, or every ``every_steps`` steps, under a header.
+
+    Results that are not numbers are left out.
 
     Args:
         path: the file.
-        every_steps: 0 for a row an epoch.
-        separator: between two values.
+        every_steps: 0 for a row per epoch.
+        separator: the text between values.
     """
 
     def __init__(self, path: str | os.PathLike[str], every_steps: int = 0, separator: str = ",") -> None:

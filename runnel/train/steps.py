@@ -1,4 +1,4 @@
-"""Build the training and evaluation steps of a Trainer, and trace a NaN or infinity back to its source."""
+"""The training and evaluation steps of a Trainer, and the search for the source of a NaN or infinity."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Loss = Callable[[Any, Any], Any]
 
 
 class Steps:
-    """The functions of a training.
+    """The functions of a training run.
 
-    ``train(inputs, target)`` is a whole step. With accumulation ``backward(inputs, target, share)`` adds to the
-    gradients those of ``share · loss``, and ``update()`` makes the step. All give the loss and the model's output, None
-    if nobody asks for it. ``evaluate`` changes nothing, and ``predict`` needs no target.
+    ``train(inputs, target)`` is a whole step. With accumulation, ``backward(inputs, target, share)`` adds the gradients
+    of ``share · loss``, and ``update()`` takes the step. They return the loss and the model's output, or None if it is
+    not needed. ``evaluate`` changes nothing, and ``predict`` needs no target.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Steps:
         self.evaluate, self.predict = wrap(evaluate), wrap(predict)
 
     def __reduce__(self) -> tuple[type[Steps], tuple[Any, ...]]:
-        return Steps, self._arguments  # copies have functions of their own, which train the copy of the model
+        return Steps, self._arguments  # the functions of a copy train the copied model
 
 
 def _as_it_is(function: Any) -> Any:
@@ -88,7 +88,7 @@ def _as_it_is(function: Any) -> Any:
 
 
 def _one_number(loss: Loss) -> Loss:
-    """The loss, where it gives one; ArgumentError for one of each sample."""
+    """Check that the loss returns one number; ArgumentError if not."""
 
     def checked(output: Any, target: Any) -> Any:
         value = loss(output, target)
@@ -96,7 +96,7 @@ def _one_number(loss: Loss) -> Loss:
         if shape is None or math.prod(shape) != 1:
             what = short_repr(value) if shape is None else f"a tensor of shape {shape}"
             raise ArgumentError(
-                f"[Trainer] the loss gives one number for a batch; received {what}. Take its mean (reduction='mean')."
+                f"[Trainer] loss must return one number for a batch; got {what}. Take its mean (reduction='mean')."
             )
         return value
 
@@ -116,13 +116,13 @@ def _clipping(optimizer: Optimizer, clip_norm: float | None, clip_value: float |
 
 
 def detached(output: Any) -> Any:
-    """The same structure with tensors that have no tape."""
+    """Return the same structure with tensors without a tape."""
     leaves, structure = flatten(output)
     return unflatten(structure, [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves])
 
 
 def is_finite(value: Any) -> bool:
-    """Whether all numbers of an array are finite; those of integers are."""
+    """Return True if all numbers of an array are finite."""
     array = value.numpy()
     if array.dtype.kind in "biu":
         return True
@@ -130,31 +130,34 @@ def is_finite(value: Any) -> bool:
 
 
 def parameters_that_are_not(model: Module) -> list[str]:
-    """The paths of the Parameters that hold a NaN or an infinity."""
+    """Return the paths of the Parameters that contain NaN or infinity."""
     return [path for path, parameter in model.named_parameters() if not is_finite(parameter)]
 
 
 def traced_back(batches: Iterable[Batch], again: Callable[[], Any], where: str) -> NonFiniteError:
-    """The error for a step that made a NaN or an infinity: ``again`` repeats it from the same state, op by op."""
+    """Return the error for a step that made a NaN or an infinity.
+
+    ``again`` repeats the step from the same state, op by op.
+    """
     for batch in batches:
         for what, value in (("input", batch.inputs), ("target", batch.target)):
             place = _not_finite_in(value, what)
             if place:
-                return NonFiniteError(f"[Trainer] {place} of {where} holds a NaN or an infinity.")
+                return NonFiniteError(f"[Trainer] {place} of {where} contains a NaN or an infinity.")
     try:
         with switches.override(check_nans=True):
             again()
     except NonFiniteError as error:
-        error.args = (f"{error} That was in {where}, repeated op by op; the state is that before it.",)
+        error.args = (f"{error} That was in {where}, repeated op by op; the state is from before the step.",)
         return error
     return NonFiniteError(
-        f"[Trainer] {where} made a NaN or an infinity, and did not when it was repeated op by op; the state is that "
-        "before it. The loss reads something that changes from call to call."
+        f"[Trainer] {where} made a NaN or an infinity, but not when it was repeated op by op; the state is from "
+        "before the step. The loss reads something that changes from call to call."
     )
 
 
 def _not_finite_in(value: Any, path: str) -> str:
-    """Where in nested inputs the first NaN or infinity is; '' if there is none."""
+    """Return the place of the first NaN or infinity in nested inputs; '' if there is none."""
     if isinstance(value, ArrayMethods):
         return "" if is_finite(value) else path
     items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()

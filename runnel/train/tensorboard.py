@@ -21,7 +21,7 @@ _START: Final = 1  # SessionLog.START: what has this step or a later one, and wa
 
 
 def _table() -> tuple[int, ...]:
-    """The CRC-32C of each byte: polynomial 0x1EDC6F41, reflected (G. Castagnoli et al., 1993)."""
+    """Return the CRC-32C of each byte: polynomial 0x1EDC6F41, reflected (G. Castagnoli et al., 1993)."""
     table = []
     for byte in range(256):
         for _ in range(8):
@@ -34,7 +34,7 @@ _TABLE: Final = _table()
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum of ``data``: CRC-32C."""
+    """Return the CRC-32C checksum of ``data``."""
     value = 0xFFFFFFFF
     for byte in data:
         value = _TABLE[(value ^ byte) & 0xFF] ^ value >> 8
@@ -42,28 +42,27 @@ def crc32c(data: bytes) -> int:
 
 
 def masked(checksum: int) -> int:
-    """A checksum as records hold it: rotated by 15 bits, plus a constant."""
+    """Return a checksum as stored in records: rotated by 15 bits, plus a constant."""
     return ((checksum >> 15 | checksum << 17) + _MASK) & 0xFFFFFFFF
 
 
 def record(data: bytes) -> bytes:
-    """A record of a file."""
     length = struct.pack("<Q", len(data))
     return length + struct.pack("<I", masked(crc32c(length))) + data + struct.pack("<I", masked(crc32c(data)))
 
 
 def first_event(wall_time: float) -> bytes:
-    """What a file begins with."""
+    """Return the first event of a file."""
     return _event(wall_time, 0, _bytes(3, _VERSION))
 
 
 def start_event(wall_time: float, step: int) -> bytes:
-    """What a training that is continued begins with."""
+    """Return the first event of a continued training run."""
     return _event(wall_time, step, _bytes(7, _varint(1, _START)))
 
 
 def scalars(wall_time: float, step: int, values: Mapping[str, float]) -> bytes:
-    """Figures by their tags, at a step."""
+    """Return an event with numbers by their tags, at a step."""
     parts = [_bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items()]
     return _event(wall_time, step, _bytes(5, b"".join(parts)))
 
@@ -89,7 +88,7 @@ def _float(number: int, value: float) -> bytes:
 
 
 def _base128(value: int) -> bytes:
-    """Groups of seven bits, the lowest first; all but the last have the top bit set."""
+    """Return groups of seven bits, the lowest first; all but the last have the top bit set."""
     result = bytearray()
     while value > 0x7F:
         result.append(value & 0x7F | 0x80)
@@ -99,20 +98,20 @@ def _base128(value: int) -> bytes:
 
 
 class TensorBoard(Callback):
-    """Write the figures to event files in a folder: ``tensorboard --logdir FOLDER`` shows them. The run "epoch" has a
-    point for each epoch, and with ``every_steps`` the run "step" one for each so many steps. A training that is
-    continued writes files of its own, and voids what was written after the state that it continues from.
+    """Write results to event files in a folder, for ``tensorboard --logdir FOLDER``.
 
-    Nothing but Runnel is needed to write them.
+    The run "epoch" has a point for each epoch, and with ``every_steps`` the run "step" one every ``every_steps`` steps.
+    A continued training run writes new files, and voids what was written after its state. You need only Runnel to write
+    them.
 
     Args:
-        folder: where; it is made if need be.
-        every_steps: 0 for epochs alone.
+        folder: the folder, created if need be.
+        every_steps: 0 for only epochs.
     """
 
     def __init__(self, folder: str | os.PathLike[str], every_steps: int = 0) -> None:
         if every_steps < 0:
-            raise ArgumentError(f"[TensorBoard] every_steps is 0 or more; received {every_steps}.")
+            raise ArgumentError(f"[TensorBoard] every_steps must be 0 or more; got {every_steps}.")
         self.folder = Path(folder)
         self.every_steps = every_steps
         self._writers: dict[str, Writer] = {}
@@ -135,7 +134,7 @@ class TensorBoard(Callback):
 
 
 class Writer:
-    """An event file. Epochs and steps have files of their own, since numbers in one run only grow."""
+    """An event file. Epochs and steps have separate files, because numbers in one run must increase."""
 
     def __init__(self, folder: Path, void_from: int | None) -> None:
         self._path = folder
@@ -169,7 +168,7 @@ class Writer:
 
 
 def _new_file(folder: Path) -> tuple[Path, Any]:
-    """A file whose name sorts behind those that are there: TensorBoard reads them in the order of their names."""
+    """Create a file whose name sorts after the existing ones, because TensorBoard reads them in that order."""
     now = int(time.time())
     taken = [int(parts[3]) for name in os.listdir(folder) if (parts := name.split("."))[3:] and parts[3].isdigit()]
     while True:

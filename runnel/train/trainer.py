@@ -1,4 +1,4 @@
-"""``Trainer``: fits a model to batches, a compiled step each, and continues a training to the bit."""
+"""``Trainer``: fit a model to batches with a compiled step, and continue a training run bitwise identically."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _FORMAT = 2
 
 
 class Trainer:
-    """Trains ``model``: each step, forward and backward and the optimizer's update, is one compiled program.
+    """Trains ``model``: each step, with forward, backward and the optimizer's update, is one compiled program.
 
     Args:
         model: a Module.
-        loss: a function of (output, target) that gives a scalar: one of ``nn``'s losses, or your own. The mean over the
-            samples, where ``accumulate`` or uneven batches are to be exact.
-        optimizer: one of ``optim``, made of the model's Parameters.
-        metrics: names ("accuracy", "f1", "auroc", …), or Metrics; or a dict with a name for each.
+        loss: a function of (output, target) that returns a scalar: one of ``nn``'s losses, or your own. It should be
+            the mean over the samples, so that ``accumulate`` and uneven batches are exact.
+        optimizer: one of ``optim``, made with the model's Parameters.
+        metrics: names ("accuracy", "f1", "auroc", …) or Metrics, or a dict with a name for each.
         scheduler: a learning-rate schedule; ReduceLROnPlateau gets "val_loss", or "loss" without a validation.
         schedule_every: "epoch" or "step": when the schedule is stepped.
-        clip_norm: the most that the norm of all gradients together may be; longer ones are scaled.
-        clip_value: the most that the absolute value of an element of a gradient may be.
-        accumulate: how many batches make one step. Gradients are weighted by numbers of samples, so that the step is
-            that of one large batch, but for rounding (and for batch normalization, which sees each batch by itself).
+        clip_norm: the largest norm of all gradients together; larger ones are scaled.
+        clip_value: the largest absolute value of an element of a gradient.
+        accumulate: number of batches per step. Gradients are weighted by numbers of samples, so the step equals a step
+            on one large batch, except for rounding and for batch normalization, which sees each batch separately.
         callbacks: Checkpoint, EarlyStopping, JSONLines, …; called in this order, Checkpoint last.
-        split: gives the inputs (a tuple of several) and the target of a batch, by default those of (input, …, target).
-        nan: what happens when the loss is not finite: "stop" raises NonFiniteError, "explain" also repeats the step op
-            by op and names the op and the module that made the first NaN, which takes a copy of the state at each step
-            (the training is as it was before that step), "ignore" goes on.
-        compile: False runs it op by op, for a debugger. The bits are the same.
+        split: returns the inputs (a tuple of several) and the target of a batch; (input, …, target) by default.
+        nan: the reaction to a loss that is not finite. "stop" raises NonFiniteError. "explain" also repeats the step op
+            by op and names the op and the module that made the first NaN; it copies the state at each step, and the
+            model is as it was before the step. "ignore" continues.
+        compile: False runs the model op by op, for a debugger. The results are bitwise identical.
         progress: show a progress bar.
 
     Attributes:
-        epochs, steps: how many have been completed.
-        history: for each epoch its figures by name.
+        epochs, steps: completed numbers.
+        history: for each epoch, its results by name.
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class Trainer:
         _require_one_of("nan", nan, ("stop", "explain", "ignore"))
         for name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
             if limit is not None and not limit > 0:
-                raise ArgumentError(f"[Trainer] {name} is more than 0; received {limit!r}.")
+                raise ArgumentError(f"[Trainer] {name} must be more than 0; got {limit!r}.")
         if not callable(loss):
-            raise ArgumentError(f"[Trainer] loss is a function of (output, target); received {type(loss).__name__}.")
+            raise ArgumentError(f"[Trainer] loss must be a function of (output, target); got {type(loss).__name__}.")
         if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
-            raise ArgumentError(f"[Trainer] accumulate is 1 or more; received {accumulate!r}.")
+            raise ArgumentError(f"[Trainer] accumulate must be 1 or more; got {accumulate!r}.")
         if schedule_every == "step" and isinstance(scheduler, ReduceLROnPlateau):
-            raise ArgumentError("[Trainer] ReduceLROnPlateau looks at figures of epochs; leave schedule_every out.")
+            raise ArgumentError("[Trainer] ReduceLROnPlateau needs schedule_every='epoch'.")
         if not isinstance(callbacks, Sequence):
-            raise ArgumentError(f"[Trainer] callbacks is a list of Callbacks; received {type(callbacks).__name__}.")
+            raise ArgumentError(f"[Trainer] callbacks must be a list of Callbacks; got {type(callbacks).__name__}.")
         for callback in callbacks:
             _require("each of callbacks", callback, Callback)
         _require_own_parameters(optimizer, [part for part in (model, loss) if isinstance(part, Module)])
@@ -107,16 +107,16 @@ class Trainer:
         self.epochs = 0
         self.steps = 0
         self.history: list[dict[str, Any]] = []
-        self.stopped = ""  # why the training is over, if it is
+        self.stopped = ""  # why training is over
         self._loss = Mean()
         self._functions = Steps(model, loss, optimizer, clip_norm, clip_value, bool(self.metrics), compile)
-        self._pass: Pass | None = None  # the one that training is in
-        self._pass_state: Mapping[str, Any] | None = None  # where the next one begins, if it continues another one
+        self._pass: Pass | None = None  # current pass
+        self._pass_state: Mapping[str, Any] | None = None  # position at which the next one continues another
         self._step_loss = math.nan
         self._is_fitting = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy goes through the data by itself: from where this one stands, as a state that was loaded does."""
+        """Return a state whose copy iterates over the data by itself, from the current position."""
         return {**self.__dict__, "_pass": None, "_pass_state": self._position(), "_is_fitting": False}
 
     # Training ---------------------------------------------------------------------------------------------------------
@@ -129,28 +129,28 @@ class Trainer:
         validation: Iterable[Any] | None = None,
         resume: str | os.PathLike[str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Train until ``epochs`` epochs are complete, those of earlier calls and of a resumed state included.
+        """Train until ``epochs`` epochs are complete, including earlier calls and a resumed state.
 
         Args:
-            data: batches, gone through once an epoch: a DataLoader, a list, ….
-            epochs: how many in all.
-            validation: batches for ``evaluate`` after each epoch; its figures begin with "val_".
-            resume: a file or a folder of :class:`Checkpoint` to continue from: the last state there. With a folder that
-                has none the training begins, so that a script need not know whether it was interrupted.
+            data: batches, iterated once per epoch: a DataLoader, a list, ….
+            epochs: total number of epochs.
+            validation: batches for ``evaluate`` after each epoch; names of its results begin with "val_".
+            resume: a file or a folder of :class:`Checkpoint` to continue from, at its last state. If the folder has
+                none, training starts, so a script need not know whether it was interrupted.
 
         Returns:
-            ``history``: for each epoch its figures by name.
+            ``history``: for each epoch, its results by name.
 
         Raises:
             NonFiniteError: the loss is not finite, unless ``nan="ignore"``.
-            KeyboardInterrupt: after Ctrl-C, between two steps; a Checkpoint has written the state then. A second Ctrl-C
-                stops at once.
-            StateError, FileError: ``resume`` does not fit, or cannot be read. The training is as it was.
+            KeyboardInterrupt: after Ctrl-C, between two steps; a Checkpoint has written the state. A second one stops
+                at once.
+            StateError, FileError: ``resume`` does not fit or cannot be read. The Trainer is unchanged.
         """
         if self._is_fitting:
-            raise StateError("[fit] this training is running, and a callback or another thread calls fit() again.")
+            raise StateError("[fit] this Trainer is already fitting; a callback or another thread called fit() again.")
         if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
-            raise ArgumentError(f"[fit] epochs is a whole number from 0 on; received {short_repr(epochs)}.")
+            raise ArgumentError(f"[fit] epochs must be an int of 0 or more; got {short_repr(epochs)}.")
         require_batches("fit", data)
         if validation is not None:
             require_batches("fit", validation)
@@ -168,7 +168,7 @@ class Trainer:
                     self._epoch(data, epochs, validation, interruption)
                     self._answer(interruption)
         except BaseException:
-            self._go_on_in(None)  # an iterator that has raised gives nothing more
+            self._go_on_in(None)  # an iterator that has raised is finished
             raise
         finally:
             self._is_fitting = False
@@ -177,19 +177,19 @@ class Trainer:
         return self.history
 
     def _go_on_in(self, data: Iterable[Any] | None) -> None:
-        """Leave a pass over other data: one that has begun is continued by its place."""
+        """Leave a pass over other data, and remember its position."""
         if self._pass is not None and self._pass.data is not data:
             self._pass_state = self._position()
             self._pass = None
 
     def _position(self) -> Mapping[str, Any] | None:
-        """Where the pass stands that has begun, if one has."""
+        """Return the position of the current pass, if it has begun."""
         if self._pass is None:
             return self._pass_state
         return self._pass.state_dict() if self._pass.count else None
 
     def begin_epoch_anew(self) -> None:
-        """Forget the place in the data and the figures of an epoch that is not complete: the next step is its first."""
+        """Forget the position in the data and the results of an incomplete epoch."""
         self._pass = self._pass_state = None
         for metric in (self._loss, *self.metrics.values()):
             metric.reset()
@@ -216,7 +216,7 @@ class Trainer:
                 if self.stopped:
                     return
         if not self._pass.count:
-            raise ArgumentError(f"[fit] the data give no batches: {type(data).__name__} is empty.")
+            raise ArgumentError(f"[fit] the data have no batches: {type(data).__name__} is empty.")
         logs = self._figures(self._loss, self.metrics)
         if validation is not None:
             figures = self._evaluated(validation, interruption)
@@ -235,7 +235,7 @@ class Trainer:
             callback.on_epoch_end(self, logs)
 
     def _next_step(self, batches: Pass) -> int:
-        """Take the batches of a step and make it; gives how many they are. If it is not made, they come again."""
+        """Take the batches of a step, run it and return their number. If it fails, they come again."""
         count, steps = batches.count, self.steps
         try:
             several = self.accumulate > 1
@@ -249,7 +249,6 @@ class Trainer:
         return len(taken)
 
     def _step(self, batches: list[Batch]) -> None:
-        """One step of the optimizer."""
         before = self._values() if self.nan == "explain" else None
         results = self._computed(batches)
         losses = [loss.item() for loss, _ in results]
@@ -271,7 +270,7 @@ class Trainer:
                 callback.on_step_end(self, logs)
 
     def _computed(self, batches: list[Batch]) -> list[tuple[Any, Any]]:
-        """Run the programs of a step; loss and output of each batch."""
+        """Run the programs of a step, and return the loss and output of each batch."""
         functions = self._functions
         if self.accumulate == 1:
             return [functions.train(batches[0].inputs, batches[0].target)]
@@ -286,15 +285,20 @@ class Trainer:
         if not interruption.is_made:
             return
         saved = [sentence for callback in self.callbacks if (sentence := callback.on_interrupt(self))]
-        hint = " ".join(saved) or "Nothing was saved, for want of a Checkpoint; fit() continues as long as Python runs."
+        hint = (
+            " ".join(saved)
+            or "Nothing was saved, because no Checkpoint is among the callbacks; fit() continues in this process."
+        )
         raise KeyboardInterrupt(f"[Trainer] stopped after step {self.steps}, in epoch {self.epochs + 1}. {hint}")
 
     # Figures ----------------------------------------------------------------------------------------------------------
 
     @ending_at_user
     def evaluate(self, data: Iterable[Any]) -> dict[str, Any]:
-        """The loss and the metrics over all batches, in evaluation mode; nothing changes, and neither do the random
-        numbers of the training."""
+        """Return the loss and the metrics over all batches, in evaluation mode.
+
+        Nothing changes, including the random numbers of the training run.
+        """
         require_batches("evaluate", data)
         return self._evaluated(data, None)
 
@@ -312,15 +316,17 @@ class Trainer:
                 if interruption is not None and interruption.is_made:
                     break
             if batch is None:
-                raise ArgumentError(f"[evaluate] the data give no batches: {type(data).__name__} is empty.")
+                raise ArgumentError(f"[evaluate] the data have no batches: {type(data).__name__} is empty.")
         if interruption is not None:
             self._answer(interruption)  # now that modes and random numbers are back
         return self._figures(mean, metrics)
 
     @ending_at_user
     def predict(self, data: Iterable[Any]) -> Any:
-        """The model's outputs for all batches, in evaluation mode, joined along the first axis: NumPy arrays, in the
-        structure of the output. Targets are dropped; batches may be inputs alone."""
+        """Return the model's outputs for all batches in evaluation mode, joined along the first axis.
+
+        They are NumPy arrays in the structure of the output. Targets are dropped; batches can be only inputs.
+        """
         require_batches("predict", data)
         return joined(
             output
@@ -332,7 +338,7 @@ class Trainer:
     def _each(
         self, data: Iterable[Any], split: Callable[[Any], Batch], compute: Callable[[Batch], Any]
     ) -> Generator[tuple[Batch, Any], None, None]:
-        """Each batch with what ``compute`` gives for it, in evaluation mode. Modes and random numbers are put back."""
+        """Yield each batch with the result of ``compute`` in evaluation mode; restore modes and random numbers."""
         modes = [(module, module.training) for module in self.model.modules()]
         random = get_rng_state()
         self.model.eval()
@@ -375,7 +381,7 @@ class Trainer:
         raise error
 
     def _values(self) -> dict[str, Any]:
-        """What a step changes."""
+        """Return the state that a step changes."""
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -390,8 +396,10 @@ class Trainer:
     # Saving and loading -----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the rest of the training follows from, for :func:`runnel.save`: model, optimizer, schedule, random
-        numbers, place in the data, metrics, history, callbacks."""
+        """Return everything that determines the rest of the training run, for :func:`runnel.save`.
+
+        It has the model, optimizer, schedule, random numbers, position in the data, metrics, history and callbacks.
+        """
         return {
             "format": _FORMAT,
             **self._values(),
@@ -409,9 +417,11 @@ class Trainer:
 
     @ending_at_user
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what ``state_dict`` gave, in a Trainer that was made in the same way. Callbacks are told by
-        their class and order; those that the state does not know begin. StateError where it does not fit; then the
-        training is as it was."""
+        """Continue from a result of ``state_dict``, in a Trainer that was made the same way.
+
+        Callbacks are matched by class and order; new ones start. StateError if the state does not fit; then the Trainer
+        is unchanged.
+        """
         self._require_fitting(state)
         before = self.state_dict()
         try:
@@ -456,7 +466,7 @@ class Trainer:
 
 
 class _NoProgress:
-    """In the place of a bar."""
+    """A progress bar that shows nothing."""
 
     done = 0
 
@@ -476,17 +486,17 @@ def _state_error(sentence: str) -> StateError:
 
 def _require(name: str, value: Any, kind: type, optional: bool = False) -> None:
     if not isinstance(value, kind) and not (optional and value is None):
-        raise ArgumentError(f"[Trainer] {name} is of {kind.__name__}; received {type(value).__name__}.")
+        raise ArgumentError(f"[Trainer] {name} must be an instance of {kind.__name__}; got {type(value).__name__}.")
 
 
 def _require_own_parameters(optimizer: Optimizer, modules: list[Module]) -> None:
     own = {id(p) for module in modules for p in module.parameters()}
     if own and not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
         raise ArgumentError(
-            "[Trainer] the optimizer changes no Parameter of the model; make it of the parameters() of this very model."
+            "[Trainer] the optimizer has no Parameter of the model; make it with the parameters() of this model."
         )
 
 
 def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ArgumentError(f"[Trainer] {name} is one of {', '.join(map(repr, choices))}; received {value!r}.")
+        raise ArgumentError(f"[Trainer] {name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

@@ -13,7 +13,7 @@ import pytest
 
 from runnel.cli.main import main
 from runnel.core.tables import Op, Table
-from runnel.data.mnist import PARTS
+from runnel.data.classification import PARTS
 
 pytestmark = pytest.mark.suite
 

@@ -68,7 +68,7 @@ def test_the_report_is_for_readers(script: Path, capsys: pytest.CaptureFixture[s
     status, lines = profiled(capsys, "--top", "1", str(script), "3")
     text = "\n".join(lines)
     assert status == 0
-    assert "outside of compiled functions" in text and "script.py:8" in text
+    assert "outside compiled functions" in text and "script.py:8" in text
     assert text.count("all calls one after another") == 3
     assert "quicker calls" in text or all("… and" not in line for line in lines)
     assert all(line == line.rstrip() for line in lines)

@@ -107,7 +107,7 @@ def test_random_tensors_for_tests() -> None:
     whole = make(300, dtype=torch.uint8, low=-5, high=300)
     assert whole.max() > 200 and set(make(200, dtype=torch.int64, low=0, high=3, exclude_zero=True).tolist()) == {1, 2}
     assert make(3, dtype=torch.float64, requires_grad=True).requires_grad
-    with pytest.raises(ValueError, match=r"\[make_tensor\] low is less than high; received 3 and 3"):
+    with pytest.raises(ValueError, match=r"\[make_tensor\] low must be less than high; got 3 and 3"):
         make(2, dtype=torch.float32, low=3, high=3)
     torch.testing.assert_allclose(torch.ones(2), torch.ones(2, dtype=torch.float64))
     with pytest.raises(AssertionError, match="differ by more"):
@@ -116,9 +116,7 @@ def test_random_tensors_for_tests() -> None:
 
 def test_recurrent_networks_of_given_weights() -> None:
     x, h, w, u = torch.ones(4, 2, 3), torch.zeros(1, 2, 5), torch.ones(20, 3), torch.ones(20, 5)
-    with pytest.raises(
-        ArgumentError, match=r"\[lstm\] 2 layers need 4 weights, weight_ih, weight_hh of each; received 2"
-    ):
+    with pytest.raises(ArgumentError, match=r"\[lstm\] 2 layers need 4 weights, weight_ih, weight_hh of each; got 2"):
         torch.lstm(x, (h, h), [w, u], False, 2, 0.0, False, False, False)
     with pytest.raises(
         ShapeError, match=r"\[gru_cell\] an input of 3 and a state of 5 features need weights of shapes"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.compat.functions import numpy_protocols
+from runnel.compat import numpy_protocols
 from runnel.core.errors import ArgumentError
 
 FUNCTIONS: dict[str, Callable[..., list[Any]]] = {
@@ -97,7 +97,7 @@ def test_what_has_no_equal_here_is_numpys_on_the_values() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: np.add(x, x, out=x), r"\[numpy.add\] out= is a NumPy array"),
+        (lambda x: np.add(x, x, out=x), r"\[numpy.add\] out= must be a NumPy array"),
         (lambda x: np.add.at(x, [0], 1), r"\[numpy.add.at\] has no meaning for tensors"),
         (lambda x: np.spacing(x), r"\[numpy.spacing\] there is no such function"),
         (lambda x: np.add(x, 1, where=np.array([True, False])), r"\[numpy.add\] takes no where="),

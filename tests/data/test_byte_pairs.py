@@ -78,7 +78,7 @@ def test_files(tmp_path: Path) -> None:
     other = json.dumps({"format": "other"}).encode()
     for content in (whole[:-5], b"", b"\xff", b"[]", other, whole.replace(b"[[", b"[[9999, 1], [")):
         path.write_bytes(content)
-        with pytest.raises(FileError, match=r"\[BytePairEncoding\] '.*words.json' is (no|damaged)"):
+        with pytest.raises(FileError, match=r"\[BytePairEncoding\] '.*words.json' (is|was) (not|damaged)"):
             BytePairEncoding.load(path)
     with pytest.raises(FileError, match="cannot be read: No such file"):
         BytePairEncoding.load(tmp_path / "nowhere")
@@ -98,15 +98,15 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="size is at least 257"):
+    with pytest.raises(ArgumentError, match="size must be at least 257"):
         BytePairEncoding.train(TEXTS, 256, specials=["<end>"])
-    with pytest.raises(ArgumentError, match=r"texts are several.*\[text\]"):
+    with pytest.raises(ArgumentError, match=r"texts must be a list.*\[text\]"):
         BytePairEncoding.train("text", 300)
-    with pytest.raises(ArgumentError, match="merge 0 is of numbers from 0 to 255; received 256 and 1"):
+    with pytest.raises(ArgumentError, match="merge 0 must be of ids from 0 to 255; got 256 and 1"):
         BytePairEncoding([(256, 1)])
-    with pytest.raises(ArgumentError, match="more often"):
+    with pytest.raises(ArgumentError, match="a pair twice"):
         BytePairEncoding([(1, 1), (1, 1)])
-    with pytest.raises(ArgumentError, match="from 0 to 255; received 256"):
+    with pytest.raises(ArgumentError, match="from 0 to 255; got 256"):
         BytePairEncoding().decode([256])
-    with pytest.raises(ArgumentError, match="no UTF-8"):
+    with pytest.raises(ArgumentError, match="UTF-8"):
         BytePairEncoding().encode("\ud800")

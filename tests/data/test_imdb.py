@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from runnel import data
 from runnel.core.errors import RunnelError
-from runnel.data.imdb import _prepared
+from runnel.data.sentiment import _prepared
 from tests.data.files import reviews, write_imdb
 from tests.data.real import folder_of
 

@@ -66,7 +66,7 @@ def test_data_sets_by_number() -> None:
         both[12]
     assert StackDataset(Squares(), Squares())[2] == (4, 4) and StackDataset(a=Squares())[2] == {"a": 4}
     assert list(Counting(2) + Counting(1)) == [0, 1, 0] and isinstance(Counting(1) + Counting(1), ChainDataset)
-    with pytest.raises(ShapeError, match="as many rows"):
+    with pytest.raises(ShapeError, match="the same number of rows"):
         TensorDataset(rn.ones(2), rn.ones(3))
     with pytest.raises(ArgumentError, match="IterableDataset"):
         ConcatDataset([Counting(2)])
@@ -171,16 +171,16 @@ def test_samples_of_any_form_are_put_together() -> None:
         ([[1], [1, 2]], r"\[1, 2\]"),
         ([object()], "collate_fn"),
         ([1.0, None], "number 0 of the batch is 1.0 .*, number 1 None"),
-        ([None, 1.0], "received None"),
-        ([(1.0, 2), (None, 3)], "received None|number 1 None"),
-        ([np.ones(2), None], "received None|number 1 None"),
+        ([None, 1.0], "got None"),
+        ([(1.0, 2), (None, 3)], "got None|number 1 None"),
+        ([np.ones(2), None], "got None|number 1 None"),
         ([1.0, 2.0, "three"], "number 2 'three'"),
         ([{"a": 1}, {"b": 1}], r"number 0 of the batch has \['a'\], number 1 \['b'\]"),
         ([{"a": 1}, {"a": 1, "b": 1}], r"number 1 \['a', 'b'\]"),
         ([{"a": 1}, (1,)], r"a dict of 1, number 1 \(1,\)"),
-        ([np.ones(3), np.ones(3), np.ones(4)], r"received \(3,\), \(4,\).* pads or packs"),
-        ([rn.ones(2, 3), rn.ones(3, 3)], r"received \(2, 3\), \(3, 3\)"),
-        ([1.0, np.ones(2)], r"received \(\), \(2,\)"),
+        ([np.ones(3), np.ones(3), np.ones(4)], r"got \(3,\), \(4,\).* pads or packs"),
+        ([rn.ones(2, 3), rn.ones(3, 3)], r"got \(2, 3\), \(3, 3\)"),
+        ([1.0, np.ones(2)], r"got \(\), \(2,\)"),
     ],
 )
 def test_samples_of_unlike_forms_are_refused(samples: list[Any], message: str) -> None:
@@ -189,14 +189,14 @@ def test_samples_of_unlike_forms_are_refused(samples: list[Any], message: str) -
 
 
 def test_lists_of_numbers_are_asked_of_a_batch_sampler() -> None:
-    with pytest.raises(ArgumentError, match="gives lists of numbers; received 3"):
+    with pytest.raises(ArgumentError, match="must yield lists of indices; got 3"):
         list(DataLoader(Squares(), batch_sampler=[[1, 2], 3]))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size is an int of 1 or more"),
+        ({"batch_size": 0}, "batch_size must be an int of 1 or more"),
         ({"num_workers": -1}, "num_workers"),
         ({"shuffle": True, "sampler": [1]}, "both choose the order"),
         ({"batch_sampler": [[1]], "shuffle": True}, "batch_sampler chooses"),

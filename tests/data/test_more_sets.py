@@ -19,7 +19,7 @@ import pytest
 from runnel import data
 from runnel.core import switches
 from runnel.core.errors import RunnelError
-from runnel.data.mnist import FASHION_CHECKSUMS, PARTS
+from runnel.data.classification import FASHION_CHECKSUMS, PARTS
 from tests.data.server import serving
 
 TREES = {"train": "(3 (2 good) (2 fun))\n(1 no)\n", "dev": "(2 so)\n", "test": "(4 yes)\n"}

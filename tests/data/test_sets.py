@@ -13,8 +13,8 @@ import pytest
 
 from runnel import data
 from runnel.core.errors import RunnelError
+from runnel.data.classification import CHECKSUMS, PARTS
 from runnel.data.download import read_idx
-from runnel.data.mnist import CHECKSUMS, PARTS
 from tests.data.server import serving
 
 

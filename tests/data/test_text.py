@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from runnel import data
 from runnel.core.errors import RunnelError
-from runnel.data.sst import SPLITS, parse
+from runnel.data.sentiment import SPLITS, parse
 from tests.data.real import folder_of
 
 TEXT = "To be, or not to be: that is the question.\n" * 20

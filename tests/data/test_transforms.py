@@ -155,16 +155,16 @@ def test_transforms_are_sent_to_processes_that_start_anew() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: T.RandomCrop(0), "size is a number of pixels"),
+        (lambda: T.RandomCrop(0), "size must be a number of pixels"),
         (lambda: T.RandomCrop(3, padding=(1, 2, 3)), "2 or 4"),
         (lambda: T.RandomCrop(20)(images(1)[0]), "no part of 20×20"),
         (lambda: T.RandomHorizontalFlip(2), "probability"),
         (lambda: T.ColorJitter(hue=0.7), "0 to 0.5"),
         (lambda: T.ColorJitter(-1), "0 or more"),
-        (lambda: T.Normalize(0, 0), "std is above 0"),
-        (lambda: T.MixUp(3, alpha=0), "alpha is above 0"),
-        (lambda: T.RandomCrop(3)("image"), "an image is an array"),
-        (lambda: T.RandomCrop(3)(np.zeros((2, 3, 4, 5))), r"received \(2, 3, 4, 5\)"),
+        (lambda: T.Normalize(0, 0), "std must be above 0"),
+        (lambda: T.MixUp(3, alpha=0), "alpha must be above 0"),
+        (lambda: T.RandomCrop(3)("image"), "an image must be an array"),
+        (lambda: T.RandomCrop(3)(np.zeros((2, 3, 4, 5))), r"got \(2, 3, 4, 5\)"),
     ],
 )
 def test_wrong_arguments_are_told(make: Any, message: str) -> None:

@@ -31,7 +31,7 @@ def test_vocabularies() -> None:
         text.Vocab(["a"])["z"]
     with pytest.raises(ArgumentError, match="'a' is there more often"):
         text.Vocab(["a", "b", "a"])
-    with pytest.raises(ArgumentError, match="unknown is one of the words"):
+    with pytest.raises(ArgumentError, match="unknown must be one of the words"):
         text.Vocab(["a"], unknown="b")
 
 
@@ -64,7 +64,7 @@ def test_packed_batches_hold_no_padding() -> None:
     assert labels.tolist() == [1, 0, 0] and words.cu_seqlens.dtype is rn.int32
     mixed = pack_collate([{"x": np.ones((n, 2), np.float32), "y": rn.ones(n), "s": "t"} for n in (1, 3)])
     assert mixed["x"].values.shape == (4, 2) and mixed["y"].values.shape == (4,) and mixed["s"] == ["t", "t"]
-    with pytest.raises(ShapeError, match="first axis alone"):
+    with pytest.raises(ShapeError, match="only in their first axis"):
         pack_collate([np.ones((1, 2)), np.ones((1, 3))])
 
 

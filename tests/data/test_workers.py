@@ -408,7 +408,7 @@ def test_states_of_other_loaders_are_refused() -> None:
         DataLoader(Samples(), 5).load_state_dict(state)
     with pytest.raises(StateError, match="samples 23"):
         DataLoader(Samples(9), 4).load_state_dict(state)
-    with pytest.raises(StateError, match="a state has epoch"):
+    with pytest.raises(StateError, match="a state must have epoch"):
         DataLoader(Samples(), 4).load_state_dict({"position": 3})
     with pytest.raises(StateError, match="other generators"):
         DataLoader(Samples(), 4, generator=rn.Generator(1)).load_state_dict(state)

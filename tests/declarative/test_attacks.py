@@ -51,10 +51,10 @@ def test_other_graphs(mistake: Callable[[Any, Any], Any]) -> None:
     [
         (lambda x: x.operation.add_control_inputs("a"), "takes operations and declared tensors"),
         (lambda x: dg.default_graph().control_dependencies(["a"]).__enter__(), "takes operations and declared tensors"),
-        (lambda x: dg.Session().run(x, [(x, 1.0)]), "feeds are a dict"),
-        (lambda x: dg.Session().plan(x, [(x, 1.0)]), "feeds are a dict"),
-        (lambda x: dg.infer(x, {"x": (2,)}), "shapes are those of declared tensors"),
-        (lambda x: dg.Session().run(None), "fetches are declared tensors"),
+        (lambda x: dg.Session().run(x, [(x, 1.0)]), "feed_dict must map"),
+        (lambda x: dg.Session().plan(x, [(x, 1.0)]), "feed_dict must map"),
+        (lambda x: dg.infer(x, {"x": (2,)}), "keys of shapes must be declared tensors"),
+        (lambda x: dg.Session().run(None), "fetches must be declared tensors"),
         (
             lambda x: dg.Session().run(x, {x: None}),
             r"\[session\] 'placeholder' is float32\[\], .*a tensor holds numbers",

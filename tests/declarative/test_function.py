@@ -17,7 +17,7 @@ def test_a_function_computes_its_outputs() -> None:
     result = f([0.0, 1.0], 2.0)
     np.testing.assert_allclose(result["z"].numpy(), 2 * np.exp([0, 1]), rtol=1e-6)
     assert result["sum"].item() == pytest.approx(result["z"].numpy().sum())
-    with pytest.raises(ArgumentError, match=r"takes 2 values \(x, y\); received 1"):
+    with pytest.raises(ArgumentError, match=r"takes 2 values \(x, y\); got 1"):
         f(1.0)
 
 

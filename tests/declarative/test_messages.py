@@ -71,12 +71,12 @@ MISTAKES: dict[str, tuple[Callable[[Program], Any], type[Exception], str]] = {
     "a feed for a name": (
         lambda p: p.run([p.step], {"x": ONES}),
         RunnelError,
-        "[session] feeds are for declared tensors; received 'x' (str) as a key.",
+        "[session] keys of feed_dict must be declared tensors; got 'x' (str).",
     ),
     "a fetch by name": (
         lambda p: p.run("loss", {p.x: ONES}),
         RunnelError,
-        "[session] fetches are declared tensors and operations; received 'loss' (str).",
+        "[session] fetches must be declared tensors and operations; got 'loss' (str).",
     ),
     "a variable without a value": (
         lambda p: p.run([p.step, p.late], {p.x: ONES}),

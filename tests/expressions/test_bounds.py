@@ -13,8 +13,8 @@ import pytest
 from runnel.backends.cpu.codegen import build
 from runnel.compiler.lowering.parts import named
 from runnel.expressions.candidates import automatic
+from runnel.expressions.lowering import dense_nest, kernel as dense_kernel
 from runnel.expressions.nest import Nest
-from runnel.expressions.printing import dense_nest, kernel as dense_kernel
 from runnel.expressions.resolving import resolved
 from runnel.expressions.schedule import Schedule, Steps
 from runnel.expressions.solving import solved

@@ -21,7 +21,7 @@ SHAPES = {"A": (4, 5), "B": (5, 6), "v": (7,)}
         ("O += A[i, j]", 3, "'[' expected"),
         ("O[i] A[i, j]", 6, "expected after the result"),
         ("O[i] += A[i, j", 15, "',' expected"),
-        ("O[i] += A[i, j] * ", 18, "expected; received 'the end'"),
+        ("O[i] += A[i, j] * ", 18, "expected; got 'the end'"),
         ("O[i] += A[i, j] § 2", 17, "no part of an expression"),
         ("O[i] += A[i, j] j < 2", 17, "constraints begin with 'where'"),
         ("O[i] += A[i, j] where j", 24, "a constraint compares"),
@@ -101,7 +101,7 @@ def test_rows_of_operators_have_a_limit_which_is_told() -> None:
         "O[i] = A[" + " + ".join(["i"] * 3000) + "]",
         "O[i] = A[i] where i < " + " + ".join(["1"] * 3000),
     ):
-        with pytest.raises(ExpressionError, match="more than 48 operators stand around this") as caught:
+        with pytest.raises(ExpressionError, match="more than 48 operators surround this") as caught:
             rn.expressions.tensor_expr(text)(x)
         assert text in str(caught.value)  # as it was written
 

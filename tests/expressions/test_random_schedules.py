@@ -13,7 +13,7 @@ from runnel.backends.interpreter import kernels as interpreter
 from runnel.core.errors import ExpressionError
 from runnel.expressions import nest, solving
 from runnel.expressions.candidates import automatic
-from runnel.expressions.printing import dense_nest, kernel
+from runnel.expressions.lowering import dense_nest, kernel
 from runnel.expressions.resolving import resolved
 from runnel.expressions.schedule import Schedule
 from runnel.expressions.solving import Solved, solved

@@ -23,7 +23,7 @@ def scheduled_by_hand(product: object, *shapes: object) -> object:
     schedule.reorder(chunk, columns, rows, "k", within, beside, lanes)
     schedule.unroll(within)
     schedule.unroll(beside)
-    schedule.vectorise(lanes)
+    schedule.vectorize(lanes)
     schedule.parallel(chunk)
     schedule.cache("B")
     schedule.compute_at("B", columns)
@@ -40,7 +40,7 @@ def test_a_tiled_product_has_the_same_bits(sizes: tuple[int, int, int]) -> None:
         schedule = product.schedule(a, b)
         schedule.reorder("j", "i")
         schedule.split("k", 8)
-        schedule.vectorise("j")
+        schedule.vectorize("j")
     else:
         schedule = scheduled_by_hand(product, a, b)
     fast, plain = product.scheduled(schedule), product.scheduled(())
@@ -64,7 +64,7 @@ def test_the_nest_is_printed() -> None:
     schedule.split("i", 2)
     schedule.reorder("i_0", "j", "k", "i_1")
     schedule.unroll("i_1")
-    schedule.vectorise("j")
+    schedule.vectorize("j")
     assert str(schedule).splitlines() == [
         "for i_0 in 0..2:",
         "  for j in 0..32: vec",
@@ -109,8 +109,8 @@ REFUSED = [
     (lambda s: s.reorder("i", "z"), "no loop is called 'z'"),
     (lambda s: s.fuse("i", "k"), "not the loop inside 'i'"),
     (lambda s: s.fuse("j", "k"), "one of them is reduced"),
-    (lambda s: s.vectorise("k"), "is reduced, and lanes would change the order"),
-    (lambda s: (s.vectorise("i"), s.vectorise("j")), "one loop is vectorised already"),
+    (lambda s: s.vectorize("k"), "is reduced, and lanes would change the order"),
+    (lambda s: (s.vectorize("i"), s.vectorize("j")), "another loop is already vectorized"),
     (lambda s: s.unroll("j"), "65 copies"),
     (lambda s: s.parallel("k"), "threads would change the order"),
     (lambda s: s.parallel("j"), "not the outermost"),
@@ -139,7 +139,7 @@ def test_what_is_refused_changes_nothing(change: object, message: str) -> None:
     ("steps", "message"),
     [
         ((("reorder", "k", "i"),), "'j' is inside the reduced loop 'k'"),
-        ((("vectorise", "i"), ("cache", "B"), ("compute_at", "B", "i")), "reduced and vectorised"),
+        ((("vectorise", "i"), ("cache", "B"), ("compute_at", "B", "i")), "reduced and vectorized"),
         ((("unroll", "i"), ("cache", "B"), ("compute_at", "B", "i")), "in an unrolled loop"),
         ((("split", "k", 4, "a", "b"), ("split", "x", 4)), "no loop is called 'x'"),
     ],

@@ -175,7 +175,7 @@ def test_long_sums_have_the_same_bits_in_all_schedules_and_threads() -> None:
     _, steps = tiled.split("n", 4)
     tiled.reorder("i", columns, "k_block_0", "k_block_1", "k", "n_0", steps, lanes)
     tiled.unroll(steps)
-    tiled.vectorise(lanes)
+    tiled.vectorize(lanes)
     tiled.parallel("i")
     plain = product.scheduled(())(a, b).numpy()
     for function in (product, product.scheduled(tiled)):

@@ -94,7 +94,7 @@ def test_callbacks_are_called_in_their_order() -> None:
     ],
 )
 def test_arguments_that_are_refused(refused: Any) -> None:
-    with pytest.raises(ArgumentError, match="received"):
+    with pytest.raises(ArgumentError, match="got"):
         refused()
 
 

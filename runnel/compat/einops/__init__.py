@@ -1,8 +1,8 @@
-"""einops on tensors (A. Rogozhnikov, "Einops", 2022): with this module imported, ``einops`` knows them.
+"""einops on tensors (A. Rogozhnikov, "Einops", 2022): import this module once, and ``einops`` knows them.
 
-``import runnel.compat.einops`` once makes ``einops.rearrange``, ``reduce``, ``repeat``, ``einsum``, ``pack`` and
-``unpack`` take tensors and Variables, eagerly, compiled and with gradients. Its names are here, too, and
-``runnel.compat.einops.layers`` has ``Rearrange``, ``Reduce`` and ``EinMix`` as modules.
+``einops.rearrange``, ``reduce``, ``repeat``, ``einsum``, ``pack`` and ``unpack`` then take tensors and Variables,
+eagerly, compiled and with gradients. The module has these names itself, and ``runnel.compat.einops.layers`` has
+``Rearrange``, ``Reduce`` and ``EinMix`` as modules.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["EinopsError", "asnumpy", "einsum", "pack", "parse_shape", "rearrange
 
 
 class Backend(AbstractBackend):  # type: ignore[misc]  # einops finds it among the subclasses
-    """What einops asks of a library of arrays."""
+    """The operations that einops needs from an array library."""
 
     framework_name = "runnel"
 

@@ -28,7 +28,7 @@ class Reduce(ReduceMixin, nn.Module):  # type: ignore[misc]
 
 
 class EinMix(_EinmixMixin, nn.Module):  # type: ignore[misc]
-    """An einsum of its argument and a weight of its own, with axes split before and joined after it."""
+    """An einsum of its argument and a learned weight, with axes split before and joined after it."""
 
     def _create_parameters(
         self, weight_shape: list[int], weight_bound: float, bias_shape: list[int] | None, bias_bound: float

@@ -1,1 +1,1 @@
-"""What is under PyTorch's names in ``runnel.compat.torch`` and differs from what Runnel has."""
+"""Functions and classes of ``runnel.compat.torch`` that differ from Runnel's, by PyTorch's areas."""

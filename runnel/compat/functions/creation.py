@@ -1,9 +1,12 @@
-"""PyTorch's functions that make tensors: sizes as several arguments, ``requires_grad``, ``layout`` and ``device``."""
+"""PyTorch's functions that make tensors: sizes as several arguments, ``requires_grad``, ``layout``, ``device``."""
 
 from __future__ import annotations
 
 import builtins
+import functools
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from runnel.tensor.tensor import Tensor
 
 
 def finished(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """A new tensor in a dtype, on a device and as a leaf, where these are asked for."""
+    """Convert a new tensor to the requested dtype and device, and make it a leaf if requested."""
     if dtype is not None:
         values = values.astype(dtype)
     if device is not None:
@@ -27,8 +30,31 @@ def finished(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tenso
     return values.requires_grad_() if requires_grad else values
 
 
+def new_tensor(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """Add PyTorch's keyword arguments for new tensors to a function that takes at most ``dtype`` of them."""
+
+    @functools.wraps(function)
+    def make(
+        *args: Any,
+        dtype: Dtype = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        **named: Any,
+    ) -> Tensor:
+        return finished(function(*args, dtype=dtype, **named), None, device, requires_grad)
+
+    own = [p for p in inspect.signature(function).parameters.values() if p.name != "dtype"]
+    options = [p for p in inspect.signature(make, follow_wrapped=False).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    del make.__wrapped__  # which has other parameters
+    make.__signature__ = inspect.Signature([*own, *options], return_annotation="Tensor")  # type: ignore[attr-defined]
+    return make
+
+
 def sizes(size: tuple[Any, ...], shape: Any = None) -> tuple[int, ...]:
-    """A shape from several ints, from one sequence, or by name."""
+    """Return a shape given as several ints, as one sequence, or by keyword."""
     if shape is not None:
         size = (shape,)
     if len(size) == 1 and not hasattr(size[0], "__index__"):
@@ -36,246 +62,156 @@ def sizes(size: tuple[Any, ...], shape: Any = None) -> tuple[int, ...]:
     return tuple(size)
 
 
-def zeros(
-    *shape: Any,
-    size: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Zeros of a shape given by several ints or one sequence; float32 unless another dtype is named."""
-    return finished(creation.zeros(sizes(shape, size), dtype=dtype), None, device, requires_grad)
+@new_tensor
+def zeros(*shape: Any, size: Any = None, dtype: Dtype = None) -> Tensor:
+    """Return zeros of a shape given as several ints or one sequence; float32 by default."""
+    return creation.zeros(sizes(shape, size), dtype=dtype)
 
 
-def ones(
-    *shape: Any,
-    size: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Ones; arguments are those of :func:`zeros`."""
-    return finished(creation.ones(sizes(shape, size), dtype=dtype), None, device, requires_grad)
+@new_tensor
+def ones(*shape: Any, size: Any = None, dtype: Dtype = None) -> Tensor:
+    """Return ones; the arguments are the same as for :func:`zeros`."""
+    return creation.ones(sizes(shape, size), dtype=dtype)
 
 
-def empty(
-    *shape: Any,
-    size: Any = None,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """A tensor whose values do not matter (zeros); arguments are those of :func:`zeros`."""
-    return zeros(*shape, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
+@new_tensor
+def empty(*shape: Any, size: Any = None, dtype: Dtype = None) -> Tensor:
+    """Return a tensor whose values do not matter (zeros); the arguments are the same as for :func:`zeros`."""
+    return creation.zeros(sizes(shape, size), dtype=dtype)
 
 
-def full(
-    size: Shape,
-    fill_value: bool | int | float | complex,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """``fill_value`` in a shape."""
-    return finished(creation.full(size, fill_value, dtype), None, device, requires_grad)
+@new_tensor
+def full(size: Shape, fill_value: bool | int | float | complex, *, dtype: Dtype = None) -> Tensor:
+    """Return a tensor of shape ``size`` filled with ``fill_value``."""
+    return creation.full(size, fill_value, dtype)
 
 
-def arange(
-    start: float,
-    end: float | None = None,
-    step: float = 1,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Evenly spaced numbers from ``start`` (0, if one number is given) up to but not including ``end``. For an integer
-    dtype, all three are made integers first."""
+@new_tensor
+def arange(start: float, end: float | None = None, step: float = 1, *, dtype: Dtype = None) -> Tensor:
+    """Return evenly spaced numbers from ``start`` (0 if omitted) up to but excluding ``end``.
+
+    For an integer dtype, all three are rounded towards 0 first.
+    """
     start, end, step = _of_kind(dtype, start, end, step)
     first, last = (0, start) if end is None else (start, end)
     if (last - first) * step < 0:
-        raise ValueError(f"[arange] a step of {step} does not lead from {first} to {last}.")
-    return finished(creation.arange(start, end, step, dtype), None, device, requires_grad)
+        raise ValueError(f"[arange] step must lead from {first} to {last}; got {step}.")
+    return creation.arange(start, end, step, dtype)
 
 
 def _of_kind(dtype: Any, *numbers: Any) -> tuple[Any, ...]:
-    """Numbers as PyTorch takes them for results of ``dtype``: rounded towards 0 for integers."""
+    """Round numbers towards 0 if ``dtype`` is an integer dtype, as PyTorch does."""
     if dtype is None or not as_dtype(dtype).is_integer:
         return numbers
     return tuple(None if number is None else int(number) for number in numbers)
 
 
 def range(start: float, end: float | None = None, step: float = 1, *, dtype: Dtype = None, **options: Any) -> Tensor:
-    """Evenly spaced numbers from ``start`` (0, if one number is given) up to and including ``end``; float32 by
-    default."""
+    """Return evenly spaced numbers from ``start`` (0 if omitted) up to and including ``end``; float32 by default."""
     first, last = (0, start) if end is None else (start, end)
     if not step or not math.isfinite((last - first) / step):
-        raise ValueError(
-            f"[range] takes finite numbers, and a step that is not 0; received {first}, {last} and {step}."
-        )
+        raise ValueError(f"[range] start, end and step must be finite, and step not 0; got {first}, {last} and {step}.")
     count = math.floor((last - first) / step) + 1
     return arange(count, dtype=dtypes.float64).mul(step).add(first).astype(dtype or float32)
 
 
 def empty_strided(size: Shape, stride: Shape, **options: Any) -> Tensor:
-    """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
+    """Return a tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
     return empty(size, **options)
 
 
 def empty_permuted(size: Shape, physical_layout: Shape, **options: Any) -> Tensor:
-    """A tensor whose values do not matter (zeros), in row-major order whatever ``physical_layout``, an order of its
-    axes, says."""
+    """Return a tensor whose values do not matter (zeros), in row-major order.
+
+    ``physical_layout`` must be a permutation of the axes and has no effect.
+    """
     sizes, layout = as_sizes("empty_permuted", size), as_sizes("empty_permuted", physical_layout)
     if sorted(layout) != list(builtins.range(len(sizes))):
-        raise ShapeError(f"[empty_permuted] {physical_layout} is no order of the axes of shape {sizes}.")
+        raise ShapeError(
+            f"[empty_permuted] physical_layout must order the axes of shape {sizes}; got {physical_layout}."
+        )
     return empty(size, **options)
 
 
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """The ``count`` elements (-1: all) of a buffer's bytes from ``offset`` on, as a tensor of their own."""
+    """Copy ``count`` elements (-1: all) of a buffer, from byte ``offset`` on, into a new tensor."""
     values = np.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset)
     return finished(creation.asarray(values), None, None, requires_grad)
 
 
-def linspace(
-    start: float,
-    end: float,
-    steps: int,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """``steps`` evenly spaced numbers from ``start`` to ``end``. For an integer dtype, both are made integers first,
-    and what lies between is rounded towards 0."""
+@new_tensor
+def linspace(start: float, end: float, steps: int, *, dtype: Dtype = None) -> Tensor:
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``.
+
+    For an integer dtype, both ends and then the numbers between are rounded towards 0.
+    """
     start, end = _of_kind(dtype, start, end)
-    return finished(
-        creation.linspace(start, end, steps, float32 if dtype is None else dtype), None, device, requires_grad
-    )
+    return creation.linspace(start, end, steps, float32 if dtype is None else dtype)
 
 
-def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """``steps`` numbers from ``base``^``start`` to ``base``^``end``, evenly spaced on a logarithmic scale. For an
-    integer dtype, ``start`` and ``end`` are made integers first."""
+@new_tensor
+def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Dtype = None) -> Tensor:
+    """Return ``steps`` numbers from ``base``^``start`` to ``base``^``end``, evenly spaced on a logarithmic scale.
+
+    For an integer dtype, ``start`` and ``end`` are rounded towards 0 first.
+    """
     start, end = _of_kind(dtype, start, end)
     as_sizes("logspace", (steps,))
     numbers = np.logspace(float(start), float(end), steps, base=base)
-    return finished(creation.asarray(numbers, float32 if dtype is None else dtype), None, device, requires_grad)
+    return creation.asarray(numbers, float32 if dtype is None else dtype)
 
 
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """The identity matrix."""
-    return finished(creation.eye(n, m, float32 if dtype is None else dtype), None, device, requires_grad)
+@new_tensor
+def eye(n: int, m: int | None = None, *, dtype: Dtype = None) -> Tensor:
+    """Return the identity matrix."""
+    return creation.eye(n, m, float32 if dtype is None else dtype)
 
 
 def tensor(
     data: Any, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """``data`` as a new tensor without a tape."""
+    """Return ``data`` as a new tensor without a tape."""
     return creation.tensor(data, dtype, device=device, requires_grad=requires_grad)
 
 
 def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A number as a 0-d tensor, float32 unless another dtype is named."""
+    """Return a number as a 0-d tensor, float32 by default."""
     return creation.tensor(s, float32 if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-def zeros_like(
-    input: Array,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Zeros in the shape of ``input``, and in its dtype unless another one is named."""
-    return finished(creation_like.zeros_like(input.detach(), dtype), None, device, requires_grad)
+@new_tensor
+def zeros_like(input: Array, *, dtype: Dtype = None) -> Tensor:
+    """Return zeros in the shape of ``input``, and in its dtype by default."""
+    return creation_like.zeros_like(input.detach(), dtype)
 
 
-def ones_like(
-    input: Array,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Ones in the shape of ``input``."""
-    return finished(creation_like.ones_like(input.detach(), dtype), None, device, requires_grad)
+@new_tensor
+def ones_like(input: Array, *, dtype: Dtype = None) -> Tensor:
+    """Return ones in the shape of ``input``, and in its dtype by default."""
+    return creation_like.ones_like(input.detach(), dtype)
 
 
-def empty_like(
-    input: Array,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """A tensor in the shape of ``input`` whose values do not matter (zeros)."""
-    return zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
+@new_tensor
+def empty_like(input: Array, *, dtype: Dtype = None) -> Tensor:
+    """Return a tensor in the shape of ``input`` whose values do not matter (zeros)."""
+    return creation_like.zeros_like(input.detach(), dtype)
 
 
-def full_like(
-    input: Array,
-    fill_value: bool | int | float | complex,
-    *,
-    dtype: Dtype = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """``fill_value`` in the shape of ``input``."""
-    return finished(creation_like.full_like(input.detach(), fill_value, dtype=dtype), None, device, requires_grad)
+@new_tensor
+def full_like(input: Array, fill_value: bool | int | float | complex, *, dtype: Dtype = None) -> Tensor:
+    """Return a tensor in the shape of ``input`` filled with ``fill_value``."""
+    return creation_like.full_like(input.detach(), fill_value, dtype=dtype)
 
 
 def get_default_dtype() -> DType:
-    """float32: what Python's floats become."""
+    """Return float32, the dtype of Python floats."""
     return float32
 
 
 def set_default_dtype(d: DType) -> None:
-    """DTypeError unless ``d`` is float32: layers make their Parameters in float32 (``module.double()`` converts)."""
+    """Raise DTypeError unless ``d`` is float32; use ``module.double()`` to convert a module."""
     if d is not float32:
         raise DTypeError(
-            f"[set_default_dtype] new tensors and Parameters are float32; received {d.name}. Name the dtype where "
+            f"[set_default_dtype] new tensors and Parameters must be float32; got {d.name}. Name the dtype where "
             "tensors are made, and convert modules with .double() or .to(dtype)."
         )

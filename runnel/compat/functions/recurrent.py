@@ -1,4 +1,4 @@
-"""PyTorch's functions of recurrent networks, which take their weights as arguments: cells, and whole networks."""
+"""PyTorch's functional recurrent cells and networks, which take their weights as arguments."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def _cell(
     w_ih, w_hh, b_ih, b_hh = weights
     if input.ndim not in (1, 2) or not state or any(h.ndim != input.ndim for h in state):
         raise ShapeError(
-            f"[{name}] takes an input (batch, features), or (features,), and states like it; received "
+            f"[{name}] input must have shape (batch, features) or (features,), and states as many axes; got "
             f"{', '.join(str(x.shape) for x in (input, *state))}."
         )
     size = state[0].shape[-1]
     if w_ih.shape != (gates * size, input.shape[-1]) or w_hh.shape != (gates * size, size):
         raise ShapeError(
             f"[{name}] an input of {input.shape[-1]} and a state of {size} features need weights of shapes "
-            f"{(gates * size, input.shape[-1])} and {(gates * size, size)}; received {w_ih.shape} and {w_hh.shape}."
+            f"{(gates * size, input.shape[-1])} and {(gates * size, size)}; got {w_ih.shape} and {w_hh.shape}."
         )
     return step(ops.linear(input, w_ih, b_ih), state, w_hh, b_hh, *more)
 
@@ -34,28 +34,28 @@ def _cell(
 def rnn_tanh_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
-    """One step of an Elman network: tanh(w_ih·x + b_ih + w_hh·h + b_hh)."""
+    """Return one step of an Elman network: tanh(w_ih·x + b_ih + w_hh·h + b_hh)."""
     return _cell("rnn_tanh_cell", elman_step, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), "tanh")[0]
 
 
 def rnn_relu_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
-    """One step of an Elman network: relu(w_ih·x + b_ih + w_hh·h + b_hh)."""
+    """Return one step of an Elman network: relu(w_ih·x + b_ih + w_hh·h + b_hh)."""
     return _cell("rnn_relu_cell", elman_step, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), "relu")[0]
 
 
 def gru_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
-    """One step of a gated recurrent unit, with the weights of ``nn.GRUCell``."""
+    """Return one step of a gated recurrent unit with the weights of ``nn.GRUCell``."""
     return _cell("gru_cell", gru_step, 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def lstm_cell(
     input: Array, hx: Sequence[Array], w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> tuple[Array, Array]:
-    """One step of a long short-term memory, with the weights of ``nn.LSTMCell``: the pair (h, c) after ``hx``."""
+    """Return the pair (h, c) after one step of an LSTM with the weights of ``nn.LSTMCell``."""
     h, c = _cell("lstm_cell", lstm_step, 4, input, tuple(hx), (w_ih, w_hh, b_ih, b_hh))
     return h, c
 
@@ -67,7 +67,7 @@ def _network(
     kind: type[RNNBase], params: Sequence[Array], has_biases: bool, num_layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool,
 ) -> Any:  # fmt: skip
-    """A layer of these weights, as ``nn`` has it, of which none is drawn."""
+    """Return a layer of ``nn`` with these weights, without drawing initial ones."""
     runs = num_layers * (1 + bool(bidirectional))
     parts = ["weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ())]
     is_projected = kind is LSTM and len(params) == runs * (len(parts) + 1)
@@ -76,7 +76,7 @@ def _network(
     if num_layers < 1 or len(params) != runs * len(parts):
         raise ArgumentError(
             f"[{kind.__name__.lower()}] {num_layers} layers{' in both directions' if bidirectional else ''} need "
-            f"{runs * len(parts)} weights, {', '.join(parts)} of each; received {len(params)}."
+            f"{runs * len(parts)} weights, {', '.join(parts)} of each; got {len(params)}."
         )
     layer: Any = kind.__new__(kind)
     layer.input_size, layer.hidden_size = params[0].shape[-1], params[0].shape[0] // kind.gates
@@ -92,14 +92,15 @@ def _network(
 
 
 def _run(kind: type[RNNBase], input: Array, args: Sequence[Any], names: dict[str, Any], **more: Any) -> tuple[Any, ...]:
-    """PyTorch's two forms: (input, hx, params, …, batch_first), and (data, batch_sizes, hx, params, …)."""
+    """Run a network in one of PyTorch's forms: (input, hx, params, …, batch_first) or (data, batch_sizes, hx, params,
+    …)."""
     order = ["hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional"]
     is_packed = len(args) == 8 and not isinstance(args[1], bool) and isinstance(args[2], (tuple, list))
     is_packed = is_packed or "batch_sizes" in names
     order = ["batch_sizes", *order] if is_packed else [*order, "batch_first"]
     given = dict(zip(order, args, strict=False)) | names
     if len(args) > len(order) or given.keys() != set(order):
-        raise ArgumentError(f"[{kind.__name__.lower()}] takes (input, {', '.join(order)}); received {len(args) + 1}.")
+        raise ArgumentError(f"[{kind.__name__.lower()}] takes (input, {', '.join(order)}); got {len(args) + 1}.")
     hx, sizes = given.pop("hx"), given.pop("batch_sizes", None)
     layer = _network(kind, **{"batch_first": False, **given})
     for name, value in more.items():
@@ -110,23 +111,27 @@ def _run(kind: type[RNNBase], input: Array, args: Sequence[Any], names: dict[str
 
 
 def rnn_tanh(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
-    """An Elman network with tanh of the given weights: output and last states. The arguments are (input, hx, params,
-    has_biases, num_layers, dropout, train, bidirectional, batch_first), or, of packed sequences, (data, batch_sizes,
-    hx, params, has_biases, num_layers, dropout, train, bidirectional)."""
+    """Run an Elman network with tanh and return its output and last states.
+
+    The arguments are (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first) or, for
+    packed sequences, (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
+    """
     return _run(RNN, input, args, names, nonlinearity="tanh")
 
 
 def rnn_relu(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
-    """An Elman network with relu; arguments as of :func:`rnn_tanh`."""
+    """Run an Elman network with relu; the arguments are the same as for :func:`rnn_tanh`."""
     return _run(RNN, input, args, names, nonlinearity="relu")
 
 
 def gru(input: Array, *args: Any, **names: Any) -> tuple[Array, Array]:
-    """A network of gated recurrent units of the given weights; arguments as of :func:`rnn_tanh`."""
+    """Run a network of gated recurrent units; the arguments are the same as for :func:`rnn_tanh`."""
     return _run(GRU, input, args, names)
 
 
 def lstm(input: Array, *args: Any, **names: Any) -> tuple[Array, Array, Array]:
-    """A network of long short-term memories of the given weights: output, last h and last c; arguments as of
-    :func:`rnn_tanh`, with the pair (h, c) as ``hx``."""
+    """Run an LSTM and return its output, last h and last c.
+
+    The arguments are the same as for :func:`rnn_tanh`, with the pair (h, c) as ``hx``.
+    """
     return _run(LSTM, input, args, names)

@@ -1,15 +1,15 @@
-"""PyTorch's process-wide settings and queries, among them ``torch.backends`` and ``torch.version``.
+"""PyTorch's process-wide settings and queries, ``torch.backends`` and ``torch.version``.
 
-The values of ``torch.backends`` can be read and set; they have no effect on a CPU.
+You can read and set the values of ``torch.backends``; they have no effect on a CPU.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,70 +23,33 @@ from runnel.tensor.tensor import Tensor
 
 
 def get_default_device() -> Device:
-    """Where new tensors are made."""
+    """Return the device of new tensors."""
     return default_device()
 
 
-def get_float32_matmul_precision() -> str:
-    """ "highest": products of float32 are computed in float32."""
-    return "highest"
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """Always: results are the same from run to run, on any number of threads."""
-    return True
-
-
-def never(*args: Any) -> bool:
-    """Never."""
-    return False
-
-
-def get_num_interop_threads() -> int:
-    """1: one program runs at a time, on all threads."""
-    return 1
-
-
-def get_deterministic_debug_mode() -> int:
-    """0: results are the same from run to run without it."""
-    return 0
-
-
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Whether backward passes are to be checked for NaN."""
+    """Choose whether NaN raises an error in backward passes."""
     switches.check_nans.set(bool(mode and check_nan))
 
 
-def get_device(x: Tensor) -> int:
-    """-1: tensors are on CPUs."""
-    return -1
-
-
-def to_dlpack(tensor: Tensor) -> Any:
-    """A capsule of the DLPack protocol over the tensor's memory."""
-    return tensor.__dlpack__()
+def to_dlpack(tensor: Any) -> Any:
+    """Return a DLPack capsule over the tensor's memory."""
+    return tensor.read().__dlpack__()
 
 
 def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Dtype = None, **options: Any) -> Any:
-    """The first ``size`` numbers of a file of bytes, in the machine's order, as a tensor of their own: what is written
-    to it does not reach the file, so ``shared`` is refused."""
+    """Read the first ``size`` numbers of a binary file, in native byte order, into a new tensor.
+
+    Later writes do not reach the file, so ``shared`` raises an error.
+    """
     if shared:
         raise ValueError("[from_file] tensors are values: numpy.memmap(...) is for changes of a file.")
     kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
     return asarray(np.fromfile(filename, kind.numpy, size))
 
 
-def without_effect(*args: Any, **options: Any) -> None:
-    """Nothing."""
-
-
-def set_flush_denormal(mode: bool) -> bool:
-    """Denormal numbers stay: False, as PyTorch answers where this cannot be set."""
-    return False
-
-
 def set_default_tensor_type(t: Any) -> None:
-    """DTypeError unless ``t`` is ``FloatTensor``."""
+    """Raise DTypeError unless ``t`` is ``FloatTensor``."""
     if getattr(t, "kind", t) not in (dtypes.float32, "torch.FloatTensor"):
         raise DTypeError("[set_default_tensor_type] new tensors are float32; name the dtype where they are made.")
 
@@ -99,15 +62,17 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """How tensors are shown: NumPy's ``set_printoptions``, which shows them. ``profile`` is "default", "short" or
-    "full"."""
+    """Set how tensors are printed, by NumPy's ``set_printoptions``.
+
+    ``profile`` is "default", "short" or "full".
+    """
     profiles = {
         "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
         "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
         "full": {"precision": 4, "threshold": np.iinfo(np.int32).max, "edgeitems": 3, "linewidth": 80},
     }
     if profile is not None and profile not in profiles:
-        raise ValueError(f"[set_printoptions] profile is one of {', '.join(profiles)}; received {profile!r}.")
+        raise ValueError(f"[set_printoptions] profile must be one of {', '.join(profiles)}; got {profile!r}.")
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     options: dict[str, Any] = dict(profiles.get(profile or "", {}))
     options |= {name: value for name, value in given.items() if value is not None}
@@ -117,7 +82,7 @@ def set_printoptions(
 
 
 def typename(obj: Any) -> str:
-    """The name of a tensor's type as PyTorch has it, "torch.FloatTensor", or of another object's class."""
+    """Return the name of a tensor's type as in PyTorch, "torch.FloatTensor", or of another object's class."""
     if isinstance(obj, Tensor):
         return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
@@ -130,7 +95,7 @@ sym_int, sym_float, sym_max, sym_min, sym_not, sym_sqrt, sym_sum = int, float, m
 
 
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """``t`` where ``b`` holds, else ``f``."""
+    """Return ``t`` if ``b`` is true, else ``f``."""
     return t if b else f
 
 
@@ -148,38 +113,54 @@ fp32_precision = "ieee"  # products of float32 are computed in float32
 strategy = "auto"
 
 
-def is_absent(*args: Any) -> bool:
-    """Never: programs are compiled by LLVM, with threads of their own."""
-    return False
-
-
-def is_present() -> bool:
-    """Always: attention is computed by its formula, blockwise."""
-    return True
-
-
-def version() -> None:
-    """None: there is no such library."""
-
-
-def get_cpu_capability() -> str:
-    """The vector instructions that programs are compiled for: LLVM's choice for this machine."""
-    return "DEFAULT"
-
-
-@contextmanager
-def flags(*args: Any, **options: Any) -> Iterator[None]:
-    """A block in which nothing is different."""
-    yield
+class OutOfMemoryError(RuntimeError):
+    """The error for a full GPU, which is never raised."""
 
 
 class SDPBackend:
-    """Ways to compute attention that PyTorch chooses among; the compiler chooses here."""
+    """Ways to compute attention that PyTorch chooses from; Runnel's compiler chooses by itself."""
 
     ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION, OVERRIDEABLE = range(-1, 5)
 
 
 @contextmanager
-def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """A block in which nothing is different: the compiler chooses how attention is computed."""
+def unchanged(*args: Any, **options: Any) -> Iterator[None]:
+    """Run a block unchanged: the choice that PyTorch offers here does not exist on CPUs."""
     yield
+
+
+def get_rng_state_all() -> list[Any]:
+    """Return the generator states of all GPUs: an empty list."""
+    return []
+
+
+# What functions return that have only one answer on a machine without a GPU, where float32 products are computed in
+# float32 and results are the same on any number of threads.
+ANSWERS: list[tuple[Any, str]] = [
+    (None, """empty_cache synchronize manual_seed manual_seed_all reset_peak_memory_stats set_rng_state_all
+        current_accelerator version enable_cudnn_sdp enable_flash_sdp enable_math_sdp enable_mem_efficient_sdp
+        use_deterministic_algorithms set_float32_matmul_precision without_effect"""),
+    (False, "is_available is_built is_initialized is_bf16_supported set_flush_denormal never"),
+    (True, "math_sdp_enabled are_deterministic_algorithms_enabled"),
+    (0, "device_count bytes_of_gpu get_deterministic_debug_mode"),
+    (1, "get_num_interop_threads"),
+    (-1, "get_device"),
+    ("highest", "get_float32_matmul_precision"),
+    ("DEFAULT", "get_cpu_capability"),
+]  # fmt: skip
+
+
+def _answering(name: str, value: Any) -> Callable[..., Any]:
+    def answer(*args: Any, **options: Any) -> Any:
+        return value
+
+    answer.__name__ = answer.__qualname__ = name
+    answer.__doc__ = f"Return {value!r}: on CPUs {'this has no effect' if value is None else 'the answer is fixed'}."
+    return answer
+
+
+globals().update({name: _answering(name, value) for value, names in ANSWERS for name in names.split()})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

@@ -40,9 +40,11 @@ def assert_close(
     check_stride: bool = False,
     msg: Any = None,
 ) -> None:
-    """AssertionError unless |actual - expected| ≤ atol + rtol·|expected| everywhere, and shapes and dtypes are equal.
-    Tolerances are PyTorch's for the dtype, the wider of two; both or none are given. Sequences and mappings are
-    compared element by element."""
+    """Raise AssertionError unless |actual - expected| ≤ atol + rtol·|expected| everywhere and shapes and dtypes match.
+
+    Pass both tolerances or none; the defaults are PyTorch's for the dtype, the wider of two. Sequences and mappings are
+    compared item by item.
+    """
     options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype, "msg": msg}
     if isinstance(expected, Mapping):
         if not isinstance(actual, Mapping) or actual.keys() != expected.keys():
@@ -100,12 +102,14 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Uniform random numbers in [``low``, ``high``): by default in [-9, 9) of floats and complex numbers, [-9, 10) of
-    integers, [0, 10) of unsigned ones and [0, 2) of bools, and never outside of what ``dtype`` holds.
+    """Draw uniform random numbers from [``low``, ``high``), within the range of ``dtype``.
+
+    The default range is [-9, 9) for floats and complex numbers, [-9, 10) for integers, [0, 10) for unsigned integers
+    and [0, 2) for bools.
 
     Args:
-        requires_grad: whether gradients are computed for it.
-        noncontiguous: whether its elements lie apart in memory.
+        requires_grad: whether to compute gradients for it.
+        noncontiguous: whether its elements are apart in memory.
         exclude_zero: replace 0 by the smallest positive number of ``dtype``.
     """
     kind = dtypes.as_dtype(dtype)
@@ -113,7 +117,7 @@ def make_tensor(
     usual: tuple[float, float] = {"bool": (0, 2), "uint": (0, 10), "int": (-9, 10)}.get(kind.kind, (-9, 9))
     first, last = usual[0] if low is None else low, usual[1] if high is None else high
     if not first < last:
-        raise ValueError(f"[make_tensor] low is less than high; received {first} and {last}.")
+        raise ValueError(f"[make_tensor] low must be less than high; got {first} and {last}.")
     lowest, highest = _limits(kind)
     first, last = max(first, lowest), min(last, highest + is_whole)
     extent = as_sizes("make_tensor", sizes(shape, None))
@@ -129,7 +133,7 @@ def make_tensor(
 
 
 def _limits(kind: dtypes.DType) -> tuple[float, float]:
-    """The least and the greatest number of a dtype."""
+    """Return the smallest and the largest number of a dtype."""
     if kind.kind == "bool":
         return 0, 1
     info = finfo(kind) if kind.is_inexact else iinfo(kind)
@@ -140,7 +144,7 @@ def assert_allclose(
     actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
     msg: str = "",
 ) -> None:  # fmt: skip
-    """:func:`assert_close` of dtypes that may differ, under PyTorch's older name."""
+    """Compare like :func:`assert_close`, without dtypes, under PyTorch's older name."""
     assert_close(
         asarray(actual), asarray(expected), rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False,
         msg=msg or None,

@@ -15,7 +15,7 @@ from runnel.tensor.windows import Formula, cosines, sampled
 
 
 def _periodic(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """One of Runnel's windows with PyTorch's options for new tensors."""
+    """Add PyTorch's options for new tensors to one of Runnel's windows."""
 
     def window(
         *args: Any, layout: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any
@@ -34,8 +34,10 @@ kaiser_window = _periodic(windows.kaiser_window)
 
 
 def _symmetric(name: str, doc: str, formula: Callable[..., Formula], **defaults: Any) -> Callable[..., Tensor]:
-    """A window of ``torch.signal.windows``: of M samples, symmetric unless ``sym`` is False. ``formula`` takes M, and
-    the arguments that have ``defaults``."""
+    """Return a window of ``torch.signal.windows``: M samples, symmetric unless ``sym`` is False.
+
+    ``formula`` takes M and the arguments that have ``defaults``.
+    """
 
     def window(
         M: int,

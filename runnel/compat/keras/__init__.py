@@ -1,5 +1,7 @@
-"""Keras' way to train (keras.io): ``import runnel.compat.keras as keras``, then ``compile``, ``fit``, ``evaluate`` and
-``predict``, by a :class:`runnel.train.Trainer`."""
+"""Keras's training interface (keras.io): ``import runnel.compat.keras as keras``.
+
+``compile``, ``fit``, ``evaluate`` and ``predict`` run on a :class:`runnel.train.Trainer`.
+"""
 
 from runnel.compat.keras import (
     activations as activations,
@@ -9,8 +11,8 @@ from runnel.compat.keras import (
     metrics as metrics,
     optimizers as optimizers,
 )
+from runnel.compat.keras.layers.base import Input as Input
 from runnel.compat.keras.models import Model as Model, Sequential as Sequential
-from runnel.compat.keras.symbols import Input as Input
 from runnel.core import public
 
 public.offer(globals(), ("Input", "Model", "Sequential"))

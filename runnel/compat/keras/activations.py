@@ -1,4 +1,4 @@
-"""Activation functions by Keras' names."""
+"""Activation functions by Keras's names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BY_NAME: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def get(activation: Any) -> Callable[[Any], Any]:
-    """A function by its name; None is the identity, and functions are themselves."""
+    """Return an activation by its name. None is the identity; functions are returned unchanged."""
     if activation is None:
         return linear
     if callable(activation):

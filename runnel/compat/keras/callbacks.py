@@ -1,4 +1,4 @@
-"""Callbacks under Keras' names."""
+"""Callbacks under Keras's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runnel.train.tensorboard import Writer
 
 
 class Callback:
-    """The base class: ``self.model`` is the model, epochs and batches are counted from 0."""
+    """The base class. ``self.model`` is the model; epochs and batches count from 0."""
 
     model: Any = None
 
@@ -23,23 +23,23 @@ class Callback:
         self.model = model
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """``fit`` begins."""
+        """Run when ``fit`` begins."""
 
     def on_train_end(self, logs: Any = None) -> None:
-        """``fit`` is over."""
+        """Run when ``fit`` ends."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """An epoch begins."""
+        """Run when an epoch begins."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """An epoch is complete; ``logs`` is a dict of its figures, which may be added to."""
+        """Run when an epoch ends. ``logs`` maps names to results; you can add to it."""
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """A step has been made."""
+        """Run after a step."""
 
 
 class History(Callback):
-    """What ``fit`` returns. ``history`` has a list for each figure, ``epoch`` the numbers of the epochs."""
+    """The result of ``fit``: ``history`` has a list for each result, ``epoch`` the numbers of the epochs."""
 
     def __init__(self) -> None:
         self.history: dict[str, list[Any]] = {}
@@ -52,7 +52,7 @@ class History(Callback):
 
 
 class EarlyStopping(Callback):
-    """Stop when ``monitor`` has not got better for ``patience`` epochs."""
+    """Stop when ``monitor`` has not improved for ``patience`` epochs."""
 
     def __init__(
         self,
@@ -88,8 +88,11 @@ class EarlyStopping(Callback):
 
 
 class ModelCheckpoint(Callback):
-    """Save the weights after each epoch, or with ``save_best_only`` when ``monitor`` is better. ``filepath`` may have
-    figures in it: "{epoch:02d}-{val_loss:.2f}.weights". ``model.load_weights`` reads them."""
+    """Save the weights after each epoch, or with ``save_best_only`` when ``monitor`` improves.
+
+    ``filepath`` may contain results, as in "{epoch:02d}-{val_loss:.2f}.weights". ``model.load_weights`` reads the
+    files.
+    """
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class ModelCheckpoint(Callback):
 
 
 class LearningRateScheduler(Callback):
-    """``schedule(epoch, rate)`` gives the rate of each epoch."""
+    """Set the learning rate of each epoch to ``schedule(epoch, rate)``."""
 
     def __init__(self, schedule: Callable[[int, float], float]) -> None:
         self.schedule = schedule
@@ -126,8 +129,10 @@ class LearningRateScheduler(Callback):
 
 
 class ReduceLROnPlateau(Callback):
-    """Multiply the rate by ``factor`` when ``monitor`` has not got better for ``patience`` epochs; then ``cooldown``
-    epochs are not counted."""
+    """Multiply the learning rate by ``factor`` when ``monitor`` has not improved for ``patience`` epochs.
+
+    The next ``cooldown`` epochs do not count.
+    """
 
     def __init__(
         self,
@@ -140,7 +145,7 @@ class ReduceLROnPlateau(Callback):
         min_lr: float = 0.0,
     ) -> None:
         if factor >= 1:
-            raise ArgumentError(f"[ReduceLROnPlateau] factor is less than 1; received {factor}.")
+            raise ArgumentError(f"[ReduceLROnPlateau] factor must be less than 1; got {factor}.")
         self.watched = train.Watched("ReduceLROnPlateau", monitor, mode, min_delta)
         self.factor, self.patience, self.cooldown, self.min_lr = factor, patience, cooldown, min_lr
         self.wait = self.cooling = 0
@@ -161,7 +166,7 @@ class ReduceLROnPlateau(Callback):
 
 
 class CSVLogger(Callback):
-    """A row of figures for each epoch, under a head with their names."""
+    """Write a row of results for each epoch, under a header with their names."""
 
     def __init__(self, filename: str | os.PathLike[str], separator: str = ",", append: bool = False) -> None:
         self.filename, self.separator, self.append = Path(filename), separator, append
@@ -180,8 +185,7 @@ class CSVLogger(Callback):
 
 
 class TensorBoard(Callback):
-    """Event files for TensorBoard: the figures of the training in the run "train", of the validation in "validation",
-    a point for each epoch."""
+    """Write event files for TensorBoard, a point for each epoch, in the runs "train" and "validation"."""
 
     def __init__(self, log_dir: str | os.PathLike[str] = "./logs") -> None:
         self.log_dir = Path(log_dir)
@@ -202,11 +206,11 @@ class TensorBoard(Callback):
 
 
 class Relay(train.Callback):
-    """Calls Keras' callbacks from a Trainer."""
+    """A Trainer's callback that calls Keras's callbacks."""
 
     def __init__(self, model: Any, callbacks: list[Callback]) -> None:
         self.model, self.callbacks = model, callbacks
-        self._steps_before = 0  # those of earlier epochs
+        self._steps_before = 0  # steps of earlier epochs
 
     def on_fit_start(self, trainer: train.Run) -> None:
         for callback in self.callbacks:

@@ -1,4 +1,4 @@
-"""Losses under Keras' names: functions of (target, output) that give the mean over the batch."""
+"""Losses under Keras's names: functions of (target, output) that return the mean over the batch."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Loss:
 
 
 class _OfProbabilities(Loss):
-    """``from_logits`` says that the output has not been through softmax or sigmoid."""
+    """A loss of probabilities; with ``from_logits`` the output has not been through softmax or sigmoid."""
 
     def __init__(self, from_logits: bool = False) -> None:
         self.from_logits = from_logits
 
     def logarithms(self, y_pred: Any) -> Any:
-        """The logarithms of the probabilities of each class."""
+        """Return the log probabilities of each class."""
         if self.from_logits:
             return ops.log_softmax(y_pred, -1)
         return ops.log(ops.clip(y_pred / ops.sum(y_pred, axis=-1, keepdims=True), _EPSILON, 1 - _EPSILON))
 
 
 class SparseCategoricalCrossentropy(_OfProbabilities):
-    """The mean of -log p of the right class, a label; the classes are the last axis of the output."""
+    """The mean of -log p of the true class, a label; classes are the last axis of the output."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         labels = ops.cast(y_true, int64).reshape(tuple(y_pred.shape[:-1]))
@@ -46,7 +46,7 @@ class SparseCategoricalCrossentropy(_OfProbabilities):
 
 
 class CategoricalCrossentropy(_OfProbabilities):
-    """The mean of -Σ q·log p, where q are the right probabilities of each class."""
+    """The mean of -Σ q·log p, where q are the true probabilities of each class."""
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         return -ops.mean(ops.sum(ops.cast(y_true, y_pred.dtype) * self.logarithms(y_pred), axis=-1))
@@ -104,7 +104,7 @@ BY_NAME: dict[str, type[Loss]] = {
 
 
 def get(loss: Any) -> Callable[[Any, Any], Any]:
-    """A loss by its name; functions of (target, output) are themselves."""
+    """Return a loss by its name; functions of (target, output) are returned unchanged."""
     if callable(loss):
         result: Callable[[Any, Any], Any] = loss
         return result

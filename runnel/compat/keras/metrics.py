@@ -1,4 +1,4 @@
-"""Metrics by Keras' names; what "accuracy" means follows from shapes."""
+"""Metrics by Keras's names. The shapes decide how "accuracy" is computed."""
 
 from __future__ import annotations
 
@@ -14,51 +14,64 @@ from runnel.train.metrics.scores import AUROC, MAE, MSE, RMSE
 
 
 def in_shape(output: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The target in the shape of the output, where it has as many elements."""
+    """Reshape the target to the output's shape if it has as many elements."""
     return target.reshape(output.shape) if target.size == output.size else target
 
 
-class _Binary(Accuracy):
-    """Outputs of one number a sample, whatever the shape of the target."""
+def class_of(output: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return the classes of targets that are class probabilities."""
+    return target.argmax(axis=-1)
+
+
+def labels_of(output: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return labels without a last axis of size 1."""
+    return target.reshape(output.shape[:-1])
+
+
+def by_shape(output: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return targets that are one number a sample, class probabilities or labels, depending on the shapes."""
+    if output.ndim == 1 or output.shape[-1] == 1:
+        return in_shape(output, target)
+    return class_of(output, target) if output.shape == target.shape else labels_of(output, target)
+
+
+class _Changing:
+    """A base of metrics that first brings targets into another shape."""
+
+    change = staticmethod(in_shape)
 
     def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        super().add(output, in_shape(output, target))
+        super().add(output, self.change(output, target))  # type: ignore[misc]
 
 
-class _Categorical(Accuracy):
-    """Targets that are probabilities of classes, as the output."""
-
-    def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        super().add(output, target.argmax(axis=-1))
+class _Binary(_Changing, Accuracy): ...
 
 
-class _Sparse(Accuracy):
-    """Targets that are labels, perhaps with an axis of length 1 behind."""
-
-    def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        super().add(output, target.reshape(output.shape[:-1]))
+class _Categorical(_Changing, Accuracy):
+    change = staticmethod(class_of)
 
 
-class _ByShape(Accuracy):
-    """Of one number a sample, of probabilities of classes, or of labels: as the shapes say."""
-
-    def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        if output.ndim == 1 or output.shape[-1] == 1:
-            super().add(output, in_shape(output, target))
-        elif output.shape == target.shape:
-            super().add(output, target.argmax(axis=-1))
-        else:
-            super().add(output, target.reshape(output.shape[:-1]))
+class _Sparse(_Changing, Accuracy):
+    change = staticmethod(labels_of)
 
 
-class _BinaryPrecision(Precision):
-    def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        super().add(output, in_shape(output, target))
+class _ByShape(_Changing, Accuracy):
+    change = staticmethod(by_shape)
 
 
-class _BinaryRecall(Recall):
-    def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        super().add(output, in_shape(output, target))
+class _Precision(_Changing, Precision): ...
+
+
+class _Recall(_Changing, Recall): ...
+
+
+class _MSE(_Changing, MSE): ...
+
+
+class _MAE(_Changing, MAE): ...
+
+
+class _RMSE(_Changing, RMSE): ...
 
 
 class _Area(AUROC):
@@ -66,27 +79,8 @@ class _Area(AUROC):
         super().add(output.ravel(), target.ravel())
 
 
-class _Shaped:
-    """Errors of numbers, with targets in the shape of the output."""
-
-    def add(self, output: np.ndarray, target: np.ndarray) -> None:
-        super().add(output, in_shape(output, target))  # type: ignore[misc]
-
-
-class _MSE(_Shaped, MSE):
-    pass
-
-
-class _MAE(_Shaped, MAE):
-    pass
-
-
-class _RMSE(_Shaped, RMSE):
-    pass
-
-
 def named(metrics: Iterable[Any], loss: Any) -> dict[str, Metric]:
-    """Metrics by name. ArgumentError for an unknown one."""
+    """Return metrics by name; ArgumentError for an unknown one."""
     result: dict[str, Metric] = {}
     for metric in metrics:
         if isinstance(metric, Metric):
@@ -111,8 +105,8 @@ BY_NAME: dict[str, Any] = {
     "categorical_accuracy": lambda: _Categorical(axis=-1),
     "sparse_categorical_accuracy": lambda: _Sparse(axis=-1),
     "sparse_top_k_categorical_accuracy": lambda: TopK(5, axis=-1),
-    "precision": lambda: _BinaryPrecision("binary", classes=2, threshold=0.5),
-    "recall": lambda: _BinaryRecall("binary", classes=2, threshold=0.5),
+    "precision": lambda: _Precision("binary", classes=2, threshold=0.5),
+    "recall": lambda: _Recall("binary", classes=2, threshold=0.5),
     "auc": _Area,
     "mse": _MSE,
     "mean_squared_error": _MSE,

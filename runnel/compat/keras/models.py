@@ -1,5 +1,4 @@
-"""Models as Keras has them: sequences of layers, graphs of them, and classes of your own; ``compile``, ``fit``,
-``evaluate`` and ``predict`` by a Trainer."""
+"""Keras's models: sequences and graphs of layers, and subclasses; a Trainer runs ``fit`` and ``evaluate``."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.compat.keras import callbacks as keras_callbacks, losses, metrics as keras_metrics, optimizers
-from runnel.compat.keras.layers.base import Layer
-from runnel.compat.keras.symbols import Symbol
+from runnel.compat.keras.layers.base import Layer, Symbol
 from runnel.compile.compiled import compile as compiled
 from runnel.core.errors import ArgumentError
 from runnel.data.datasets import TensorDataset
@@ -26,15 +24,14 @@ from runnel.train.trainer import Trainer
 
 
 class Model(Layer):
-    """A model: ``Model(inputs, outputs)`` of symbols, or a subclass that makes layers in ``__init__`` and defines
-    ``call(inputs)``."""
+    """A model: ``Model(inputs, outputs)`` of symbols, or a subclass with layers and ``call(inputs)``."""
 
     optimizer: Any = None
     stop_training = False
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: str = "") -> None:
         super().__init__(name)
-        self._trainer: list[Trainer] = []  # in a list: it is no part of what the model computes
+        self._trainer: list[Trainer] = []  # in a list, so that it is not a submodule
         self._compiled: dict[str, Any] = {}
         self._is_ready = False
         if inputs is None:
@@ -47,10 +44,10 @@ class Model(Layer):
 
     def call(self, inputs: Any) -> Any:
         if "_order" not in self.__dict__:
-            raise ArgumentError(f"[{type(self).__name__}] a Model of your own defines call(inputs).")
+            raise ArgumentError(f"[{type(self).__name__}] a subclass of Model must define call(inputs).")
         listed = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
         if len(listed) != len(self._inputs):
-            raise ArgumentError(f"[{self.name}] takes {len(self._inputs)} inputs; received {len(listed)}.")
+            raise ArgumentError(f"[{self.name}] takes {len(self._inputs)} inputs; got {len(listed)}.")
         values = {id(symbol): value for symbol, value in zip(self._inputs, listed, strict=True)}
         for symbol in self._order:
             values[id(symbol)] = symbol.layer(*_replaced(symbol.args, values), **symbol.options)
@@ -59,7 +56,7 @@ class Model(Layer):
     # Training ---------------------------------------------------------------------------------------------------------
 
     def compile(self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] = ()) -> None:
-        """Choose an optimizer, a loss and metrics, by name or as objects."""
+        """Set the optimizer, loss and metrics, by name or as objects."""
         function = losses.get(loss)
         self.optimizer = optimizers.get(optimizer)
         self._compiled = {"loss": function, "metrics": keras_metrics.named(metrics, function)}
@@ -81,10 +78,10 @@ class Model(Layer):
         """Train for ``epochs - initial_epoch`` epochs.
 
         Args:
-            x: an array, a list of arrays for several inputs, or batches (x, y), such as a DataLoader.
+            x: an array, a list of arrays for several inputs, or batches (x, y) such as a DataLoader.
             y: the targets; None for batches.
-            batch_size, shuffle: how arrays are cut into batches.
-            validation_split: the share of the samples, at the end, that is left for the validation.
+            batch_size, shuffle: how to split arrays into batches.
+            validation_split: the share of the samples, at the end, that is kept for validation.
             validation_data: (x, y), or batches.
         """
         if validation_split and (y is None or not 0 < validation_split < 1):
@@ -109,15 +106,17 @@ class Model(Layer):
         return history
 
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32, verbose: int = 0, return_dict: bool = False) -> Any:
-        """The loss and the metrics: a list, or a dict by name; the loss alone without metrics."""
+        """Return the loss and the metrics as a list, or as a dict by name; only the loss if there are no metrics."""
         data = _batches(x, y, batch_size, False)
         figures = self._ready(data).evaluate(data)
         values = list(figures.values())
         return figures if return_dict else values if len(values) > 1 else values[0]
 
     def predict(self, x: Any, batch_size: int = 32, verbose: int = 0) -> Any:
-        """The outputs for all samples, in evaluation mode: NumPy arrays. ``x`` is an array, a list of arrays for
-        several inputs, or batches (x, y), whose targets are dropped."""
+        """Return the outputs for all samples in evaluation mode, as NumPy arrays.
+
+        ``x`` is an array, a list of arrays for several inputs, or batches (x, y), whose targets are ignored.
+        """
         batches = x
         if isinstance(x, np.ndarray | list) or hasattr(x, "numpy"):
             listed = x if isinstance(x, list) else [x]
@@ -131,7 +130,7 @@ class Model(Layer):
         return self(inputs)
 
     def _ready(self, data: Any) -> Trainer:
-        """The Trainer, made when the weights are."""
+        """Return the Trainer, made once the weights exist."""
         if not self._compiled:
             raise ArgumentError("[Model] call compile(optimizer, loss) first.")
         if not self._trainer:
@@ -151,7 +150,7 @@ class Model(Layer):
         return self._trainer[0]
 
     def _build_by(self, batch: Any) -> None:
-        """Call the model once, so that each layer makes its weights."""
+        """Call the model once so that each layer makes its weights."""
         if self._is_ready:
             return
         if not batch:
@@ -163,7 +162,7 @@ class Model(Layer):
     # Looking at it, saving --------------------------------------------------------------------------------------------
 
     def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32", print_fn: Any = print) -> Summary:
-        """Print the table of :func:`runnel.nn.summaries`, with outputs for a batch of one where the shape is known."""
+        """Print the table of :func:`runnel.nn.summary`, with outputs for a batch of one if the shape is known."""
         shapes = [(1, *symbol.shape[1:]) for symbol in self.__dict__.get("_inputs", ())]
         table = summary(self, *(inputs or (shapes if len(shapes) == 1 else ())), depth=depth, dtype=dtype)
         print_fn(str(table))
@@ -174,12 +173,12 @@ class Model(Layer):
         save(self.state_dict(), path)
 
     def load_weights(self, path: Any) -> None:
-        """Take over weights that ``save_weights`` or a ModelCheckpoint wrote."""
+        """Load weights that ``save_weights`` or a ModelCheckpoint wrote."""
         self.load_state_dict(load(path))
 
 
 class _ByOutput:
-    """A loss of (target, output) as one of (output, target)."""
+    """A loss of (target, output) called as (output, target)."""
 
     def __init__(self, loss: Callable[[Any, Any], Any]) -> None:
         self.loss = loss
@@ -189,7 +188,7 @@ class _ByOutput:
 
 
 class Sequential(Model):
-    """Layers one after another; the first may be an ``Input``."""
+    """A sequence of layers; the first may be an ``Input``."""
 
     def __init__(self, layers: Sequence[Any] = (), name: str = "") -> None:
         super().__init__(name=name)
@@ -203,7 +202,9 @@ class Sequential(Model):
             self._inputs = [layer]
             return
         if not isinstance(layer, Layer):
-            raise ArgumentError(f"[Sequential] takes layers, and Input in front; received {type(layer).__name__}.")
+            raise ArgumentError(
+                f"[Sequential] layers must be Layers, after an optional Input; got {type(layer).__name__}."
+            )
         if not len(self.layers) and layer.first_shape is not None:
             self._inputs = [Symbol(layer.first_shape)]
         self.layers.append(layer)
@@ -224,12 +225,12 @@ class Sequential(Model):
 
     @property
     def output_shape(self) -> Any:
-        """The shape of the output, its batch None."""
+        """Shape of the output, with None for the batch."""
         return self.output_shape_of(self._inputs[0].shape)
 
 
 class _Joined(Layer):
-    """A model whose inputs come one by one."""
+    """A model that takes its inputs as separate arguments."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -241,7 +242,7 @@ class _Joined(Layer):
 
 
 class _Lines(keras_callbacks.Callback):
-    """A line for each epoch."""
+    """A printed line for each epoch."""
 
     def __init__(self, epochs: int) -> None:
         self.epochs = epochs
@@ -253,7 +254,7 @@ class _Lines(keras_callbacks.Callback):
 
 @contextmanager
 def _evaluating(model: Model) -> Iterator[None]:
-    """Evaluation mode; modes are put back."""
+    """Switch to evaluation mode, and restore the modes afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -265,13 +266,13 @@ def _evaluating(model: Model) -> Iterator[None]:
 
 
 def _inputs_of(batch: Any) -> Any:
-    """The inputs of a batch, without its target: a tensor, or a list of several."""
+    """Return the inputs of a batch without its target: a tensor, or a list of several."""
     inputs = [asarray(x) for x in batch[:-1]]
     return inputs[0] if len(inputs) == 1 else inputs
 
 
 def _ordered(outputs: Any, inputs: list[Symbol]) -> list[Symbol]:
-    """The symbols that the outputs need, each behind its arguments."""
+    """Return the symbols that the outputs need, each after its arguments."""
     done: dict[int, Symbol] = {id(symbol): symbol for symbol in inputs}
     order: list[Symbol] = []
 
@@ -291,7 +292,7 @@ def _ordered(outputs: Any, inputs: list[Symbol]) -> list[Symbol]:
 
 
 def _replaced(value: Any, values: dict[int, Any]) -> Any:
-    """``value`` with what was computed in the places of symbols."""
+    """Replace the symbols in ``value`` by their values."""
     if isinstance(value, list | tuple):
         return type(value)(_replaced(item, values) for item in value)
     return values[id(value)] if isinstance(value, Symbol) else value
@@ -303,7 +304,7 @@ def _batches(x: Any, y: Any, batch_size: int, shuffle: bool) -> Any:
     listed = x if isinstance(x, list) else [x]
     sizes = {len(array) for array in (*listed, y)}
     if len(sizes) != 1:
-        raise ArgumentError(f"[fit] x and y have the same number of samples; received {sorted(sizes)}.")
+        raise ArgumentError(f"[fit] x and y must have the same number of samples; got {sorted(sizes)}.")
     return DataLoader(TensorDataset(*(asarray(a) for a in (*listed, y))), batch_size, shuffle=shuffle)
 
 

@@ -1,4 +1,4 @@
-"""Optimizers under Keras' names and with its defaults: they get their Parameters when the model is built."""
+"""Optimizers under Keras's names and with its defaults; they get their Parameters when the model is built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runnel.core.errors import ArgumentError
 
 
 class Optimizer:
-    """An optimizer of ``rn.optim`` that is still to be made. ``clipnorm`` and ``clipvalue`` limit gradients."""
+    """An optimizer of ``rn.optim`` to be built later. ``clipnorm`` and ``clipvalue`` limit gradients."""
 
     def __init__(
         self,
@@ -25,13 +25,13 @@ class Optimizer:
         self._optimizer: Any = None
 
     def build(self, parameters: Any) -> Any:
-        """The optimizer of these Parameters."""
+        """Make the optimizer of these Parameters."""
         self._optimizer = self._make(parameters, lr=self._first_rate, **self._options)
         return self._optimizer
 
     @property
     def learning_rate(self) -> float:
-        """The rate in force; it can be set."""
+        """Current learning rate, which you can set."""
         return self._first_rate if self._optimizer is None else float(self._optimizer.param_groups[0]["lr"])
 
     @learning_rate.setter
@@ -80,11 +80,11 @@ BY_NAME: dict[str, Callable[[], Optimizer]] = {
 
 
 def get(optimizer: Any) -> Optimizer:
-    """An optimizer by its name, or one of this module."""
+    """Return an optimizer by its name; an optimizer of this module is returned unchanged."""
     if isinstance(optimizer, Optimizer):
         return optimizer
     if not isinstance(optimizer, str) or optimizer.lower() not in BY_NAME:
         raise ArgumentError(
-            f"[compile] optimizer is one of keras.optimizers, or {', '.join(BY_NAME)}; received {optimizer!r}."
+            f"[compile] optimizer must be one of keras.optimizers, or {', '.join(BY_NAME)}; got {optimizer!r}."
         )
     return BY_NAME[optimizer.lower()]()

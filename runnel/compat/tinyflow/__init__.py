@@ -1,7 +1,7 @@
-"""TinyFlow's interface (github.com/tqchen/tinyflow): its programs run with ``import runnel.compat.tinyflow as tf``.
+"""TinyFlow's interface (github.com/tqchen/tinyflow): run its programs with ``import runnel.compat.tinyflow as tf``.
 
-Symbols are tensors of a declared graph (``runnel.declarative``), and ``Session`` runs them: with ``fusion`` in its
-configuration as one program, else operation by operation.
+Symbols are tensors of a declared graph (``runnel.declarative``). ``Session`` runs them as one program if its
+configuration contains ``fusion``, else operation by operation.
 """
 
 from runnel.compat.tinyflow import datasets as datasets, nn as nn, train as train

@@ -13,8 +13,7 @@ from runnel.declarative import session, state
 from runnel.declarative.gradients import gradients as declared_gradients
 from runnel.declarative.graph import set_entry, whole
 from runnel.declarative.knowledge import infer
-from runnel.declarative.operation import Operation, closure
-from runnel.declarative.order import ordered
+from runnel.declarative.operation import Operation, closure, ordered
 
 float32: Final = 0  # the only dtype, as a number
 
@@ -22,14 +21,13 @@ _INITIAL: Final[dict[Operation, bool]] = {}  # assignments of initial values tha
 
 
 def placeholder(dtype: Any = float32, shape: Any = None, name: str | None = None) -> Symbol:
-    """A value that is fed; dtype and shape are not looked at, as in TinyFlow."""
+    """Return a value to be fed; dtype and shape are ignored, as in TinyFlow."""
     return state.placeholder("float32", None, name or "placeholder")
 
 
 @whole
 def Variable(init: Symbol | None = None, name: str | None = None) -> state.Variable:
-    """A variable; ``init``, a symbol, is assigned by the next operation that :func:`initialize_all_variables` makes.
-    TypeError for anything else."""
+    """Return a variable. Its initial value ``init``, a symbol, is assigned by :func:`initialize_all_variables`."""
     if init is not None:
         symbol(init, "Variable")
     result = state.variable(name=name or "variable")
@@ -39,24 +37,24 @@ def Variable(init: Symbol | None = None, name: str | None = None) -> state.Varia
 
 
 def assign(ref: Symbol, value: Symbol, name: str | None = None) -> Symbol:
-    """An operation that gives a variable a value, which it returns."""
+    """Return an operation that assigns a value to a variable and returns it."""
     return state.assign(ref, symbol(value, "assign"), name or "assign")  # type: ignore[arg-type]
 
 
 def group(*inputs: Any) -> Operation:
-    """An operation that runs others."""
+    """Return an operation that runs other operations."""
     return state.group(*inputs)
 
 
 def initialize_all_variables() -> Operation:
-    """An operation that initialises the variables made since the last call."""
+    """Return an operation that initializes the variables made since the last call."""
     init = state.group(*_INITIAL, name="init")
     _INITIAL.clear()
     return init
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Symbol]:
-    """The gradients of the sum of ``ys`` by ``xs``; GradientError for one that they do not depend on."""
+    """Return the gradients of the sum of ``ys`` by ``xs``; GradientError if ``ys`` do not depend on one."""
     results = declared_gradients(ys, xs, grad_ys)
     sources = xs if isinstance(xs, (list, tuple)) else [xs]
     for x, g in zip(sources, results, strict=True):
@@ -66,15 +64,17 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Symbol]:
 
 
 def variables_of(net: Symbol) -> list[state.Variable]:
-    """The variables that ``net`` depends on."""
+    """Return the variables that ``net`` depends on."""
     return [x.variable for x in ordered(closure([net.operation])) if isinstance(x, state.VariableOperation)]
 
 
 def infer_variable_shapes(
     net: Symbol, feed_dict: Mapping[Symbol, Iterable[int]]
 ) -> Iterator[tuple[state.Variable, str, list[int]]]:
-    """Each variable of ``net`` with its name and its shape, as it follows from shapes of placeholders. ValueError if it
-    does not."""
+    """Yield each variable of ``net`` with its name and its shape, inferred from shapes of placeholders.
+
+    ValueError if a shape cannot be inferred.
+    """
     known = infer([net], feed_dict)
     for v in variables_of(net):
         shape = known[v].shape
@@ -84,24 +84,27 @@ def infer_variable_shapes(
 
 
 class Cell(np.ndarray[Any, np.dtype[np.float32]]):
-    """An array of one element that goes where a number goes, as TinyFlow's programs print losses: NumPy itself
-    converts arrays without axes only."""
+    """An array of one element that converts to a number; NumPy converts only arrays without axes."""
 
     def __float__(self) -> float:
         return float(self.item())
 
 
 class Session:
-    """Keeps the values of variables. With "fusion" in ``config`` a run is one program, else its operations run one by
-    one; "gpu" means nothing here."""
+    """Keeps the values of variables and runs operations.
+
+    With "fusion" in ``config`` a run is one program, else its operations run one by one; "gpu" has no effect.
+    """
 
     def __init__(self, config: str = "cpu") -> None:
         self.config = config
         self._session = session.Session(fused="fusion" in config)
 
     def run(self, fetch: Any, feed_dict: Mapping[Symbol, np.ndarray] | None = None) -> Any:
-        """The values of ``fetch``: a symbol or operation, or a list of such for a list of values. None stands for
-        operations and for what has no axes or no elements."""
+        """Return the value of ``fetch``, a symbol or an operation, or a list of values for a list.
+
+        The value is None for operations and for tensors without axes or elements.
+        """
         feeds = {x: np.ascontiguousarray(value, np.float32) for x, value in (feed_dict or {}).items()}
         result = self._session.run(fetch, feeds)
         return [_array(x) for x in result] if isinstance(fetch, list) else _array(result)

@@ -12,7 +12,7 @@ from runnel.data.download import Folder
 
 
 class ArrayPacker:
-    """Images and labels, given out in batches; behind the last whole batch it begins again."""
+    """Images and labels in batches; after the last whole batch it starts again."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
         self.images = images
@@ -20,7 +20,7 @@ class ArrayPacker:
         self.ptr = 0
 
     def next_batch(self, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The next ``batch_size`` images and labels."""
+        """Return the next ``batch_size`` images and labels."""
         if self.ptr + batch_size >= len(self.labels):
             self.ptr = 0
         part = slice(self.ptr, self.ptr + batch_size)
@@ -39,8 +39,10 @@ class CIFAR10Data(NamedTuple):
 
 
 def get_mnist(flatten: bool = False, onehot: bool = False, folder: Folder | None = None) -> MNISTData:
-    """MNIST in an order that is always the same: 60,000 digits to train with, 10,000 to test. ``folder`` holds the
-    files; by default they are downloaded once."""
+    """Return MNIST in a fixed order: 60,000 digits for training, 10,000 for testing.
+
+    ``folder`` has the files; by default they are downloaded once.
+    """
     images, labels = _joined(data.mnist(folder))
     order = np.random.RandomState(1234).permutation(len(labels))
     images = images[order].reshape((-1, 784) if flatten else (-1, 1, 28, 28))
@@ -52,7 +54,7 @@ def get_mnist(flatten: bool = False, onehot: bool = False, folder: Folder | None
 
 
 def get_cifar10(swap_axes: bool = False, folder: Folder | None = None) -> CIFAR10Data:
-    """CIFAR-10, its pixels in [0, 1]; with ``swap_axes`` the channels come last."""
+    """Return CIFAR-10 with pixels in [0, 1]; with ``swap_axes`` the channels are last."""
     every = data.cifar10(folder)
     packers = []
     for images, labels in ((every.train_x, every.train_y), (every.test_x, every.test_y)):

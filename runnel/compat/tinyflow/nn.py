@@ -1,4 +1,4 @@
-"""TinyFlow's layers. Weights that are not passed are variables named after the layer, whose shapes follow from data."""
+"""TinyFlow's layers. Weights that you do not pass are variables named after the layer; their shapes are inferred."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def linear(
     no_bias: bool = True,
     name: str | None = None,
 ) -> Symbol:
-    """data · weightᵀ (+ bias), with ``num_hidden`` columns."""
+    """Return data · weightᵀ (+ bias), with ``num_hidden`` columns."""
     own = name or _layer("linear")
     inputs = _parameters(own, weight, None if no_bias else bias, no_bias)
     return declared(dense, symbol(data, own), *inputs, hidden=num_hidden, name=own)
@@ -55,7 +55,7 @@ def conv2d(
     no_bias: bool = True,
     name: str | None = None,
 ) -> Symbol:
-    """A convolution of data[N, C, H, W]; "SAME" pads (k - 1) // 2 on both sides."""
+    """Convolve data[N, C, H, W]; "SAME" pads (k - 1) // 2 on both sides."""
     own = name or _layer("conv2d")
     _require_nchw(own, data_format)
     inputs = _parameters(own, weight, None if no_bias else bias, no_bias)
@@ -73,7 +73,7 @@ def max_pool(
     ksize: Sequence[int],
     name: str | None = None,
 ) -> Symbol:
-    """The greatest elements of windows."""
+    """Return the largest elements of windows."""
     _require_nchw("max_pool", data_format)
     kernel = tuple(ksize[1:3])
     return declared(
@@ -90,7 +90,7 @@ def avg_pool(
     ksize: Sequence[int],
     name: str | None = None,
 ) -> Symbol:
-    """The means of windows, padding included."""
+    """Return the means of windows, including padding."""
     _require_nchw("avg_pool", data_format)
     kernel = tuple(ksize[1:3])
     return declared(
@@ -102,7 +102,7 @@ def avg_pool(
 def batch_normalization(
     data: Symbol, gamma: Symbol | None = None, beta: Symbol | None = None, name: str | None = None
 ) -> Symbol:
-    """Channels brought to mean 0 and variance 1 over the batch, times gamma plus beta."""
+    """Normalize channels over the batch, then multiply by gamma and add beta."""
     own = name or _layer("batch_normalization")
     gamma = variable(name=f"{own}_gamma") if gamma is None else gamma
     beta = variable(name=f"{own}_beta") if beta is None else beta
@@ -110,12 +110,12 @@ def batch_normalization(
 
 
 def flatten_layer(data: Symbol, name: str | None = None) -> Symbol:
-    """All axes but the first as one."""
+    """Flatten all axes except the first."""
     return declared(flattened, symbol(data, "flatten_layer"), name=name or "flatten_layer")
 
 
 def mean_sparse_softmax_cross_entropy_with_logits(logits: Symbol, label: Symbol, name: str | None = None) -> Symbol:
-    """The mean cross-entropy of logits[N, C] and labels 0 … C - 1, which are floats; of shape (1,)."""
+    """Return the mean cross-entropy of logits[N, C] and float labels 0 … C - 1, of shape (1,)."""
     own = name or "mean_sparse_softmax_cross_entropy_with_logits"
     return declared(cross_entropy_of, symbol(logits, own), symbol(label, own), name=own)
 
@@ -124,27 +124,25 @@ def mean_sparse_softmax_cross_entropy_with_logits(logits: Symbol, label: Symbol,
 
 
 def dense(x: Any, weight: Any, bias: Any = None, *, hidden: int) -> Any:
-    """A dense layer."""
     return F.linear(x, weight, bias)
 
 
 def convolved(x: Any, weight: Any, bias: Any = None, *, filters: int, kernel: Any, stride: Any, padding: Any) -> Any:
-    """A convolution."""
     return F.conv2d(x, weight, bias, stride, padding)
 
 
 def normalized(x: Any, gamma: Any, beta: Any) -> Any:
-    """Batch normalization by the statistics of the batch."""
+    """Apply batch normalization by the statistics of the batch."""
     return F.batch_norm(x, None, None, gamma, beta, training=True)
 
 
 def flattened(x: Any) -> Any:
-    """A matrix with a row for each example."""
+    """Return a matrix with a row for each sample."""
     return ops.reshape(x, (x.shape[0], -1))
 
 
 def cross_entropy_of(logits: Any, label: Any) -> Any:
-    """The mean cross-entropy, of shape (1,)."""
+    """Return the mean cross-entropy, of shape (1,)."""
     return ops.reshape(F.cross_entropy(logits, ops.cast(label, int64)), (1,))
 
 
@@ -173,16 +171,16 @@ def _parameters(name: str, weight: Symbol | None, bias: Symbol | None, no_bias: 
 
 
 def _layer(kind: str) -> str:
-    """A name for a layer that has none: the kind with the number of the graph's next operation."""
+    """Return a name for an unnamed layer: its kind and the number of the graph's next operation."""
     return f"{kind}{len(default_graph())}"
 
 
 def _around(padding: str, kernel: tuple[int, ...]) -> tuple[int, ...]:
     if padding not in ("SAME", "VALID"):
-        raise ArgumentError(f"[tinyflow] padding is 'SAME' or 'VALID'; received {padding!r}.")
+        raise ArgumentError(f"[tinyflow] padding must be 'SAME' or 'VALID'; got {padding!r}.")
     return tuple((k - 1) // 2 if padding == "SAME" else 0 for k in kernel)
 
 
 def _require_nchw(name: str, data_format: str) -> None:
     if data_format != "NCHW":
-        raise ArgumentError(f"[{name}] data_format is 'NCHW'; received {data_format!r}.")
+        raise ArgumentError(f"[{name}] data_format must be 'NCHW'; got {data_format!r}.")

@@ -1,4 +1,4 @@
-"""TinyFlow's optimizers: their steps are assignments, declared with the functions that users have."""
+"""TinyFlow's optimizers, whose steps are assignments declared by the public functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GradientDescentOptimizer:
 
     @whole
     def minimize(self, obj: Symbol) -> Operation:
-        """One step down the gradient of ``obj``."""
+        """Return an operation that takes one step down the gradient of ``obj``."""
         variables = variables_of(obj)
         slopes = gradients(obj, variables)
         return group(
@@ -32,8 +32,10 @@ class GradientDescentOptimizer:
 
 
 class AdamOptimizer:
-    """Adam (D. Kingma, J. Ba, 2014) with the corrections in the rate: lr · √(1 - β₂ᵗ) / (1 - β₁ᵗ), and ε = 10⁻⁴. Its
-    moments are variables, which :func:`initialize_all_variables` initialises."""
+    """Adam (D. Kingma, J. Ba, 2014) with the corrections in the rate, lr · √(1 - β₂ᵗ) / (1 - β₁ᵗ), and ε = 10⁻⁴.
+
+    Its moments are variables, which :func:`initialize_all_variables` initializes.
+    """
 
     def __init__(
         self,
@@ -48,14 +50,14 @@ class AdamOptimizer:
 
     @whole
     def minimize(self, obj: Symbol) -> Operation:
-        """One step for all variables of ``obj``."""
+        """Return an operation that takes one step for all variables of ``obj``."""
         variables = variables_of(obj)
         slopes = gradients(obj, variables)
         count = Variable(zeros([1]), f"{self.name}_t")
         time = assign(count, declared(ops.add, count, 1.0))
         steps = [time]
         for v, g in zip(variables, slopes, strict=True):
-            # Read after the assignment that initialises ``v``, which may be in the same run.
+            # Read after the assignment that initializes ``v``, which may be in the same run.
             moments = [Variable(zeros_like(v.read()), f"{v.name}_{self.name}_{part}") for part in ("m", "v")]
             new = declared(adapted, v, g, *moments, time, **self._rates)
             steps += [assign(x, value) for x, value in zip((v, *moments), new, strict=True)]
@@ -63,14 +65,13 @@ class AdamOptimizer:
 
 
 def descended(v: Any, g: Any, *, rate: float) -> Any:
-    """v - rate · g."""
     return v - rate * g
 
 
 def adapted(
     x: Any, g: Any, m: Any, v: Any, t: Any, *, rate: float, beta1: float, beta2: float, epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """The new value and the new moments."""
+    """Return the new value and the new moments."""
     now = rate * ops.sqrt(1 - ops.pow(beta2, t)) / (1 - ops.pow(beta1, t))
     m = beta1 * m + (1 - beta1) * g
     v = beta2 * v + (1 - beta2) * g * g

@@ -1,15 +1,14 @@
 """Runnel under PyTorch's modules and names: ``import runnel.compat.torch as torch``.
 
-PyTorch's modules have no files here: they are made from the data of ``names`` and ``modules`` when this package is
-imported, so that ``import runnel.compat.torch.nn.functional as F`` finds them in ``sys.modules``.
+PyTorch's modules have no files here. They are made from the data of ``names`` when this package is imported, so that
+``import runnel.compat.torch.nn.functional as F`` finds them in ``sys.modules``.
 """
 
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from runnel.compat.torch.modules import FORWARDS, NAMES as NAMES_OF
-from runnel.compat.torch.names import NAMES
+from runnel.compat.torch.names import FORWARDS, NAMES
 from runnel.core.namespaces import namespace
 
 
@@ -21,20 +20,20 @@ def _make(path: str, parts: list[str]) -> None:
     module.__package__ = name if parts else name.rpartition(".")[0]
     if parts:
         module.__path__ = []
-    names = {part: f"{name}.{part}" for part in parts} | NAMES_OF.get(path, {})
+    names = {part: f"{name}.{part}" for part in parts} | NAMES.get(path, {})
     forwards = tuple(FORWARDS.get(path, "").split())
     module.__all__, module.__getattr__, module.__dir__ = namespace(name, names, forwards=forwards)  # type: ignore[method-assign]
     if forwards:
-        del module.__all__  # the names of the forwarded modules as well: asked for, it is computed
+        del module.__all__  # includes the forwarded modules' names, so it is computed on request
 
 
-_PATHS = sorted({*FORWARDS, *NAMES_OF})
+_PATHS = sorted({*FORWARDS, *NAMES} - {"torch"})
 for _path in _PATHS:
     _make(_path, [p.rpartition(".")[2] for p in _PATHS if p.rpartition(".")[0] == _path])
 for _path in _PATHS:
     _holder, _, _part = f"{__name__}.{_path}".rpartition(".")
     setattr(sys.modules[_holder], _part, sys.modules[f"{__name__}.{_path}"])
 
-_OWN = {part: f"{__name__}.{part}" for part in _PATHS if "." not in part} | NAMES
+_OWN = {part: f"{__name__}.{part}" for part in _PATHS if "." not in part} | NAMES["torch"]
 __all__, __getattr__, __dir__ = namespace(__name__, _OWN, forwards=("runnel", "runnel.nn.functional"))
 del __all__

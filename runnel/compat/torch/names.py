@@ -1,451 +1,235 @@
-"""Names of ``runnel.compat.torch`` besides the names of ``runnel`` and ``runnel.nn.functional``."""
+"""The names of ``runnel.compat.torch`` and of its modules, which are data.
 
+``FORWARDS`` lists the modules of Runnel whose names each module of PyTorch has. All other names are in a table with
+rows ``path module: name name ...`` (``name=function`` if the module calls it otherwise). ``torch`` is torch itself.
+"""
+
+# Files of PyTorch's packages that programs import from: each has the names of its package.
+DISTRIBUTIONS = """
+    bernoulli beta binomial categorical cauchy chi2 constraint_registry continuous_bernoulli dirichlet
+    distribution exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel
+    half_cauchy half_normal independent inverse_gamma kumaraswamy laplace lkj_cholesky log_normal
+    logistic_normal lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal
+    negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical
+    studentT transformed_distribution uniform utils von_mises weibull wishart
+"""
+MODULES = """
+    activation adaptive batchnorm container conv distance dropout flatten fold instancenorm lazy linear
+    loss module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils
+"""
+OPTIM = """
+    adadelta adagrad adam adamax adamw asgd lbfgs nadam optimizer radam rmsprop rprop sgd sparse_adam
+"""
+DATA = """
+    dataloader dataset distributed sampler
+"""
+
+FORWARDS = {
+    "autograd": "runnel.autograd runnel",
+    "autograd.function": "runnel.autograd",
+    "autograd.grad_mode": "runnel",
+    "distributions": "runnel.distributions",
+    "distributions.constraints": "runnel.distributions.constraints",
+    "distributions.kl": "runnel.distributions.kl",
+    "distributions.transforms": "runnel.distributions.transforms",
+    "fft": "runnel.fft",
+    "func": "runnel",
+    "functional": "runnel.compat.torch",
+    "linalg": "runnel.linalg",
+    "multiprocessing": "multiprocessing",
+    "nn": "runnel.nn",
+    "nn.functional": "runnel.nn.functional",
+    "nn.init": "runnel.nn.init",
+    "nn.modules": "runnel.nn",
+    "nn.parameter": "runnel.nn",
+    "nn.utils": "runnel.nn.utils",
+    "nn.utils.parametrizations": "runnel.nn.utils.parametrizations",
+    "nn.utils.parametrize": "runnel.nn.utils.parametrize",
+    "nn.utils.prune": "runnel.nn.utils.prune",
+    "nn.utils.rnn": "runnel.nn.utils.rnn",
+    "optim": "runnel.compat.functions.optim runnel.optim",
+    "optim.lr_scheduler": "runnel.optim.lr_scheduler",
+    "optim.swa_utils": "runnel.optim.swa_utils",
+    "random": "runnel",
+    "special": "runnel.special",
+    "utils._pytree": "runnel.tree_util",
+    "utils.data": "runnel.data",
+    "utils.dlpack": "runnel",
+    **{f"distributions.{part}": "runnel.distributions" for part in DISTRIBUTIONS.split()},
+    **{f"nn.modules.{part}": "runnel.nn" for part in MODULES.split()},
+    **{f"optim.{part}": "runnel.compat.functions.optim runnel.optim" for part in OPTIM.split()},
+    **{f"utils.data.{part}": "runnel.data" for part in DATA.split()},
+    # modules without names, whose errors say what to write instead
+    **dict.fromkeys(["export", "fx", "hub", "nested", "onnx", "quantization", "signal", "sparse", "utils"], ""),
+}
+
+PLACES = """
+torch runnel.compat.functions.amp: GradScaler autocast get_autocast_cpu_dtype=get_autocast_dtype get_autocast_dtype
+    is_anomaly_check_nan_enabled=is_anomaly_enabled is_anomaly_enabled is_autocast_cpu_enabled is_autocast_enabled
+torch runnel.compat.functions.autograd: vmap
+torch runnel.compat.functions.compiler: compile=compile_
+torch runnel.compat.functions.creation: arange empty empty_like empty_permuted empty_strided eye frombuffer full
+    full_like get_default_dtype linspace logspace ones ones_like range scalar_tensor set_default_dtype tensor zeros
+    zeros_like
+torch runnel.compat.functions.factorizations: qr svd triangular_solve
+torch runnel.compat.functions.linalg: chain_matmul lobpcg pca_lowrank svd_lowrank
+torch runnel.compat.functions.nn_functional: affine_grid_generator alpha_dropout_ constant_pad_nd convolution dropout_
+    embedding_renorm_ feature_alpha_dropout_ feature_dropout feature_dropout_ fill grid_sampler
+    grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler native_batch_norm native_dropout native_group_norm
+    native_layer_norm norm_except_dim
+torch runnel.compat.functions.random: initial_seed manual_seed normal rand rand_like randint randint_like randn
+    randn_like randperm
+torch runnel.compat.functions.recurrent: gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
+torch runnel.compat.functions.settings: OutOfMemoryError __version__ are_deterministic_algorithms_enabled
+    clear_autocast_cache=without_effect cudnn_is_acceptable=never from_file get_default_device
+    get_deterministic_debug_mode get_device get_float32_matmul_precision get_num_interop_threads
+    init_num_threads=without_effect is_autocast_cache_enabled=never is_autocast_ipu_enabled=never
+    is_autocast_xla_enabled=never is_deterministic_algorithms_warn_only_enabled=never is_distributed=never
+    is_storage=never is_vulkan_available=never is_warn_always_enabled=never set_anomaly_enabled set_default_tensor_type
+    set_deterministic_debug_mode=without_effect set_float32_matmul_precision set_flush_denormal
+    set_num_interop_threads=without_effect set_printoptions set_warn_always=without_effect sym_float sym_int sym_ite
+    sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack typename use_deterministic_algorithms
+torch runnel.compat.functions.slopes: gradient
+torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arccos_ arccosh_ arcsin_ arcsinh_ arctan_
+    arctanh_ as_strided_ asin_ asinh_ atan_ atanh_ cat cdist ceil_ clamp_ clamp_max_ clamp_min_ clip_ clone concat=cat
+    concatenate=cat conj_physical_ cos_ cosh_ cross cumprod cumsum deg2rad_ detach detach_ detach_copy=alias_copy
+    diagonal_copy erf_ erfc_ exp2_ exp_ expand_copy expm1_ fill_ fix_ floor_ frac_ frobenius_norm from_numpy gcd_ i0_
+    index_put_ lcm_ ldexp_ load log10_ log1p_ log2_ log_ logit_ meshgrid nan_to_num_ narrow_copy neg_ negative_
+    nuclear_norm permute_copy prod rad2deg_ reciprocal_ repeat_interleave resize_as_ round_ rsqrt_ save select_copy
+    sigmoid_ sin_ sinc_ sinh_ slice_copy split_copy split_with_sizes_copy sqrt_ square_ squeeze_copy sum t_copy tan_
+    tanh_ transpose_copy tril_indices triu_indices trunc_ unbind_copy unfold_copy unsafe_chunk unsafe_split
+    unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy where xlogy_ zero_
+torch runnel.compat.functions.types: BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor
+    HalfTensor IntTensor LongTensor ShortTensor Size Tensor channels_last channels_last_3d contiguous_format device
+    dtype layout legacy_contiguous_format memory_format preserve_format strided
+torch runnel.compat.functions.windows: bartlett_window blackman_window hamming_window hann_window kaiser_window
+torch runnel.core.dtype_info: cdouble cfloat double float half int long promote_types=result_type short
+torch runnel.fft.short_time: istft stft
+torch runnel.linalg.elimination: lu_solve=lu_solution lu_unpack
+torch runnel.linalg.reflections: geqrf orgqr=householder_product ormqr
+torch runnel.linalg.unchecked: lu=packed_lu
+torch runnel.ops.elementwise.arithmetic: absolute=abs fix=trunc mul=multiply neg=negative
+torch runnel.ops.elementwise.by_numpy: frexp gcd lcm
+torch runnel.ops.elementwise.circular: arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan2=atan2 arctan=atan
+    arctanh=atanh
+torch runnel.ops.elementwise.comparison: bitwise_not=bitwise_invert eq=equal ge=greater_equal gt=greater le=less_equal
+    lt=less ne=not_equal
+torch runnel.ops.elementwise.gamma: digamma erfc erfinv lgamma mvlgamma polygamma
+torch runnel.ops.elementwise.numbers: angle conj_physical deg2rad exp2 float_power fmax fmin fmod frac heaviside
+    isneginf isposinf isreal ldexp logaddexp2 logit polar rad2deg resolve_conj=resolved resolve_neg=resolved rsub sgn
+    sinc view_as_complex view_as_real xlogy
+torch runnel.ops.indexing.gather: embedding
+torch runnel.ops.indexing.positions: as_strided as_strided_copy=as_strided as_strided_scatter put=put_flat
+    take_along_dim unravel_index
+torch runnel.ops.indexing.scattering: index_reduce masked_scatter scatter_reduce segment_reduce select select_scatter
+    slice_scatter
+torch runnel.ops.indexing.updates: add=add_scaled addcdiv addcmul clamp_max clamp_min div=divide_rounded
+    divide=divide_rounded index_copy index_fill index_put sub=subtract_scaled subtract=subtract_scaled
+    true_divide=divide_rounded
+torch runnel.ops.linear_algebra.contraction: ger=outer
+torch runnel.ops.linear_algebra.matrices: cholesky cholesky_inverse cholesky_solve det inverse=inv logdet matrix_exp
+    matrix_power pinverse=pinv slogdet
+torch runnel.ops.linear_algebra.products: addbmm addmm addmv addr baddbmm corrcoef cov dist inner nanmean nansum vdot
+torch runnel.ops.precision: instance_norm mm=matmul mv=matmul
+torch runnel.ops.reductions.cumulative: cummax cummin cumulative_trapezoid logcumsumexp trapezoid trapz=trapezoid
+torch runnel.ops.reductions.primitives: amax=max amin=min
+torch runnel.ops.reductions.statistics: renorm
+torch runnel.ops.shapes.broadcasting: broadcast_tensors=broadcast_arrays
+torch runnel.ops.shapes.diagonals: diag_embed diagflat diagonal_scatter vander
+torch runnel.ops.shapes.joining: atleast_2d atleast_3d block_diag cartesian_prod column_stack combinations dsplit
+    dstack fliplr flipud hsplit rot90 row_stack=vstack tensor_split unbind=unstack unflatten vsplit
+torch runnel.ops.shapes.pieces: narrow split_with_sizes=split
+torch runnel.ops.shapes.views: movedim=moveaxis swapdims=transpose
+torch runnel.ops.sorting.histograms: histc histogram histogramdd
+torch runnel.ops.sorting.order: aminmax bucketize kthvalue mode msort nanmedian nanquantile
+torch runnel.ops.sorting.sets: argwhere masked_select nonzero_static unique_consecutive
+torch runnel.random.counts: binomial poisson
+torch runnel.random.incomplete_gamma: igamma=gammainc igammac=gammaincc
+torch runnel.special.bessel: i0
+torch runnel.tensor.queries: adjoint is_complex is_conj=is_marked is_floating_point is_inference=is_marked
+    is_neg=is_marked is_nonzero is_same_size is_signed is_tensor numel t
+torch runnel.tensor.random: seed
+torch runnel.tensor.torch_methods: equal nonzero squeeze
+torch runnel.tensor.torch_reductions: max min norm sort std std_mean var var_mean
+_dynamo runnel.compat.functions.compiler: config disable graph_break=as_given is_compiling mark_dynamic=as_given
+    mark_static=as_given reset=as_given
+accelerator runnel.compat.functions.settings: current_accelerator device_count empty_cache is_available synchronize
+amp runnel.compat.functions.amp: GradScaler autocast is_autocast_available
+amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
+autograd runnel.compat.functions.types: Variable=variable
+autograd.forward_ad runnel.compat.functions.autograd: dual_level make_dual unpack_dual
+autograd.functional runnel.compat.functions.autograd: hessian hvp jacobian jvp vhp vjp
+autograd.graph runnel.compat.functions.settings: save_on_cpu=unchanged
+autograd.profiler runnel.compat.functions.profiler: profile record_function
+backends runnel.compat.functions.settings: fp32_precision
+backends.cpu runnel.compat.functions.settings: get_cpu_capability
+backends.cuda runnel.compat.functions.settings: cudnn_sdp_enabled=never enable_cudnn_sdp enable_flash_sdp
+    enable_math_sdp enable_mem_efficient_sdp flash_sdp_enabled=never is_built math_sdp_enabled
+    mem_efficient_sdp_enabled=never sdp_kernel=unchanged
+backends.cuda.matmul runnel.compat.functions.settings: allow_bf16_reduced_precision_reduction allow_fp16_accumulation
+    allow_fp16_reduced_precision_reduction allow_tf32 fp32_precision
+backends.cudnn runnel.compat.functions.settings: allow_tf32 benchmark benchmark_limit deterministic enabled
+    flags=unchanged fp32_precision is_acceptable=never is_available version
+backends.mkl runnel.compat.functions.settings: is_available
+backends.mkldnn runnel.compat.functions.settings: allow_tf32 deterministic enabled flags=unchanged fp32_precision
+    is_available
+backends.mps runnel.compat.functions.settings: is_available is_built
+backends.openmp runnel.compat.functions.settings: is_available
+backends.opt_einsum runnel.compat.functions.settings: enabled is_available strategy
+compiler runnel.compat.functions.compiler: allow_in_graph=as_given assume_constant_result=as_given
+    cudagraph_mark_step_begin=as_given disable is_compiling is_dynamo_compiling=is_compiling list_backends=as_given
+    reset=as_given set_stance=as_given wrap_numpy=as_given
+compiler runnel.compat.functions.settings: is_exporting=never
+cuda runnel.compat.functions.settings: OutOfMemoryError device_count empty_cache get_rng_state_all is_available
+    is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated=bytes_of_gpu
+    max_memory_reserved=bytes_of_gpu memory_allocated=bytes_of_gpu memory_reserved=bytes_of_gpu reset_peak_memory_stats
+    set_rng_state_all synchronize
+cuda.amp runnel.compat.functions.amp: GradScaler autocast=autocast_on_gpu
+cuda.amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
+distributed runnel.compat.functions.settings: is_available is_initialized
+distributions.utils runnel.compat.functions.random: broadcast_all clamp_probs lazy_property logits_to_probs
+    probs_to_logits
+func runnel.compat.functions.autograd: grad_and_value vmap
+func runnel.nn.functional_calls: functional_call stack_module_state
+jit runnel.compat.functions.compiler: Final ScriptFunction ScriptModule annotate export=decorator fork freeze=as_given
+    ignore=decorator interface=decorator isinstance optimize_for_inference=as_given script=as_given
+    script_if_tracing=as_given script_method=as_given trace=as_given unused=decorator wait=as_given
+jit runnel.compat.functions.settings: is_scripting=never is_tracing=never
+linalg runnel.compat.functions.linalg: LinAlgError lstsq matrix_norm matrix_rank norm pinv solve vector_norm
+mps runnel.compat.functions.settings: device_count empty_cache is_available manual_seed synchronize
+nn runnel.compat.functions.compiler: DataParallel
+nn.attention runnel.compat.functions.settings: SDPBackend sdpa_kernel=unchanged
+nn.modules.batchnorm runnel.compat.functions.types: _BatchNorm
+nn.modules.conv runnel.compat.functions.types: _ConvNd
+nn.modules.loss runnel.compat.functions.types: _Loss _WeightedLoss
+nn.modules.utils runnel.compat.functions.types: _pair _quadruple _single _triple
+nn.parallel runnel.compat.functions.compiler: DataParallel data_parallel
+nn.utils.stateless runnel.nn.functional_calls: functional_call
+optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
+optim.optimizer runnel.compat.functions.types: required
+profiler runnel.compat.functions.profiler: ProfilerAction ProfilerActivity profile record_function schedule
+    tensorboard_trace_handler
+random runnel.compat.functions.random: fork_rng initial_seed manual_seed
+signal.windows runnel.compat.functions.windows: bartlett blackman cosine exponential gaussian general_cosine
+    general_hamming hamming hann kaiser nuttall
+testing runnel.compat.functions.testing: assert_allclose assert_close make_tensor
+types runnel.compat.functions.types: Device Number
+utils.checkpoint runnel.compat.functions.compiler: checkpoint checkpoint_sequential
+utils.dlpack runnel.compat.functions.settings: to_dlpack
+utils.hooks runnel.compat.functions.types: RemovableHandle
+utils.tensorboard runnel.compat.functions.tensorboard: SummaryWriter
+version runnel.compat.functions.settings: __version__ cuda debug git_version hip xpu
+xpu runnel.compat.functions.settings: device_count empty_cache is_available manual_seed manual_seed_all synchronize
+"""
+ROWS = PLACES.strip().replace("\n    ", " ").splitlines()
+
+# path -> name -> "module:name"
 NAMES = {
-    "BFloat16Tensor": "runnel.compat.functions.kinds:BFloat16Tensor",
-    "BoolTensor": "runnel.compat.functions.kinds:BoolTensor",
-    "ByteTensor": "runnel.compat.functions.kinds:ByteTensor",
-    "CharTensor": "runnel.compat.functions.kinds:CharTensor",
-    "DoubleTensor": "runnel.compat.functions.kinds:DoubleTensor",
-    "FloatTensor": "runnel.compat.functions.kinds:FloatTensor",
-    "GradScaler": "runnel.compat.functions.running:GradScaler",
-    "HalfTensor": "runnel.compat.functions.kinds:HalfTensor",
-    "IntTensor": "runnel.compat.functions.kinds:IntTensor",
-    "LongTensor": "runnel.compat.functions.kinds:LongTensor",
-    "OutOfMemoryError": "runnel.compat.functions.running:OutOfMemoryError",
-    "ShortTensor": "runnel.compat.functions.kinds:ShortTensor",
-    "Size": "runnel.compat.functions.kinds:Size",
-    "Tensor": "runnel.compat.functions.kinds:Tensor",
-    "__version__": "runnel.compat.functions.settings:__version__",
-    "abs_": "runnel.compat.functions.choosing:abs_",
-    "absolute": "runnel.ops.elementwise.arithmetic:abs",
-    "acos_": "runnel.compat.functions.choosing:acos_",
-    "acosh_": "runnel.compat.functions.choosing:acosh_",
-    "add": "runnel.ops.indexing.updates:add_scaled",
-    "addbmm": "runnel.ops.linear_algebra.products:addbmm",
-    "addcdiv": "runnel.ops.indexing.updates:addcdiv",
-    "addcmul": "runnel.ops.indexing.updates:addcmul",
-    "addmm": "runnel.ops.linear_algebra.products:addmm",
-    "addmv": "runnel.ops.linear_algebra.products:addmv",
-    "addmv_": "runnel.compat.functions.choosing:addmv_",
-    "addr": "runnel.ops.linear_algebra.products:addr",
-    "adjoint": "runnel.tensor.queries:adjoint",
-    "affine_grid_generator": "runnel.compat.functions.beneath:affine_grid_generator",
-    "alias_copy": "runnel.compat.functions.choosing:alias_copy",
-    "alpha_dropout_": "runnel.compat.functions.beneath:alpha_dropout_",
-    "amax": "runnel.ops.reductions.primitives:max",
-    "amin": "runnel.ops.reductions.primitives:min",
-    "aminmax": "runnel.ops.sorting.order:aminmax",
-    "angle": "runnel.ops.elementwise.numbers:angle",
-    "arange": "runnel.compat.functions.creation:arange",
-    "arccos": "runnel.ops.elementwise.circular:acos",
-    "arccos_": "runnel.compat.functions.choosing:arccos_",
-    "arccosh": "runnel.ops.elementwise.circular:acosh",
-    "arccosh_": "runnel.compat.functions.choosing:arccosh_",
-    "arcsin": "runnel.ops.elementwise.circular:asin",
-    "arcsin_": "runnel.compat.functions.choosing:arcsin_",
-    "arcsinh": "runnel.ops.elementwise.circular:asinh",
-    "arcsinh_": "runnel.compat.functions.choosing:arcsinh_",
-    "arctan": "runnel.ops.elementwise.circular:atan",
-    "arctan2": "runnel.ops.elementwise.circular:atan2",
-    "arctan_": "runnel.compat.functions.choosing:arctan_",
-    "arctanh": "runnel.ops.elementwise.circular:atanh",
-    "arctanh_": "runnel.compat.functions.choosing:arctanh_",
-    "are_deterministic_algorithms_enabled": "runnel.compat.functions.settings:are_deterministic_algorithms_enabled",
-    "argwhere": "runnel.ops.sorting.sets:argwhere",
-    "as_strided": "runnel.ops.indexing.positions:as_strided",
-    "as_strided_": "runnel.compat.functions.choosing:as_strided_",
-    "as_strided_copy": "runnel.ops.indexing.positions:as_strided",
-    "as_strided_scatter": "runnel.ops.indexing.positions:as_strided_scatter",
-    "asin_": "runnel.compat.functions.choosing:asin_",
-    "asinh_": "runnel.compat.functions.choosing:asinh_",
-    "atan_": "runnel.compat.functions.choosing:atan_",
-    "atanh_": "runnel.compat.functions.choosing:atanh_",
-    "atleast_2d": "runnel.ops.shapes.joining:atleast_2d",
-    "atleast_3d": "runnel.ops.shapes.joining:atleast_3d",
-    "autocast": "runnel.compat.functions.running:autocast",
-    "baddbmm": "runnel.ops.linear_algebra.products:baddbmm",
-    "bartlett_window": "runnel.compat.functions.windows:bartlett_window",
-    "binomial": "runnel.random.counts:binomial",
-    "bitwise_not": "runnel.ops.elementwise.comparison:bitwise_invert",
-    "blackman_window": "runnel.compat.functions.windows:blackman_window",
-    "block_diag": "runnel.ops.shapes.joining:block_diag",
-    "broadcast_tensors": "runnel.ops.shapes.broadcasting:broadcast_arrays",
-    "bucketize": "runnel.ops.sorting.order:bucketize",
-    "cartesian_prod": "runnel.ops.shapes.joining:cartesian_prod",
-    "cat": "runnel.compat.functions.choosing:cat",
-    "cdist": "runnel.compat.functions.choosing:cdist",
-    "cdouble": "runnel.core.dtype_info:cdouble",
-    "ceil_": "runnel.compat.functions.choosing:ceil_",
-    "cfloat": "runnel.core.dtype_info:cfloat",
-    "chain_matmul": "runnel.compat.functions.matrices:chain_matmul",
-    "channels_last": "runnel.compat.functions.kinds:channels_last",
-    "channels_last_3d": "runnel.compat.functions.kinds:channels_last_3d",
-    "cholesky": "runnel.ops.linear_algebra.matrices:cholesky",
-    "cholesky_inverse": "runnel.ops.linear_algebra.matrices:cholesky_inverse",
-    "cholesky_solve": "runnel.ops.linear_algebra.matrices:cholesky_solve",
-    "clamp_": "runnel.compat.functions.choosing:clamp_",
-    "clamp_max": "runnel.ops.indexing.updates:clamp_max",
-    "clamp_max_": "runnel.compat.functions.choosing:clamp_max_",
-    "clamp_min": "runnel.ops.indexing.updates:clamp_min",
-    "clamp_min_": "runnel.compat.functions.choosing:clamp_min_",
-    "clear_autocast_cache": "runnel.compat.functions.settings:without_effect",
-    "clip_": "runnel.compat.functions.choosing:clip_",
-    "clone": "runnel.compat.functions.choosing:clone",
-    "column_stack": "runnel.ops.shapes.joining:column_stack",
-    "combinations": "runnel.ops.shapes.joining:combinations",
-    "compile": "runnel.compat.functions.running:compile_",
-    "concat": "runnel.compat.functions.choosing:cat",
-    "concatenate": "runnel.compat.functions.choosing:cat",
-    "conj_physical": "runnel.ops.elementwise.numbers:conj_physical",
-    "conj_physical_": "runnel.compat.functions.choosing:conj_physical_",
-    "constant_pad_nd": "runnel.compat.functions.beneath:constant_pad_nd",
-    "contiguous_format": "runnel.compat.functions.kinds:contiguous_format",
-    "convolution": "runnel.compat.functions.beneath:convolution",
-    "corrcoef": "runnel.ops.linear_algebra.products:corrcoef",
-    "cos_": "runnel.compat.functions.choosing:cos_",
-    "cosh_": "runnel.compat.functions.choosing:cosh_",
-    "cov": "runnel.ops.linear_algebra.products:cov",
-    "cross": "runnel.compat.functions.choosing:cross",
-    "cudnn_is_acceptable": "runnel.compat.functions.settings:never",
-    "cummax": "runnel.ops.reductions.cumulative:cummax",
-    "cummin": "runnel.ops.reductions.cumulative:cummin",
-    "cumprod": "runnel.compat.functions.choosing:cumprod",
-    "cumsum": "runnel.compat.functions.choosing:cumsum",
-    "cumulative_trapezoid": "runnel.ops.reductions.cumulative:cumulative_trapezoid",
-    "deg2rad": "runnel.ops.elementwise.numbers:deg2rad",
-    "deg2rad_": "runnel.compat.functions.choosing:deg2rad_",
-    "det": "runnel.ops.linear_algebra.matrices:det",
-    "detach": "runnel.compat.functions.choosing:detach",
-    "detach_": "runnel.compat.functions.choosing:detach_",
-    "detach_copy": "runnel.compat.functions.choosing:alias_copy",
-    "device": "runnel.compat.functions.kinds:device",
-    "diag_embed": "runnel.ops.shapes.diagonals:diag_embed",
-    "diagflat": "runnel.ops.shapes.diagonals:diagflat",
-    "diagonal_copy": "runnel.compat.functions.choosing:diagonal_copy",
-    "diagonal_scatter": "runnel.ops.shapes.diagonals:diagonal_scatter",
-    "digamma": "runnel.ops.elementwise.gamma:digamma",
-    "dist": "runnel.ops.linear_algebra.products:dist",
-    "div": "runnel.ops.indexing.updates:divide_rounded",
-    "divide": "runnel.ops.indexing.updates:divide_rounded",
-    "double": "runnel.core.dtype_info:double",
-    "dropout_": "runnel.compat.functions.beneath:dropout_",
-    "dsplit": "runnel.ops.shapes.joining:dsplit",
-    "dstack": "runnel.ops.shapes.joining:dstack",
-    "dtype": "runnel.compat.functions.kinds:dtype",
-    "embedding": "runnel.ops.indexing.gather:embedding",
-    "embedding_renorm_": "runnel.compat.functions.beneath:embedding_renorm_",
-    "empty": "runnel.compat.functions.creation:empty",
-    "empty_like": "runnel.compat.functions.creation:empty_like",
-    "empty_permuted": "runnel.compat.functions.creation:empty_permuted",
-    "empty_strided": "runnel.compat.functions.creation:empty_strided",
-    "eq": "runnel.ops.elementwise.comparison:equal",
-    "equal": "runnel.tensor.torch_methods:equal",
-    "erf_": "runnel.compat.functions.choosing:erf_",
-    "erfc": "runnel.ops.elementwise.gamma:erfc",
-    "erfc_": "runnel.compat.functions.choosing:erfc_",
-    "erfinv": "runnel.ops.elementwise.gamma:erfinv",
-    "exp2": "runnel.ops.elementwise.numbers:exp2",
-    "exp2_": "runnel.compat.functions.choosing:exp2_",
-    "exp_": "runnel.compat.functions.choosing:exp_",
-    "expand_copy": "runnel.compat.functions.choosing:expand_copy",
-    "expm1_": "runnel.compat.functions.choosing:expm1_",
-    "eye": "runnel.compat.functions.creation:eye",
-    "feature_alpha_dropout_": "runnel.compat.functions.beneath:feature_alpha_dropout_",
-    "feature_dropout": "runnel.compat.functions.beneath:feature_dropout",
-    "feature_dropout_": "runnel.compat.functions.beneath:feature_dropout_",
-    "fill": "runnel.compat.functions.beneath:fill",
-    "fill_": "runnel.compat.functions.choosing:fill_",
-    "fix": "runnel.ops.elementwise.arithmetic:trunc",
-    "fix_": "runnel.compat.functions.choosing:fix_",
-    "fliplr": "runnel.ops.shapes.joining:fliplr",
-    "flipud": "runnel.ops.shapes.joining:flipud",
-    "float": "runnel.core.dtype_info:float",
-    "float_power": "runnel.ops.elementwise.numbers:float_power",
-    "floor_": "runnel.compat.functions.choosing:floor_",
-    "fmax": "runnel.ops.elementwise.numbers:fmax",
-    "fmin": "runnel.ops.elementwise.numbers:fmin",
-    "fmod": "runnel.ops.elementwise.numbers:fmod",
-    "frac": "runnel.ops.elementwise.numbers:frac",
-    "frac_": "runnel.compat.functions.choosing:frac_",
-    "frexp": "runnel.ops.elementwise.by_numpy:frexp",
-    "frobenius_norm": "runnel.compat.functions.choosing:frobenius_norm",
-    "from_file": "runnel.compat.functions.settings:from_file",
-    "from_numpy": "runnel.compat.functions.choosing:from_numpy",
-    "frombuffer": "runnel.compat.functions.creation:frombuffer",
-    "full": "runnel.compat.functions.creation:full",
-    "full_like": "runnel.compat.functions.creation:full_like",
-    "gcd": "runnel.ops.elementwise.by_numpy:gcd",
-    "gcd_": "runnel.compat.functions.choosing:gcd_",
-    "ge": "runnel.ops.elementwise.comparison:greater_equal",
-    "geqrf": "runnel.linalg.reflections:geqrf",
-    "ger": "runnel.ops.linear_algebra.contraction:outer",
-    "get_autocast_cpu_dtype": "runnel.compat.functions.running:get_autocast_dtype",
-    "get_autocast_dtype": "runnel.compat.functions.running:get_autocast_dtype",
-    "get_default_device": "runnel.compat.functions.settings:get_default_device",
-    "get_default_dtype": "runnel.compat.functions.creation:get_default_dtype",
-    "get_deterministic_debug_mode": "runnel.compat.functions.settings:get_deterministic_debug_mode",
-    "get_device": "runnel.compat.functions.settings:get_device",
-    "get_float32_matmul_precision": "runnel.compat.functions.settings:get_float32_matmul_precision",
-    "get_num_interop_threads": "runnel.compat.functions.settings:get_num_interop_threads",
-    "gradient": "runnel.compat.functions.slopes:gradient",
-    "grid_sampler": "runnel.compat.functions.beneath:grid_sampler",
-    "grid_sampler_2d": "runnel.compat.functions.beneath:grid_sampler",
-    "grid_sampler_3d": "runnel.compat.functions.beneath:grid_sampler",
-    "gru": "runnel.compat.functions.recurrent:gru",
-    "gru_cell": "runnel.compat.functions.recurrent:gru_cell",
-    "gt": "runnel.ops.elementwise.comparison:greater",
-    "half": "runnel.core.dtype_info:half",
-    "hamming_window": "runnel.compat.functions.windows:hamming_window",
-    "hann_window": "runnel.compat.functions.windows:hann_window",
-    "heaviside": "runnel.ops.elementwise.numbers:heaviside",
-    "histc": "runnel.ops.sorting.histograms:histc",
-    "histogram": "runnel.ops.sorting.histograms:histogram",
-    "histogramdd": "runnel.ops.sorting.histograms:histogramdd",
-    "hsplit": "runnel.ops.shapes.joining:hsplit",
-    "i0": "runnel.special.bessel:i0",
-    "i0_": "runnel.compat.functions.choosing:i0_",
-    "igamma": "runnel.random.incomplete_gamma:gammainc",
-    "igammac": "runnel.random.incomplete_gamma:gammaincc",
-    "index_copy": "runnel.ops.indexing.updates:index_copy",
-    "index_fill": "runnel.ops.indexing.updates:index_fill",
-    "index_put": "runnel.ops.indexing.updates:index_put",
-    "index_put_": "runnel.compat.functions.choosing:index_put_",
-    "index_reduce": "runnel.ops.indexing.scattering:index_reduce",
-    "init_num_threads": "runnel.compat.functions.settings:without_effect",
-    "initial_seed": "runnel.compat.functions.drawing:initial_seed",
-    "inner": "runnel.ops.linear_algebra.products:inner",
-    "instance_norm": "runnel.ops.precision:instance_norm",
-    "int": "runnel.core.dtype_info:int",
-    "inverse": "runnel.ops.linear_algebra.matrices:inv",
-    "is_anomaly_check_nan_enabled": "runnel.compat.functions.running:is_anomaly_enabled",
-    "is_anomaly_enabled": "runnel.compat.functions.running:is_anomaly_enabled",
-    "is_autocast_cache_enabled": "runnel.compat.functions.settings:never",
-    "is_autocast_cpu_enabled": "runnel.compat.functions.running:is_autocast_cpu_enabled",
-    "is_autocast_enabled": "runnel.compat.functions.running:is_autocast_enabled",
-    "is_autocast_ipu_enabled": "runnel.compat.functions.settings:never",
-    "is_autocast_xla_enabled": "runnel.compat.functions.settings:never",
-    "is_complex": "runnel.tensor.queries:is_complex",
-    "is_conj": "runnel.tensor.queries:is_marked",
-    "is_deterministic_algorithms_warn_only_enabled": "runnel.compat.functions.settings:never",
-    "is_distributed": "runnel.compat.functions.settings:never",
-    "is_floating_point": "runnel.tensor.queries:is_floating_point",
-    "is_inference": "runnel.tensor.queries:is_marked",
-    "is_neg": "runnel.tensor.queries:is_marked",
-    "is_nonzero": "runnel.tensor.queries:is_nonzero",
-    "is_same_size": "runnel.tensor.queries:is_same_size",
-    "is_signed": "runnel.tensor.queries:is_signed",
-    "is_storage": "runnel.compat.functions.settings:never",
-    "is_tensor": "runnel.tensor.queries:is_tensor",
-    "is_vulkan_available": "runnel.compat.functions.settings:never",
-    "is_warn_always_enabled": "runnel.compat.functions.settings:never",
-    "isneginf": "runnel.ops.elementwise.numbers:isneginf",
-    "isposinf": "runnel.ops.elementwise.numbers:isposinf",
-    "isreal": "runnel.ops.elementwise.numbers:isreal",
-    "istft": "runnel.fft.short_time:istft",
-    "kaiser_window": "runnel.compat.functions.windows:kaiser_window",
-    "kthvalue": "runnel.ops.sorting.order:kthvalue",
-    "layout": "runnel.compat.functions.kinds:layout",
-    "lcm": "runnel.ops.elementwise.by_numpy:lcm",
-    "lcm_": "runnel.compat.functions.choosing:lcm_",
-    "ldexp": "runnel.ops.elementwise.numbers:ldexp",
-    "ldexp_": "runnel.compat.functions.choosing:ldexp_",
-    "le": "runnel.ops.elementwise.comparison:less_equal",
-    "legacy_contiguous_format": "runnel.compat.functions.kinds:legacy_contiguous_format",
-    "lgamma": "runnel.ops.elementwise.gamma:lgamma",
-    "linspace": "runnel.compat.functions.creation:linspace",
-    "load": "runnel.compat.functions.choosing:load",
-    "lobpcg": "runnel.compat.functions.matrices:lobpcg",
-    "log1p_": "runnel.compat.functions.choosing:log1p_",
-    "log2_": "runnel.compat.functions.choosing:log2_",
-    "log10_": "runnel.compat.functions.choosing:log10_",
-    "log_": "runnel.compat.functions.choosing:log_",
-    "logaddexp2": "runnel.ops.elementwise.numbers:logaddexp2",
-    "logcumsumexp": "runnel.ops.reductions.cumulative:logcumsumexp",
-    "logdet": "runnel.ops.linear_algebra.matrices:logdet",
-    "logit": "runnel.ops.elementwise.numbers:logit",
-    "logit_": "runnel.compat.functions.choosing:logit_",
-    "logspace": "runnel.compat.functions.creation:logspace",
-    "long": "runnel.core.dtype_info:long",
-    "lstm": "runnel.compat.functions.recurrent:lstm",
-    "lstm_cell": "runnel.compat.functions.recurrent:lstm_cell",
-    "lt": "runnel.ops.elementwise.comparison:less",
-    "lu": "runnel.linalg.unchecked:packed_lu",
-    "lu_solve": "runnel.linalg.elimination:lu_solution",
-    "lu_unpack": "runnel.linalg.elimination:lu_unpack",
-    "manual_seed": "runnel.compat.functions.drawing:manual_seed",
-    "masked_scatter": "runnel.ops.indexing.scattering:masked_scatter",
-    "masked_select": "runnel.ops.sorting.sets:masked_select",
-    "matrix_exp": "runnel.ops.linear_algebra.matrices:matrix_exp",
-    "matrix_power": "runnel.ops.linear_algebra.matrices:matrix_power",
-    "max": "runnel.tensor.torch_reductions:max",
-    "memory_format": "runnel.compat.functions.kinds:memory_format",
-    "meshgrid": "runnel.compat.functions.choosing:meshgrid",
-    "min": "runnel.tensor.torch_reductions:min",
-    "mm": "runnel.ops.precision:matmul",
-    "mode": "runnel.ops.sorting.order:mode",
-    "movedim": "runnel.ops.shapes.views:moveaxis",
-    "msort": "runnel.ops.sorting.order:msort",
-    "mul": "runnel.ops.elementwise.arithmetic:multiply",
-    "mv": "runnel.ops.precision:matmul",
-    "mvlgamma": "runnel.ops.elementwise.gamma:mvlgamma",
-    "nan_to_num_": "runnel.compat.functions.choosing:nan_to_num_",
-    "nanmean": "runnel.ops.linear_algebra.products:nanmean",
-    "nanmedian": "runnel.ops.sorting.order:nanmedian",
-    "nanquantile": "runnel.ops.sorting.order:nanquantile",
-    "nansum": "runnel.ops.linear_algebra.products:nansum",
-    "narrow": "runnel.ops.shapes.pieces:narrow",
-    "narrow_copy": "runnel.compat.functions.choosing:narrow_copy",
-    "native_batch_norm": "runnel.compat.functions.beneath:native_batch_norm",
-    "native_dropout": "runnel.compat.functions.beneath:native_dropout",
-    "native_group_norm": "runnel.compat.functions.beneath:native_group_norm",
-    "native_layer_norm": "runnel.compat.functions.beneath:native_layer_norm",
-    "ne": "runnel.ops.elementwise.comparison:not_equal",
-    "neg": "runnel.ops.elementwise.arithmetic:negative",
-    "neg_": "runnel.compat.functions.choosing:neg_",
-    "negative_": "runnel.compat.functions.choosing:negative_",
-    "nonzero": "runnel.tensor.torch_methods:nonzero",
-    "nonzero_static": "runnel.ops.sorting.sets:nonzero_static",
-    "norm": "runnel.tensor.torch_reductions:norm",
-    "norm_except_dim": "runnel.compat.functions.beneath:norm_except_dim",
-    "normal": "runnel.compat.functions.drawing:normal",
-    "nuclear_norm": "runnel.compat.functions.choosing:nuclear_norm",
-    "numel": "runnel.tensor.queries:numel",
-    "ones": "runnel.compat.functions.creation:ones",
-    "ones_like": "runnel.compat.functions.creation:ones_like",
-    "orgqr": "runnel.linalg.reflections:householder_product",
-    "ormqr": "runnel.linalg.reflections:ormqr",
-    "pca_lowrank": "runnel.compat.functions.matrices:pca_lowrank",
-    "permute_copy": "runnel.compat.functions.choosing:permute_copy",
-    "pinverse": "runnel.ops.linear_algebra.matrices:pinv",
-    "poisson": "runnel.random.counts:poisson",
-    "polar": "runnel.ops.elementwise.numbers:polar",
-    "polygamma": "runnel.ops.elementwise.gamma:polygamma",
-    "preserve_format": "runnel.compat.functions.kinds:preserve_format",
-    "prod": "runnel.compat.functions.choosing:prod",
-    "promote_types": "runnel.core.dtype_info:result_type",
-    "put": "runnel.ops.indexing.positions:put_flat",
-    "qr": "runnel.compat.functions.factorizations:qr",
-    "rad2deg": "runnel.ops.elementwise.numbers:rad2deg",
-    "rad2deg_": "runnel.compat.functions.choosing:rad2deg_",
-    "rand": "runnel.compat.functions.drawing:rand",
-    "rand_like": "runnel.compat.functions.drawing:rand_like",
-    "randint": "runnel.compat.functions.drawing:randint",
-    "randint_like": "runnel.compat.functions.drawing:randint_like",
-    "randn": "runnel.compat.functions.drawing:randn",
-    "randn_like": "runnel.compat.functions.drawing:randn_like",
-    "randperm": "runnel.compat.functions.drawing:randperm",
-    "range": "runnel.compat.functions.creation:range",
-    "reciprocal_": "runnel.compat.functions.choosing:reciprocal_",
-    "renorm": "runnel.ops.reductions.statistics:renorm",
-    "repeat_interleave": "runnel.compat.functions.choosing:repeat_interleave",
-    "resize_as_": "runnel.compat.functions.choosing:resize_as_",
-    "resolve_conj": "runnel.ops.elementwise.numbers:resolved",
-    "resolve_neg": "runnel.ops.elementwise.numbers:resolved",
-    "rnn_relu": "runnel.compat.functions.recurrent:rnn_relu",
-    "rnn_relu_cell": "runnel.compat.functions.recurrent:rnn_relu_cell",
-    "rnn_tanh": "runnel.compat.functions.recurrent:rnn_tanh",
-    "rnn_tanh_cell": "runnel.compat.functions.recurrent:rnn_tanh_cell",
-    "rot90": "runnel.ops.shapes.joining:rot90",
-    "round_": "runnel.compat.functions.choosing:round_",
-    "row_stack": "runnel.ops.shapes.joining:vstack",
-    "rsqrt_": "runnel.compat.functions.choosing:rsqrt_",
-    "rsub": "runnel.ops.elementwise.numbers:rsub",
-    "save": "runnel.compat.functions.choosing:save",
-    "scalar_tensor": "runnel.compat.functions.creation:scalar_tensor",
-    "scatter_reduce": "runnel.ops.indexing.scattering:scatter_reduce",
-    "seed": "runnel.tensor.random:seed",
-    "segment_reduce": "runnel.ops.indexing.scattering:segment_reduce",
-    "select": "runnel.ops.indexing.scattering:select",
-    "select_copy": "runnel.compat.functions.choosing:select_copy",
-    "select_scatter": "runnel.ops.indexing.scattering:select_scatter",
-    "set_anomaly_enabled": "runnel.compat.functions.settings:set_anomaly_enabled",
-    "set_default_dtype": "runnel.compat.functions.creation:set_default_dtype",
-    "set_default_tensor_type": "runnel.compat.functions.settings:set_default_tensor_type",
-    "set_deterministic_debug_mode": "runnel.compat.functions.settings:without_effect",
-    "set_float32_matmul_precision": "runnel.compat.functions.running:set_float32_matmul_precision",
-    "set_flush_denormal": "runnel.compat.functions.settings:set_flush_denormal",
-    "set_num_interop_threads": "runnel.compat.functions.settings:without_effect",
-    "set_printoptions": "runnel.compat.functions.settings:set_printoptions",
-    "set_warn_always": "runnel.compat.functions.settings:without_effect",
-    "sgn": "runnel.ops.elementwise.numbers:sgn",
-    "short": "runnel.core.dtype_info:short",
-    "sigmoid_": "runnel.compat.functions.choosing:sigmoid_",
-    "sin_": "runnel.compat.functions.choosing:sin_",
-    "sinc": "runnel.ops.elementwise.numbers:sinc",
-    "sinc_": "runnel.compat.functions.choosing:sinc_",
-    "sinh_": "runnel.compat.functions.choosing:sinh_",
-    "slice_copy": "runnel.compat.functions.choosing:slice_copy",
-    "slice_scatter": "runnel.ops.indexing.scattering:slice_scatter",
-    "slogdet": "runnel.ops.linear_algebra.matrices:slogdet",
-    "sort": "runnel.tensor.torch_reductions:sort",
-    "split_copy": "runnel.compat.functions.choosing:split_copy",
-    "split_with_sizes": "runnel.ops.shapes.pieces:split",
-    "split_with_sizes_copy": "runnel.compat.functions.choosing:split_with_sizes_copy",
-    "sqrt_": "runnel.compat.functions.choosing:sqrt_",
-    "square_": "runnel.compat.functions.choosing:square_",
-    "squeeze": "runnel.tensor.torch_methods:squeeze",
-    "squeeze_copy": "runnel.compat.functions.choosing:squeeze_copy",
-    "std": "runnel.tensor.torch_reductions:std",
-    "std_mean": "runnel.tensor.torch_reductions:std_mean",
-    "stft": "runnel.fft.short_time:stft",
-    "strided": "runnel.compat.functions.kinds:strided",
-    "sub": "runnel.ops.indexing.updates:subtract_scaled",
-    "subtract": "runnel.ops.indexing.updates:subtract_scaled",
-    "sum": "runnel.compat.functions.choosing:sum",
-    "svd": "runnel.compat.functions.factorizations:svd",
-    "svd_lowrank": "runnel.compat.functions.matrices:svd_lowrank",
-    "swapdims": "runnel.ops.shapes.views:transpose",
-    "sym_float": "runnel.compat.functions.settings:sym_float",
-    "sym_int": "runnel.compat.functions.settings:sym_int",
-    "sym_ite": "runnel.compat.functions.settings:sym_ite",
-    "sym_max": "runnel.compat.functions.settings:sym_max",
-    "sym_min": "runnel.compat.functions.settings:sym_min",
-    "sym_not": "runnel.compat.functions.settings:sym_not",
-    "sym_sqrt": "runnel.compat.functions.settings:sym_sqrt",
-    "sym_sum": "runnel.compat.functions.settings:sym_sum",
-    "t": "runnel.tensor.queries:t",
-    "t_copy": "runnel.compat.functions.choosing:t_copy",
-    "take_along_dim": "runnel.ops.indexing.positions:take_along_dim",
-    "tan_": "runnel.compat.functions.choosing:tan_",
-    "tanh_": "runnel.compat.functions.choosing:tanh_",
-    "tensor": "runnel.compat.functions.creation:tensor",
-    "tensor_split": "runnel.ops.shapes.joining:tensor_split",
-    "to_dlpack": "runnel.compat.functions.settings:to_dlpack",
-    "transpose_copy": "runnel.compat.functions.choosing:transpose_copy",
-    "trapezoid": "runnel.ops.reductions.cumulative:trapezoid",
-    "trapz": "runnel.ops.reductions.cumulative:trapezoid",
-    "triangular_solve": "runnel.compat.functions.factorizations:triangular_solve",
-    "tril_indices": "runnel.compat.functions.choosing:tril_indices",
-    "triu_indices": "runnel.compat.functions.choosing:triu_indices",
-    "true_divide": "runnel.ops.indexing.updates:divide_rounded",
-    "trunc_": "runnel.compat.functions.choosing:trunc_",
-    "typename": "runnel.compat.functions.settings:typename",
-    "unbind": "runnel.ops.shapes.joining:unstack",
-    "unbind_copy": "runnel.compat.functions.choosing:unbind_copy",
-    "unflatten": "runnel.ops.shapes.joining:unflatten",
-    "unfold_copy": "runnel.compat.functions.choosing:unfold_copy",
-    "unique_consecutive": "runnel.ops.sorting.sets:unique_consecutive",
-    "unravel_index": "runnel.ops.indexing.positions:unravel_index",
-    "unsafe_chunk": "runnel.compat.functions.choosing:unsafe_chunk",
-    "unsafe_split": "runnel.compat.functions.choosing:unsafe_split",
-    "unsafe_split_with_sizes": "runnel.compat.functions.choosing:unsafe_split_with_sizes",
-    "unsqueeze_copy": "runnel.compat.functions.choosing:unsqueeze_copy",
-    "use_deterministic_algorithms": "runnel.compat.functions.running:use_deterministic_algorithms",
-    "vander": "runnel.ops.shapes.diagonals:vander",
-    "var": "runnel.tensor.torch_reductions:var",
-    "var_mean": "runnel.tensor.torch_reductions:var_mean",
-    "vdot": "runnel.ops.linear_algebra.products:vdot",
-    "view_as_complex": "runnel.ops.elementwise.numbers:view_as_complex",
-    "view_as_complex_copy": "runnel.compat.functions.choosing:view_as_complex_copy",
-    "view_as_real": "runnel.ops.elementwise.numbers:view_as_real",
-    "view_as_real_copy": "runnel.compat.functions.choosing:view_as_real_copy",
-    "view_copy": "runnel.compat.functions.choosing:view_copy",
-    "vmap": "runnel.compat.functions.transforming:vmap",
-    "vsplit": "runnel.ops.shapes.joining:vsplit",
-    "where": "runnel.compat.functions.choosing:where",
-    "xlogy": "runnel.ops.elementwise.numbers:xlogy",
-    "xlogy_": "runnel.compat.functions.choosing:xlogy_",
-    "zero_": "runnel.compat.functions.choosing:zero_",
-    "zeros": "runnel.compat.functions.creation:zeros",
-    "zeros_like": "runnel.compat.functions.creation:zeros_like",
+    path: {
+        name: f"{row.partition(':')[0].split()[1]}:{function or name}"
+        for row in ROWS
+        if row.startswith(f"{path} ")
+        for name, _, function in (each.partition("=") for each in row.partition(": ")[2].split())
+    }
+    for path in [row.split()[0] for row in ROWS]
 }

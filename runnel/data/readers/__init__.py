@@ -1,1 +1,1 @@
-"""Files as data sets: memory-mapped arrays, tables, folders of images, lines of text."""
+"""Readers of files: arrays, text, images and tables."""

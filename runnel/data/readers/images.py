@@ -16,8 +16,10 @@ ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".ti
 
 
 def read_image(path: Path, mode: str = "RGB") -> np.ndarray:
-    """The image in a file, uint8 (channels, height, width), in one of Pillow's modes: "RGB", "L" for gray, "RGBA".
-    FileError if it is cut short, or no image."""
+    """Return the image in a file as uint8 (channels, height, width), in a Pillow mode: "RGB", "L" for gray, "RGBA".
+
+    FileError if the file is truncated or not an image.
+    """
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -33,14 +35,15 @@ def read_image(path: Path, mode: str = "RGB") -> np.ndarray:
 
 
 class ImageFolder(Dataset[tuple[Any, Any]]):
-    """The images below ``root/CLASS/``, with the number of their class: classes are in alphabetical order. Sample i is
-    (``transform(loader(path))``, ``target_transform(number)``).
+    """The images below ``root/CLASS/``, with the number of their class, in alphabetical order.
+
+    Sample i is (``transform(loader(path))``, ``target_transform(number)``).
 
     Args:
         root: the folder.
         transform, target_transform: functions of one image and of one number.
         loader: reads a file; by default :func:`read_image`.
-        is_valid_file: which files are images; by default those whose names end as images do.
+        is_valid_file: selects image files; by default those with a usual extension.
 
     Attributes: ``classes`` (their names), ``class_to_idx``, ``samples`` (pairs of path and number), ``targets``.
     FileError for a folder without classes, or a class without images.

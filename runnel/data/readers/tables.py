@@ -20,18 +20,20 @@ FORMATS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".arrow": "arrow
 
 
 class TableDataset(Dataset[dict[str, Any]]):
-    """The rows of a table: sample i is a dict of the columns' values, NumPy numbers, strings, or arrays for columns of
-    lists. Columns are NumPy arrays, ``table["price"]`` is one. Batches are made of whole columns.
+    """The rows of a table: sample i is a dict of the columns' values.
+
+    Values are NumPy numbers, strings, or arrays for columns of lists. ``table["price"]`` is a column, a NumPy array.
+    Batches are made from whole columns.
 
     Args:
         path: a file ``.csv`` (or ``.tsv``), ``.parquet``, ``.arrow`` or ``.feather``.
-        columns: which columns, in which order; all by default.
-        format: "csv", "parquet" or "arrow", where the file's name does not say.
+        columns: names of columns in order; all by default.
+        format: "csv", "parquet" or "arrow", if the file's name does not say.
 
     Raises:
-        FileError: the file is damaged or of another format, has not these columns, has two of a name, or misses a
-            value in a column of ints or bools; or text is no UTF-8. A float that is missing is NaN, a string None (''
-            in CSV).
+        FileError: the file is damaged or has another format, lacks one of the columns, has two of the same name, lacks
+            a value in a column of ints or bools, or has text that is not UTF-8. A missing float is NaN, a missing
+            string None ('' in CSV).
     """
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None, format: str | None = None) -> None:
@@ -56,7 +58,7 @@ class TableDataset(Dataset[dict[str, Any]]):
         return self._length
 
     def __getitem__(self, index: Any) -> Any:
-        """The row of a number, or the column of a name."""
+        """Return the row of a number, or the column of a name."""
         if isinstance(index, str):
             if index not in self.columns:
                 raise KeyError(f"[TableDataset] there is no column {index!r}; there are {', '.join(self.columns)}.")
@@ -65,7 +67,7 @@ class TableDataset(Dataset[dict[str, Any]]):
 
     @property
     def collated(self) -> Any:
-        """Batches by numbers, where all columns are of numbers or strings."""
+        """Function from numbers to a batch, if all columns have numbers or strings."""
         return None if any(_is_ragged(values) for values in self.columns.values()) else self._batch
 
     def _batch(self, indices: Sequence[int]) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def _read(name: str, kind: str) -> Any:
 
 
 def _text(name: str, table: Any) -> Any:
-    """A table of a text file, in which what is no UTF-8 would be bytes."""
+    """Check the table of a text file: columns that are not UTF-8 would be bytes."""
     try:
         names = table.column_names
     except UnicodeDecodeError as error:

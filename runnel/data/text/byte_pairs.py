@@ -1,6 +1,8 @@
-"""Byte-pair encoding: texts as numbers of frequent runs of bytes (R. Sennrich, B. Haddow, A. Birch, "Neural machine
-translation of rare words with subword units", 2016), over bytes, so that every text has an encoding (A. Radford et al.,
-"Language models are unsupervised multitask learners", 2019)."""
+"""Byte-pair encoding: text as ids of frequent byte sequences.
+
+R. Sennrich, B. Haddow, A. Birch, "Neural machine translation of rare words with subword units", 2016; over bytes, so
+that every text has an encoding: A. Radford et al., "Language models are unsupervised multitask learners", 2019.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,15 @@ _WORDS: Final = re.compile(r" ?[^\W\d_]+| ?\d+| ?[^\w\s]+| ?_+|\s+(?!\S)|\s+")
 
 
 class BytePairEncoding:
-    """Texts as numbers, and numbers as texts. Numbers below 256 are bytes of UTF-8; number 256 + i stands for the two
-    numbers ``merges[i]``; those of ``specials`` come behind, are never made of a text, and are put in by the caller:
-    ``[*encoding.encode(text), encoding.specials["<end>"]]``. ``decode(encode(text))`` is ``text``, for every text.
+    """An encoding of text as token ids: ``decode(encode(text))`` is ``text`` for every text.
+
+    Ids below 256 are bytes of UTF-8. Id 256 + i is the concatenation of the two ids ``merges[i]``. The ids of
+    ``specials`` follow; encoding never makes them, so add them yourself: ``[*encoding.encode(text),
+    encoding.specials["<end>"]]``.
 
     Args:
-        merges: pairs of smaller numbers, in the order in which they are merged.
-        specials: texts that stand for numbers of their own, such as "<pad>" or "<end>".
+        merges: pairs of smaller ids, in the order in which they are merged.
+        specials: strings with ids, such as "<pad>" or "<end>".
     """
 
     def __init__(self, merges: Iterable[Sequence[int]] = (), specials: Iterable[str] = ()) -> None:
@@ -41,31 +45,33 @@ class BytePairEncoding:
         for one, other in merges:
             if not (0 <= one < len(self._contents) and 0 <= other < len(self._contents)):
                 raise ArgumentError(
-                    f"[BytePairEncoding] merge {len(self.merges)} is of numbers from 0 to {len(self._contents) - 1}; "
-                    f"received {one} and {other}."
+                    f"[BytePairEncoding] merge {len(self.merges)} must be of ids from 0 to "
+                    f"{len(self._contents) - 1}; got {one} and {other}."
                 )
             self.merges.append((one, other))
             self._contents.append(self._contents[one] + self._contents[other])
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         if len(self._ranks) != len(self.merges):
-            raise ArgumentError("[BytePairEncoding] each pair is merged once; one of merges is there more often.")
+            raise ArgumentError("[BytePairEncoding] merges must not contain a pair twice.")
         self.specials = {text: len(self._contents) + i for i, text in enumerate(dict.fromkeys(specials))}
         self._contents += [text.encode() for text in self.specials]
         self._known: dict[str, list[int]] = {}
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int, *, specials: Iterable[str] = (), min_freq: int = 2) -> Self:
-        """The encoding of at most ``size`` numbers, ``specials`` included, whose merges are the most frequent pairs in
-        ``texts``, one after the other; of equally frequent ones the pair of smaller numbers. Pairs that are there less
-        than ``min_freq`` times are not merged."""
+        """Return an encoding of at most ``size`` ids, including ``specials``, learned from ``texts``.
+
+        It merges the most frequent pair again and again, among equally frequent ones the pair of smaller ids, until
+        pairs occur less than ``min_freq`` times.
+        """
         specials = list(dict.fromkeys(specials))
         if size < _BYTES + len(specials):
             raise ArgumentError(
-                f"[BytePairEncoding] size is at least {_BYTES + len(specials)}, the bytes and the specials; received "
+                f"[BytePairEncoding] size must be at least {_BYTES + len(specials)}, the bytes and the specials; got "
                 f"{size}."
             )
         if isinstance(texts, str):
-            raise ArgumentError("[BytePairEncoding] texts are several; pass a list of them, or of one: [text].")
+            raise ArgumentError("[BytePairEncoding] texts must be a list of strings; write [text] for one.")
         counts = Counter(word for text in texts for word in _WORDS.findall(text))
         return cls(_most_frequent(counts, size - _BYTES - len(specials), min_freq), specials)
 
@@ -73,28 +79,28 @@ class BytePairEncoding:
         return len(self._contents)
 
     def encode(self, text: str) -> list[int]:
-        """The numbers of a text. ArgumentError for one with half of a surrogate pair, which has no UTF-8."""
+        """Return the ids of a text; ArgumentError for half of a surrogate pair, which has no UTF-8."""
         try:
             return [number for word in _WORDS.findall(text) for number in self._word(word)]
         except UnicodeEncodeError as error:
-            raise ArgumentError(f"[BytePairEncoding] the text has no UTF-8: {error}.") from None
+            raise ArgumentError(f"[BytePairEncoding] text must have a UTF-8 encoding: {error}.") from None
 
     def __call__(self, text: str) -> list[int]:
         return self.encode(text)
 
     def decode(self, numbers: Iterable[Any]) -> str:
-        """The text of numbers. Bytes that are no UTF-8, as at the end of a text that was cut, become U+FFFD."""
+        """Return the text of ids. Bytes that are not UTF-8, as at the end of a cut text, become U+FFFD."""
         content = bytearray()
         for number in map(int, numbers):
             if not 0 <= number < len(self._contents):
                 raise ArgumentError(
-                    f"[BytePairEncoding] numbers are from 0 to {len(self._contents) - 1}; received {number}."
+                    f"[BytePairEncoding] token ids must be from 0 to {len(self._contents) - 1}; got {number}."
                 )
             content += self._contents[number]
         return content.decode("utf-8", errors="replace")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write merges and specials to a JSON file, which takes its name when it is whole."""
+        """Write merges and specials to a JSON file atomically."""
         content = {"format": _FORMAT, "merges": self.merges, "specials": list(self.specials)}
         try:
             write_atomically(path, [json.dumps(content).encode()])
@@ -103,16 +109,16 @@ class BytePairEncoding:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What ``save`` has written. FileError where it cannot be read."""
+        """Read a file of ``save``; FileError if it cannot be read."""
         try:
             with open(path, encoding="utf-8") as file:
                 content = json.load(file)
         except OSError as error:
             raise FileError(f"[BytePairEncoding] '{path}' cannot be read: {error.strerror}.") from error
         except (ValueError, RecursionError) as error:
-            raise FileError(f"[BytePairEncoding] '{path}' is no whole JSON file: {error}.") from None
+            raise FileError(f"[BytePairEncoding] '{path}' is not complete JSON: {error}.") from None
         if not _is_encoding(content):
-            raise FileError(f"[BytePairEncoding] '{path}' is no file of a BytePairEncoding.")
+            raise FileError(f"[BytePairEncoding] '{path}' was not written by BytePairEncoding.save.")
         try:
             return cls(content["merges"], content["specials"])
         except ArgumentError as error:
@@ -135,7 +141,7 @@ class BytePairEncoding:
 
 
 def _merged(numbers: list[int], pair: Pair, number: int) -> list[int]:
-    """``numbers`` with ``number`` in the place of each ``pair``, from the left."""
+    """Replace each ``pair`` in ``numbers`` by ``number``, from the left."""
     result: list[int] = []
     for each in numbers:
         if result and each == pair[1] and result[-1] == pair[0]:
@@ -146,8 +152,10 @@ def _merged(numbers: list[int], pair: Pair, number: int) -> list[int]:
 
 
 def _most_frequent(counts: Mapping[str, int], most: int, min_freq: int) -> list[Pair]:
-    """The merges: each is the most frequent pair after those before. A heap has every pair under a count that was
-    right once; the true ones are counted as words change."""
+    """Return the merges, each the most frequent pair after the earlier ones.
+
+    The heap has every pair with an earlier count; ``frequencies`` has the current ones.
+    """
     words = [list(word.encode()) for word in counts]
     weights = list(counts.values())
     frequencies: Counter[Pair] = Counter()
@@ -184,7 +192,7 @@ def _most_frequent(counts: Mapping[str, int], most: int, min_freq: int) -> list[
 
 
 def _is_encoding(content: Any) -> bool:
-    """Whether a file's content has the form that ``save`` gives it."""
+    """Return True if a file's content has the form that ``save`` writes."""
     return (
         isinstance(content, dict)
         and content.get("format") == _FORMAT

@@ -15,12 +15,13 @@ from runnel.tensor.creation import asarray
 
 
 class Vocab:
-    """Numbers of words: ``vocab(words)`` gives those of a list, ``vocab[word]`` that of one, ``vocab.words[number]``
-    the word. A word that is not in it has the number of ``unknown``; ArgumentError if there is none.
+    """Ids of words: ``vocab(words)`` returns the ids of a list, ``vocab[word]`` one id, ``vocab.words[id]`` the word.
+
+    A missing word has the id of ``unknown``; ArgumentError if that is None.
 
     Args:
-        words: each once; the number of a word is its position.
-        unknown: the word that stands for all others, None for an error in their place.
+        words: each once; the id of a word is its position.
+        unknown: the word that replaces all others, or None.
     """
 
     def __init__(self, words: Iterable[str], unknown: str | None = None) -> None:
@@ -31,7 +32,7 @@ class Vocab:
             twice = next(word for word, count in Counter(self.words).items() if count > 1)
             raise ArgumentError(f"[Vocab] each word is there once; {twice!r} is there more often.")
         if unknown is not None and unknown not in self._numbers:
-            raise ArgumentError(f"[Vocab] unknown is one of the words; received {unknown!r}.")
+            raise ArgumentError(f"[Vocab] unknown must be one of the words; got {unknown!r}.")
 
     @classmethod
     def build(
@@ -43,8 +44,11 @@ class Vocab:
         specials: Sequence[str] = ("<pad>", "<unk>"),
         unknown: str | None = "<unk>",
     ) -> Self:
-        """The words of texts (lists of words): ``specials`` first, then the frequent ones, equally frequent ones in
-        alphabetical order; those that are there ``min_freq`` times at least, ``max_size`` in all at most."""
+        """Return the vocabulary of texts (lists of words).
+
+        ``specials`` come first, then words by decreasing frequency and alphabetically: words that occur at least
+        ``min_freq`` times, and at most ``max_size`` entries in all.
+        """
         counts = Counter(word for text in texts for word in text)
         for special in specials:
             counts.pop(special, None)
@@ -69,7 +73,7 @@ class Vocab:
         return [self[word] for word in words]
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """The words of numbers."""
+        """Return the words of ids."""
         return [self.words[int(number)] for number in numbers]
 
 
@@ -77,37 +81,41 @@ _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[^\w\s]|_")
 
 
 def tokenize(text: str, lower: bool = True) -> list[str]:
-    """The words of a text, and its signs one by one, in lower case unless ``lower`` is False:
-    ``tokenize("It's fine.")`` gives ``["it's", "fine", "."]``."""
+    """Split a text into words and single signs, in lower case unless ``lower`` is False.
+
+    ``tokenize("It's fine.")`` returns ``["it's", "fine", "."]``.
+    """
     return _WORDS.findall(text.lower() if lower else text)
 
 
 def ngrams(tokens: Sequence[str], n: int) -> list[str]:
-    """The tokens, and behind them each run of 2 to ``n`` of them, joined by spaces."""
+    """Return the tokens, followed by each run of 2 to ``n`` of them joined by spaces."""
     if n < 1:
-        raise ArgumentError(f"[ngrams] n is 1 or more; received {n!r}.")
+        raise ArgumentError(f"[ngrams] n must be 1 or more; got {n!r}.")
     runs = [tokens[i : i + size] for size in range(2, n + 1) for i in range(len(tokens) - size + 1)]
     return [*tokens, *(" ".join(run) for run in runs)]
 
 
 def truncate(tokens: Sequence[Any], length: int, side: str = "right") -> Sequence[Any]:
-    """At most ``length`` tokens: what is cut off is at the "right" or at the "left"."""
+    """Return at most ``length`` tokens, cut at the "right" or the "left"."""
     if length < 0 or side not in ("left", "right"):
-        raise ArgumentError(f"[truncate] length is 0 or more and side left or right; received {length!r} and {side!r}.")
+        raise ArgumentError(f"[truncate] length must be 0 or more and side left or right; got {length!r} and {side!r}.")
     return tokens[:length] if side == "right" else tokens[max(len(tokens) - length, 0) :]
 
 
 def pad(tokens: Sequence[int], length: int, value: int = 0, side: str = "right") -> list[int]:
-    """``length`` tokens at least: as many of ``value`` as are missing at the "right" or "left"."""
+    """Add ``value`` at the "right" or "left" until there are at least ``length`` tokens."""
     if side not in ("left", "right"):
-        raise ArgumentError(f"[pad] side is left or right; received {side!r}.")
+        raise ArgumentError(f"[pad] side must be left or right; got {side!r}.")
     missing = [value] * (length - len(tokens))
     return [*tokens, *missing] if side == "right" else [*missing, *tokens]
 
 
 def pad_collate(batch: Sequence[tuple[Sequence[int], int]]) -> list[Any]:
-    """A ``collate_fn`` for pairs (numbers of words, label): int64 tensors (N, longest) with zeros behind the
-    shorter ones, lengths (N,) and labels (N,)."""
+    """Combine pairs (word ids, label): a ``collate_fn``.
+
+    It returns int64 tensors: ids (N, longest) padded with zeros, lengths (N,) and labels (N,).
+    """
     texts, labels = zip(*batch, strict=True)
     lengths = np.array([len(text) for text in texts], np.int64)
     rows = new_array((len(texts), int(lengths.max(initial=0))), np.dtype(np.int64))

@@ -14,7 +14,7 @@ from runnel.data.transforms.base import Transform, is_probability, pair
 
 
 def resized(images: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Images (N, C, H, W) with ``height`` × ``width`` pixels; uint8 stays uint8."""
+    """Resize images (N, C, H, W) to ``height`` × ``width`` pixels; uint8 stays uint8."""
     height, width = max(height, 1), max(width, 1)
     if images.shape[2:] == (height, width):
         return images
@@ -27,8 +27,10 @@ def resized(images: np.ndarray, height: int, width: int) -> np.ndarray:
 
 @functools.lru_cache(64)
 def _filter(before: int, after: int) -> np.ndarray:
-    """The weights (after, before) of the pixels along one axis: a triangle around each new pixel's centre, one pixel
-    wide at least to either side."""
+    """Return the weights (after, before) of pixels along one axis.
+
+    They are triangles around the centers of the new pixels, at least one pixel wide to either side.
+    """
     step = before / after
     reach = max(step, 1.0)
     centres = (np.arange(after) + 0.5) * step
@@ -44,7 +46,7 @@ _ATTEMPTS = 10  # as many as torchvision makes to fit a rectangle into an image
 
 
 class CenterCrop(Transform):
-    """The middle of the image, of ``size`` (height, width) or (size, size). What lies outside of it is 0."""
+    """The middle of the image, of ``size`` (height, width) or (size, size); 0 outside the image."""
 
     def __init__(self, size: int | tuple[int, int]) -> None:
         self.size = pair("CenterCrop", size)
@@ -59,8 +61,10 @@ class CenterCrop(Transform):
 
 
 class Pad(Transform):
-    """``padding`` pixels of value ``fill`` at each side: a number, or (left and right, top and bottom), or (left, top,
-    right, bottom)."""
+    """Add ``padding`` pixels of value ``fill`` at each side.
+
+    ``padding`` is a number, (left and right, top and bottom), or (left, top, right, bottom).
+    """
 
     def __init__(self, padding: Any, fill: float = 0) -> None:
         self.widths = _widths("Pad", padding)
@@ -71,8 +75,7 @@ class Pad(Transform):
 
 
 class RandomCrop(Transform):
-    """A part of ``size`` at a random place, after ``padding`` pixels of value ``fill`` have been added at each side
-    (see :class:`Pad`)."""
+    """A random part of ``size``, after padding with ``fill`` as in :class:`Pad`."""
 
     def __init__(self, size: int | tuple[int, int], padding: Any = None, fill: float = 0) -> None:
         self.size = pair("RandomCrop", size)
@@ -97,7 +100,7 @@ class RandomCrop(Transform):
 
 
 class _RandomFlip(Transform):
-    """The image with probability ``p`` mirrored along an axis."""
+    """A flip along an axis with probability ``p``."""
 
     def __init__(self, p: float, axis: int) -> None:
         self.p = is_probability(type(self).__name__, p)
@@ -113,22 +116,24 @@ class _RandomFlip(Transform):
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """The image with probability ``p`` mirrored: left and right are exchanged."""
+    """A flip of left and right with probability ``p``."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p, 3)
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """The image with probability ``p`` mirrored: top and bottom are exchanged."""
+    """A flip of top and bottom with probability ``p``."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p, 2)
 
 
 class Resize(Transform):
-    """The image in another size, (height, width), or with its shorter side of ``size`` pixels. Bilinear, and when it
-    gets smaller averaged over the pixels that become one (as Pillow and torchvision do with ``antialias=True``)."""
+    """The image resized to (height, width), or with ``size`` pixels on its shorter side.
+
+    It is bilinear, and averages pixels when it shrinks, like Pillow and torchvision with ``antialias=True``.
+    """
 
     def __init__(self, size: int | tuple[int, int]) -> None:
         self.size = size if isinstance(size, int) else pair("Resize", size)
@@ -143,8 +148,11 @@ class Resize(Transform):
 
 
 class RandomResizedCrop(Transform):
-    """A part of random area and shape, resized to ``size``: of the image's area a share uniform in ``scale``, with
-    width / height log-uniform in ``ratio``. Where no such part fits in ten attempts, the middle."""
+    """A part of random area and shape, resized to ``size``.
+
+    Its share of the area is uniform in ``scale``, and width / height is log-uniform in ``ratio``. If no part fits in
+    ten attempts, it is the middle.
+    """
 
     def __init__(
         self,
@@ -168,9 +176,11 @@ class RandomResizedCrop(Transform):
 
 
 class RandomErasing(Transform):
-    """With probability ``p`` a rectangle of the image becomes ``value`` (Z. Zhong et al., "Random erasing data
-    augmentation", 2020): of the image's area a share uniform in ``scale``, with height / width log-uniform in
-    ``ratio``."""
+    """A random rectangle filled with ``value``, with probability ``p``.
+
+    Z. Zhong et al., "Random erasing data augmentation", 2020. Its share of the area is uniform in ``scale``, and height
+    / width is log-uniform in ``ratio``.
+    """
 
     def __init__(
         self,
@@ -198,12 +208,12 @@ class RandomErasing(Transform):
 def random_rectangles(
     draws: Draws, count: int, height: int, width: int, scale: tuple[float, float], ratio: tuple[float, float]
 ) -> list[tuple[int, int, int, int] | None]:
-    """For each image (top, left, height, width) of a random rectangle in it, None where no attempt has fitted.
-    ``ratio`` bounds width / height. Each image draws the same number of times."""
+    """Return (top, left, height, width) of a random rectangle for each image, or None if no attempt fits.
+
+    ``ratio`` bounds width / height. Each image uses the same number of draws.
+    """
     if not 0 < scale[0] <= scale[1] or not 0 < ratio[0] <= ratio[1]:
-        raise ArgumentError(
-            f"[rectangle] scale and ratio are ranges (low, high) above 0; received {scale} and {ratio}."
-        )
+        raise ArgumentError(f"[rectangle] scale and ratio must be ranges (low, high) above 0; got {scale} and {ratio}.")
     rectangles: list[tuple[int, int, int, int] | None] = [None] * count
     for _ in range(_ATTEMPTS):
         area = draws.uniform(*scale) * height * width
@@ -218,11 +228,11 @@ def random_rectangles(
 
 
 def _widths(name: str, padding: Any) -> tuple[tuple[int, int], ...]:
-    """The padding of height and width."""
+    """Return the padding of height and width."""
     sides = (padding,) * 4 if isinstance(padding, int) else tuple(padding)
     sides = sides * 2 if len(sides) == 2 else sides
     if len(sides) != 4 or any(not isinstance(n, int) or n < 0 for n in sides):
-        raise ArgumentError(f"[{name}] padding is a number of pixels, or 2 or 4 of them; received {padding!r}.")
+        raise ArgumentError(f"[{name}] padding must be a number of pixels, or 2 or 4 of them; got {padding!r}.")
     left, top, right, bottom = sides
     return (top, bottom), (left, right)
 

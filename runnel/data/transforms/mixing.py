@@ -1,4 +1,4 @@
-"""Batches whose samples are mixed with one another."""
+"""``collate_fn``s that mix the samples of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Mixing:
     def __init__(self, num_classes: int, alpha: float = 1.0) -> None:
         if not alpha > 0 or num_classes < 1:
             raise ArgumentError(
-                f"[{type(self).__name__}] alpha is above 0 and num_classes 1 or more; received {alpha!r} and "
+                f"[{type(self).__name__}] alpha must be above 0 and num_classes 1 or more; got {alpha!r} and "
                 f"{num_classes!r}."
             )
         self.num_classes = num_classes
@@ -36,14 +36,16 @@ class _Mixing:
         return [asarray(mixed, copy=False), asarray(targets, copy=False)]
 
     def mixed(self, images: np.ndarray, rng: np.random.Generator, share: float) -> tuple[np.ndarray, float]:
-        """Each image mixed with the one before it; and the share of its own that it has."""
+        """Mix each image with the previous one; return the images and the share of each image itself."""
         raise NotImplementedError
 
 
 class MixUp(_Mixing):
-    """A ``collate_fn``: each image and its label become λ times themselves and 1 - λ times those before them in the
-    batch, with one λ of Beta(alpha, alpha) for each batch (H. Zhang et al., "mixup: beyond empirical risk
-    minimization", 2018). Labels become probabilities: float32 (N, num_classes)."""
+    """Mix each image and label with the previous one of the batch, with weights λ and 1 - λ: a ``collate_fn``.
+
+    λ is drawn from Beta(alpha, alpha) for each batch (H. Zhang et al., "mixup: beyond empirical risk minimization",
+    2018). Labels become probabilities: float32 (N, num_classes).
+    """
 
     def mixed(self, images: np.ndarray, rng: np.random.Generator, share: float) -> tuple[np.ndarray, float]:
         weight = images.dtype.type(share)
@@ -51,9 +53,11 @@ class MixUp(_Mixing):
 
 
 class CutMix(_Mixing):
-    """A ``collate_fn``: a rectangle of each image, of 1 - λ of its area before it is cut at the borders, is taken from
-    the image before it in the batch, and its label is mixed by areas (S. Yun et al., "CutMix", 2019). Labels become
-    probabilities: float32 (N, num_classes)."""
+    """Replace a rectangle of each image by the previous image's, and mix the labels by area: a ``collate_fn``.
+
+    The rectangle has 1 - λ of the area before it is cut at the borders (S. Yun et al., "CutMix", 2019). Labels become
+    probabilities: float32 (N, num_classes).
+    """
 
     def mixed(self, images: np.ndarray, rng: np.random.Generator, share: float) -> tuple[np.ndarray, float]:
         height, width = images.shape[2:]

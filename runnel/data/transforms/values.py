@@ -1,4 +1,4 @@
-"""Transforms of the pixels' values."""
+"""Transforms of pixel values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _CHANNELS = (1, 3, 4)  # of images
 
 
 class ToTensor(Transform):
-    """The image as a float32 tensor (C, H, W); of uint8 pixels, in [0, 1]. An array (H, W, C) of uint8, as image
-    libraries have it, is one whose last axis, and not its first one, has 1, 3 or 4 elements."""
+    """The image as a float32 tensor (C, H, W); uint8 pixels are scaled to [0, 1].
+
+    A uint8 array is taken as (H, W, C) if its last axis, and not its first, has 1, 3 or 4 elements.
+    """
 
     @property
     def gives_tensors(self) -> bool:
@@ -33,17 +35,16 @@ class ToTensor(Transform):
 
 
 class Normalize(Transform):
-    """``(image - mean) / std`` of float images, with a mean and a standard deviation for each channel, or one for
-    all."""
+    """``(image - mean) / std`` of float images, with a mean and std for each channel, or one for all."""
 
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float]) -> None:
         self.mean, self.std = (np.atleast_1d(np.asarray(x, np.float32)).reshape(-1, 1, 1) for x in (mean, std))
         if not (self.std > 0).all():
-            raise ArgumentError(f"[Normalize] std is above 0; received {std!r}.")
+            raise ArgumentError(f"[Normalize] std must be above 0; got {std!r}.")
 
     def many(self, images: np.ndarray, draws: Draws) -> np.ndarray:
         if images.dtype.kind != "f":
-            raise ArgumentError(f"[Normalize] takes float images; received {images.dtype}. Put ToTensor() before it.")
+            raise ArgumentError(f"[Normalize] takes float images; got {images.dtype}. Put ToTensor() before it.")
         if len(self.mean) not in (1, images.shape[1]) or len(self.std) not in (1, images.shape[1]):
             raise ShapeError(
                 f"[Normalize] {len(self.mean)} means and an image of {images.shape[1]} channels do not fit."
@@ -54,22 +55,22 @@ class Normalize(Transform):
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue changed at random, in random order.
+    """Random changes of brightness, contrast, saturation and hue, in random order.
 
     Args:
         brightness, contrast, saturation: the factor is uniform in [max(0, 1 - x), 1 + x], or in the range (low, high).
-        hue: the shift is uniform in [-x, x] of a whole turn, x of 0.5 at most, or in the range (low, high).
+        hue: the shift is uniform in [-x, x] of a full turn, x at most 0.5, or in the range (low, high).
     """
 
     def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0) -> None:
         self.ranges = [_range(x, 1.0, 0.0) for x in (brightness, contrast, saturation)]
         self.hue = _range(hue, 0.0, -0.5)
         if self.hue[0] < -0.5 or self.hue[1] > 0.5:
-            raise ArgumentError(f"[ColorJitter] hue is from 0 to 0.5; received {hue!r}.")
+            raise ArgumentError(f"[ColorJitter] hue must be from 0 to 0.5; got {hue!r}.")
 
     def many(self, images: np.ndarray, draws: Draws) -> np.ndarray:
         if images.shape[1] not in (1, 3):
-            raise ShapeError(f"[ColorJitter] an image has 1 or 3 channels; received {images.shape[1]}.")
+            raise ShapeError(f"[ColorJitter] an image must have 1 or 3 channels; got {images.shape[1]}.")
         order = np.argsort(np.stack([draws.uniform() for _ in range(4)], axis=1), axis=1)
         factors = [draws.uniform(low, high).astype(np.float32) for low, high in (*self.ranges, self.hue)]
         is_whole = images.dtype == np.uint8
@@ -85,11 +86,11 @@ class ColorJitter(Transform):
 
 
 class Grayscale(Transform):
-    """The luma of colour images (ITU-R BT.601), on ``num_output_channels`` equal channels."""
+    """The luma of color images (ITU-R BT.601), on ``num_output_channels`` equal channels."""
 
     def __init__(self, num_output_channels: int = 1) -> None:
         if num_output_channels not in (1, 3):
-            raise ArgumentError(f"[Grayscale] num_output_channels is 1 or 3; received {num_output_channels!r}.")
+            raise ArgumentError(f"[Grayscale] num_output_channels must be 1 or 3; got {num_output_channels!r}.")
         self.num_output_channels = num_output_channels
 
     def many(self, images: np.ndarray, draws: Draws) -> np.ndarray:
@@ -101,7 +102,7 @@ class Grayscale(Transform):
 def _range(value: Any, middle: float, least: float) -> tuple[float, float]:
     low, high = value if isinstance(value, tuple | list) else (max(least, middle - value), middle + value)
     if not least <= low <= high:
-        raise ArgumentError(f"[ColorJitter] a strength is 0 or more, or a range (low, high); received {value!r}.")
+        raise ArgumentError(f"[ColorJitter] a strength must be 0 or more, or a range (low, high); got {value!r}.")
     return float(low), float(high)
 
 
@@ -133,8 +134,11 @@ def _saturated(pixels: np.ndarray, factor: np.ndarray) -> np.ndarray:
 
 
 def _turned(pixels: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """The hue turned: each channel of a colour of value v and chroma c is v - c max(0, min(k, 4 - k, 1)), with k in
-    [0, 6) its distance on the circle of hues (the formula of the article "HSL and HSV")."""
+    """Shift the hue.
+
+    Each channel of a color of value v and chroma c is v - c max(0, min(k, 4 - k, 1)), with k in [0, 6) its distance on
+    the circle of hues (formula of the article "HSL and HSV").
+    """
     if pixels.shape[1] == 1:
         return pixels
     red, green, blue = pixels[:, 0:1], pixels[:, 1:2], pixels[:, 2:3]

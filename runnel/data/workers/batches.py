@@ -1,4 +1,4 @@
-"""Batches from process to process: their arrays in shared memory, all else as a small pickle."""
+"""Pass batches between processes: arrays in shared memory, everything else as a small pickle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.errors import ArgumentError
-from runnel.data.workers.blocks import Lease, aligned, array_at, mapped, new_block
+from runnel.data.workers.shared_memory import Lease, aligned, array_at, mapped, new_block
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 
@@ -32,9 +32,11 @@ class Placed(NamedTuple):
 
 
 class Parcel(NamedTuple):
-    """A batch as it is sent: a pickle with the numbers of its arrays, where these are, and what has become of blocks.
-    ``block`` is the number of the block, None for a batch without arrays; ``is_new`` says that its handle comes along;
-    ``dropped`` are the numbers of blocks that the sender will not use again."""
+    """A batch in transit: a pickle with the numbers of its arrays, their places, and changes of blocks.
+
+    ``block`` is the number of the block, or None for a batch without arrays. ``is_new`` says that its handle is sent
+    along. ``dropped`` are the numbers of blocks that the sender will not use again.
+    """
 
     skeleton: bytes
     arrays: tuple[Placed, ...]
@@ -44,7 +46,7 @@ class Parcel(NamedTuple):
 
 
 class _Skeleton(pickle.Pickler):
-    """A pickle of everything but the arrays, which it lists."""
+    """A pickler that lists arrays instead of pickling them."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -61,7 +63,7 @@ class _Skeleton(pickle.Pickler):
 
 
 class _Block:
-    """A block as its writer knows it."""
+    """A block on the writer's side."""
 
     def __init__(self, number: int, size: int) -> None:
         self.number = number
@@ -76,7 +78,7 @@ class _Block:
         return not self.is_read and not self._is_written
 
     def memory(self) -> np.ndarray:
-        """Its bytes, for as long as the array and those made of it live."""
+        """Return its bytes; the block is in use while this array and arrays made from it exist."""
         self._is_written = True
         return np.asarray(Lease(self._mapping, self._left))
 
@@ -84,23 +86,22 @@ class _Block:
         self._is_written = False
 
     def lend(self) -> tuple[int, ...]:
-        """The reader has it from now on; the handle to send it, if it has none yet."""
+        """Mark the block as read, and return the handle if the reader does not have it yet."""
         self.is_read = True
         return () if self.is_sent else (self.handle,)
 
     def sent(self) -> None:
-        """The reader has its handle."""
+        """Note that the reader has the handle."""
         if not self.is_sent:
             os.close(self.handle)
             self.is_sent = True
 
     def take_back(self) -> None:
-        """The reader is done with what was in it."""
         self.is_read = False
 
 
 class Writer:
-    """The sender's side: the blocks of one worker, and where in one of them a batch is put together."""
+    """The sender's side: the blocks of one worker, and the block in which a batch is built."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
@@ -111,14 +112,14 @@ class Writer:
         self._usual_size = 0
 
     def begin(self) -> None:
-        """A batch begins."""
+        """Start a batch."""
         self._used, self._memory = 0, None
         self._current = self._free_block(self._usual_size) if self._usual_size else None
         if self._current is not None:
             self._memory = self._current.memory()
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """An array for a part of the batch: in the block, if there is room."""
+        """Return an array for a part of the batch, in the block if there is room."""
         size = math.prod(shape) * dtype.itemsize
         if self._memory is None or dtype.hasobject or self._used + size > len(self._memory):
             return np.empty(shape, dtype)
@@ -127,7 +128,7 @@ class Writer:
         return array
 
     def pack(self, batch: Any) -> tuple[Parcel, tuple[int, ...]]:
-        """The batch as it is sent, and the handles to send with it. Call :meth:`sent` when that is done."""
+        """Return the batch as a parcel, and the handles to send with it. Call :meth:`sent` afterwards."""
         file = io.BytesIO()
         pickler = _Skeleton(file)
         try:
@@ -145,19 +146,19 @@ class Writer:
         return Parcel(file.getvalue(), placed, block.number, bool(handles), self._dropped()), handles
 
     def sent(self) -> None:
-        """The batch has been sent, or an error in its place."""
+        """Note that the batch, or an error in its place, has been sent."""
         if self._current is not None and self._current.is_read:
             self._current.sent()
         self._current = self._memory = None
 
     def take_back(self, blocks: Iterable[int]) -> None:
-        """The reader is done with what was in these blocks."""
+        """Reuse blocks that the reader has released."""
         for number in blocks:
             if number in self._blocks:
                 self._blocks[number].take_back()
 
     def _placed(self, arrays: list[tuple[np.ndarray, bool]]) -> tuple[Placed, ...]:
-        """Where the arrays are; those that are not in the block yet are copied into it, or all into a larger one."""
+        """Return the places of the arrays; copy those outside the block into it, or all into a larger one."""
         needed = self._used + sum(aligned(a.nbytes) for a, _ in arrays if self._offset(a) is None)
         if not arrays:
             return ()
@@ -178,7 +179,7 @@ class Writer:
         return Placed(offset, array.shape, array.dtype, is_tensor)
 
     def _offset(self, array: np.ndarray) -> int | None:
-        """Where in the block the array is, if it is there in one piece."""
+        """Return the array's offset in the block, if it is there in one piece."""
         if self._memory is None or not array.flags.c_contiguous:
             return None
         offset: int = array.ctypes.data - self._memory.ctypes.data
@@ -203,8 +204,10 @@ class Writer:
 
 
 class Reader:
-    """The receiver's side of one worker: mappings of its blocks, and which of them can be written again. When it has
-    ``most_mapped`` of them, because batches are kept, later ones are copied out."""
+    """The receiver's side of one worker: mappings of its blocks, and which of them can be reused.
+
+    When ``most_mapped`` of them are mapped because batches are kept, later ones are copied.
+    """
 
     def __init__(self, most_mapped: int) -> None:
         self._most_mapped = most_mapped
@@ -212,11 +215,11 @@ class Reader:
         self._freed: deque[int] = deque()  # filled by whatever thread drops the last array
 
     def freed(self) -> list[int]:
-        """The numbers of the blocks that nobody reads any more, since the last call."""
+        """Return the numbers of the blocks released since the last call."""
         return [self._freed.popleft() for _ in range(len(self._freed))]
 
     def unpack(self, parcel: Parcel, handle: int | None) -> Any:
-        """The batch of a parcel. Its arrays lie in the block, which they keep."""
+        """Return the batch of a parcel. Its arrays are in the block, which they keep alive."""
         arrays: list[Any] = []
         if parcel.block is not None:
             if handle is not None:
@@ -232,7 +235,7 @@ class Reader:
         return _Assembled(io.BytesIO(parcel.skeleton), arrays).load()
 
     def discard(self, parcel: Parcel, handle: int | None) -> None:
-        """A parcel that nobody wants."""
+        """Release a parcel that is not needed."""
         if parcel.block is not None:
             if handle is not None:
                 self._mappings[parcel.block] = mapped(handle)
@@ -245,7 +248,7 @@ class Reader:
 
 
 class _Assembled(pickle.Unpickler):
-    """A skeleton with its arrays."""
+    """An unpickler that inserts the arrays."""
 
     def __init__(self, file: io.BytesIO, arrays: list[Any]) -> None:
         super().__init__(file)

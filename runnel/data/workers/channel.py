@@ -20,7 +20,7 @@ _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 def send(end: socket.socket, content: bytes, handles: tuple[int, ...] = ()) -> None:
-    """Send a message, waiting until it is under way (the worker's side)."""
+    """Send a message, and wait until it is under way (worker's side)."""
     head = _LENGTH.pack(len(content))
     if handles:
         socket.send_fds(end, [head], list(handles))  # a few bytes go at once or not at all
@@ -29,7 +29,7 @@ def send(end: socket.socket, content: bytes, handles: tuple[int, ...] = ()) -> N
 
 
 def receive(end: socket.socket) -> bytes | None:
-    """Wait for a message (the worker's side). None if there will be none."""
+    """Wait for a message (worker's side); None if there will be no more."""
     head = _exactly(end, _LENGTH.size)
     return None if head is None else _exactly(end, _LENGTH.unpack(head)[0])
 
@@ -45,7 +45,7 @@ def _exactly(end: socket.socket, size: int) -> bytes | None:
 
 
 class Channel:
-    """The parent's side, which never waits: what cannot be sent yet is kept, what has come in part too."""
+    """The parent's side, which never waits: unsent and partly received messages are kept."""
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
@@ -60,16 +60,16 @@ class Channel:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether there is something to send as soon as there is room."""
+        """True if there is something to send as soon as there is room."""
         return bool(self._unsent) and self.is_open
 
     def post(self, content: bytes) -> None:
-        """Send a message, now or later."""
+        """Send a message now or later."""
         self._unsent += _LENGTH.pack(len(content)) + content
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as there is room for. A reader that is gone is no error here: :meth:`messages` tells it."""
+        """Send as much as possible. :meth:`messages` reports a reader that is gone."""
         try:
             while self._unsent:
                 sent = self._end.send(self._unsent[:_CHUNK])
@@ -80,7 +80,7 @@ class Channel:
             self._unsent.clear()
 
     def messages(self) -> list[bytes]:
-        """The messages that have come whole. ``is_open`` is False afterwards if there will be no more."""
+        """Return the complete messages. Afterwards ``is_open`` is False if there will be no more."""
         while self.is_open:
             try:
                 piece, handles, _, _ = socket.recv_fds(self._end, _CHUNK, _MOST_HANDLES, _CLOSE_ON_EXEC)
@@ -101,7 +101,7 @@ class Channel:
         return contents
 
     def close(self) -> None:
-        """Close it, with the handles that nobody has claimed."""
+        """Close it, with the handles that were not taken."""
         self.is_open = False
         with contextlib.suppress(OSError):
             self._end.shutdown(socket.SHUT_RDWR)  # for the worker's end, even if a forked process has a copy of ours
@@ -111,7 +111,7 @@ class Channel:
 
 
 class Failure(NamedTuple):
-    """An error that a worker met: the pickled error, if it can be pickled, and its traceback as text."""
+    """An error in a worker: pickled if possible, and its traceback as a string."""
 
     error: bytes | None
     summary: str
@@ -120,26 +120,28 @@ class Failure(NamedTuple):
 
 
 class WorkerTraceback(Exception):
-    """The traceback of an error in the process where it was raised: its cause in this one."""
+    """The traceback of an error in another process, set as its cause."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 def failure(error: Exception, where: str) -> Failure:
-    """``error`` as it is sent."""
+    """Return ``error`` as a message."""
     text = "".join(traceback.format_exception(error))
     content = None
     with contextlib.suppress(Exception):
         content = pickle.dumps(error)
-        pickle.loads(content)  # errors with arguments of their own often can be written and not read
+        pickle.loads(content)  # errors with custom arguments often can be pickled but not unpickled
         return Failure(content, f"{type(error).__name__}: {error}", where, text)
     return Failure(None, f"{type(error).__name__}: {error}", where, text)
 
 
 def received(worker: str, sent: Failure) -> Exception:
-    """The error that ``worker`` sent, with its traceback as the cause. WorkerError in place of one that cannot be
-    passed on."""
+    """Return the error that ``worker`` sent, with its traceback as the cause.
+
+    It is a WorkerError if the original cannot be passed on.
+    """
     error: Exception | None = None
     if sent.error is not None:
         with contextlib.suppress(Exception):

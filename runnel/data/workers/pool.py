@@ -1,5 +1,4 @@
-"""The worker processes of a loader, as their parent sees them: requests, answers, and a watch over those that die or
-hang."""
+"""The worker processes of a loader on the parent's side: requests, answers, and supervision."""
 
 from __future__ import annotations
 
@@ -11,17 +10,66 @@ import selectors
 import signal
 import socket
 import time
+import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from runnel.core.errors import ArgumentError, WorkerError
 from runnel.data.fetching import Source
 from runnel.data.workers.batches import Parcel, Reader
 from runnel.data.workers.channel import Channel, Failure, received
 from runnel.data.workers.process import Answer, Begin, Prepare, Setup, run
-from runnel.data.workers.snapshot import Snapshot
-from runnel.data.workers.stages import Stage
+from runnel.data.workers.shared_memory import Stage
+from runnel.tensor.methods import ArrayMethods
+
+_MOST_ITEMS: Final = 64  # of a container that is looked into; of longer ones the length is compared
+_MOST_OBJECTS: Final = 1000
+_WHOLE: Final = (
+    ArrayMethods, np.ndarray, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type,
+)  # fmt: skip
+_PLAIN: Final = (int, float, complex, str, bytes, type(None))
+
+
+class Snapshot:
+    """The attributes of objects, recursively: numbers and strings by value, everything else by identity.
+
+    Elements of arrays and of long containers are not compared.
+    """
+
+    def __init__(self, *things: Any) -> None:
+        self._parts: list[Any] = []  # which also keeps them, so that no other object gets their identity
+        self._visited: set[int] = set()
+        for thing in things:
+            self._visit(thing)
+
+    def _visit(self, thing: Any) -> None:
+        self._parts.append(thing)
+        if isinstance(thing, (*_PLAIN, *_WHOLE)) or id(thing) in self._visited or len(self._visited) >= _MOST_OBJECTS:
+            return
+        self._visited.add(id(thing))
+        if isinstance(thing, Mapping):
+            self._items(thing, [part for item in thing.items() for part in item] if len(thing) <= _MOST_ITEMS else [])
+        elif isinstance(thing, list | tuple):
+            self._items(thing, thing if len(thing) <= _MOST_ITEMS else ())
+        elif isinstance(attributes := getattr(thing, "__dict__", None), dict):
+            self._items(attributes, [part for item in list(attributes.items()) for part in item])
+
+    def _items(self, container: Any, items: Any) -> None:
+        self._parts.append(len(container))
+        for item in items:
+            self._visit(item)
+
+    def equals(self, other: Snapshot) -> bool:
+        """Return True if both have the same objects with the same parts."""
+        return len(self._parts) == len(other._parts) and all(map(_same, self._parts, other._parts))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, _PLAIN) and one == other)
+
 
 _LOOK_EVERY: Final = 0.5  # seconds between looks at workers that say nothing
 _WARN_AFTER: Final = 60.0  # seconds without a batch, where no timeout is given
@@ -49,7 +97,7 @@ class Worker:
             theirs.close()
 
     def _start(self, context: Any) -> None:
-        """Start the process, deaf to Ctrl-C from its first moment on."""
+        """Start the process with Ctrl-C blocked from its first moment."""
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with warnings.catch_warnings():
@@ -69,7 +117,7 @@ class Worker:
         return f"worker {self.number} (process {self.process.pid})"
 
     def answers(self) -> list[Answer]:
-        """What it has sent since the last call."""
+        """Return the answers since the last call."""
         answers = []
         for content in self.channel.messages():
             if not content:
@@ -80,11 +128,11 @@ class Worker:
 
     @property
     def doing(self) -> str:
-        """What it is doing, or was when it ended."""
+        """Current stage, or the last one if it has ended."""
         return "starting" if self.stage is None else self.stage.describe()
 
     def died(self) -> WorkerError:
-        """The error for a worker that has ended."""
+        """Return the error for a worker that has ended."""
         self.process.join(_GRACE)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -110,14 +158,17 @@ class Failed(NamedTuple):
 
 
 def _default() -> str | None:
-    """How workers start where nobody has chosen: by 'fork'. From CPython 3.14 on that would be 'forkserver', which can
-    send neither a lambda nor a data set of a notebook, and imports everything once more."""
+    """Return the start method if none was chosen: "fork".
+
+    CPython 3.14's default, "forkserver", can send neither lambdas nor data sets of a notebook, and imports everything
+    again.
+    """
     chosen = multiprocessing.get_start_method(allow_none=True)
     return "fork" if chosen is None and "fork" in multiprocessing.get_all_start_methods() else chosen
 
 
 class Pool:
-    """The workers of a loader. An epoch at a time uses it."""
+    """The workers of a loader, used by one epoch at a time."""
 
     def __init__(
         self,
@@ -148,28 +199,30 @@ class Pool:
 
     @property
     def is_open(self) -> bool:
-        """Whether its workers can be used by this process."""
+        """True if this process can use the workers."""
         return bool(self.workers) and self._owner == os.getpid()
 
     def has_copies_of(self, source: Source, worker_init_fn: Callable[[int], None] | None) -> bool:
-        """Whether the workers read what ``source`` is now, as far as attributes tell."""
+        """Return True if the workers' copies equal ``source``, as far as attributes tell."""
         return self._copied.equals(Snapshot(*source, worker_init_fn))
 
     def begin(self, epoch_key: int) -> None:
-        """A new epoch begins."""
+        """Start a new epoch."""
         self.epoch += 1
         for worker in self.workers:
             worker.channel.post(pickle.dumps(Begin(epoch_key)))
 
     def ask(self, worker: Worker, batch: int, numbers: Any, is_skipped: bool = False) -> None:
-        """Let a worker prepare a batch."""
+        """Request a batch from a worker."""
         worker.outstanding += 1
         request = Prepare(self.epoch, batch, numbers, is_skipped, worker.reader.freed())
         worker.channel.post(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
 
     def wait(self, batch: int, answers: dict[int, Any], timeout: float) -> None:
-        """Collect answers of this epoch until that of ``batch`` is there: a batch, None for one that was to be skipped,
-        Ended or Failed. WorkerError when a worker has died, or after ``timeout`` seconds (0: never)."""
+        """Collect answers of this epoch until ``batch`` has one: a batch, None if skipped, Ended or Failed.
+
+        WorkerError when a worker has died, or after ``timeout`` seconds (0: never).
+        """
         begun = time.monotonic()
         warned = False
         while batch not in answers:
@@ -184,7 +237,7 @@ class Pool:
                 warnings.warn(message, RuntimeWarning, stacklevel=5)
 
     def _collect(self, answers: dict[int, Any]) -> bool:
-        """Take what workers have sent; wait for it a while. Whether there was something."""
+        """Wait a while for messages and take them; return True if there were any."""
         for worker in self.workers:
             worker.channel.flush()
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.channel.has_unsent else 0)
@@ -219,13 +272,13 @@ class Pool:
                 raise worker.died()
 
     def _report(self) -> str:
-        """What each worker is doing, those that work first."""
+        """Describe what each worker is doing, busy workers first."""
         order = sorted(self.workers, key=lambda w: w.stage is not None and w.stage.is_idle)
         since = [f" for {w.stage.seconds():.1f} s" if w.stage is not None else "" for w in order]
         return "; ".join(f"{w} has been {w.doing}{s}" for w, s in zip(order, since, strict=True))
 
     def close(self, at_once: bool = False) -> None:
-        """End the workers: those that are idle by themselves, the others by signals."""
+        """End the workers: idle ones by themselves, the others by signals."""
         workers, self.workers = self.workers, []
         if self._owner != os.getpid():
             return

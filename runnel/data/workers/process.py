@@ -1,4 +1,4 @@
-"""A worker process: it prepares the batches that its parent asks for, and ends when its parent does."""
+"""The worker process: prepare the batches that the parent requests, and end with the parent."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ import numpy as np
 from runnel.core import switches
 from runnel.data.collating import ROOM
 from runnel.data.fetching import Source, Stream
-from runnel.data.workers import channel, stages
+from runnel.data.workers import channel, shared_memory
 from runnel.data.workers.batches import Parcel, Writer
 from runnel.data.workers.channel import Failure, failure
-from runnel.data.workers.stages import HERE, Stage, WorkerInfo
+from runnel.data.workers.shared_memory import HERE, Stage, WorkerInfo
 from runnel.tensor.random import manual_seed
 
-_STREAMS_APART = 1 << 40  # numbers of samples between those of two workers' streams
+_STREAMS_APART = 1 << 40  # sample numbers between two workers' streams
 
 
 class Begin(NamedTuple):
-    """An epoch begins."""
+    """The start of an epoch."""
 
     epoch_key: int
 
 
 class Prepare(NamedTuple):
-    """Batch ``batch`` of epoch ``epoch`` is asked for: of samples ``numbers``, or the next of an iterable data set.
-    ``freed`` are blocks that can be written again."""
+    """A request for batch ``batch`` of epoch ``epoch``: of samples ``numbers``, or the next of an iterable data set.
+
+    ``freed`` are blocks that can be reused.
+    """
 
     epoch: int
     batch: int
@@ -46,11 +48,11 @@ class Prepare(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """In a batch's place: an iterable data set has no more."""
+    """The answer when an iterable data set has no more batches."""
 
 
 class Answer(NamedTuple):
-    """A batch, or what is in its place; None for one that was to be skipped."""
+    """A batch or its replacement; None for a skipped one."""
 
     epoch: int
     batch: int
@@ -58,7 +60,7 @@ class Answer(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What a worker gets to know when it starts."""
+    """The arguments of a worker."""
 
     number: int
     workers: int
@@ -70,7 +72,7 @@ class Setup(NamedTuple):
 
 
 def run(setup: Setup, end: socket.socket) -> None:
-    """The life of a worker."""
+    """Run a worker until its parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's matter, which ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -101,7 +103,7 @@ def _end_with(parent: int) -> None:
 
 
 class _Worker:
-    """Requests in, batches out."""
+    """Answers requests with batches."""
 
     def __init__(self, setup: Setup, end: socket.socket, stage: Stage) -> None:
         self._setup = setup
@@ -116,19 +118,19 @@ class _Worker:
         self._stage.sample(number)
 
     def collating(self) -> None:
-        self._stage.enter(stages.COLLATING)
+        self._stage.enter(shared_memory.COLLATING)
 
     def run(self) -> None:
         self._start()
         ROOM.allocate = self._writer.allocate
-        self._stage.enter(stages.IDLE)
+        self._stage.enter(shared_memory.IDLE)
         while (content := channel.receive(self._end)) is not None:
             request = pickle.loads(content)
             if isinstance(request, Begin):
                 self._begin(request)
             else:
                 self._answer(request)
-            self._stage.enter(stages.IDLE)
+            self._stage.enter(shared_memory.IDLE)
 
     def _start(self) -> None:
         setup = self._setup
@@ -150,7 +152,7 @@ class _Worker:
             self._stream = Stream(self._setup.source, request.epoch_key, self._setup.number * _STREAMS_APART)
 
     def _answer(self, request: Prepare) -> None:
-        self._stage.enter(stages.COLLATING, request.batch)
+        self._stage.enter(shared_memory.COLLATING, request.batch)
         self._writer.take_back(request.freed)
         self._writer.begin()
         handles: tuple[int, ...] = ()
@@ -160,7 +162,7 @@ class _Worker:
         else:
             try:
                 batch = self._batch(request)
-                self._stage.enter(stages.SENDING)
+                self._stage.enter(shared_memory.SENDING)
                 content, handles = (None, ()) if request.is_skipped else self._writer.pack(batch)
                 del batch
             except StopIteration:

@@ -1,4 +1,4 @@
-"""Metrics of classification: shares of right labels, and what is counted in a confusion matrix."""
+"""Metrics of classification: accuracies and quotients of counts in a confusion matrix."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ AVERAGES: Final = ("binary", "macro", "micro", "weighted", None)
 
 
 class Accuracy(Metric):
-    """The share of labels that are right.
+    """The share of correct labels.
 
     Args:
-        axis: the axis of ``output`` with a score for each class, where it has one axis more than ``target``.
-        threshold: above which a float stands for class 1, where ``output`` has the shape of ``target``: 0 for logits,
-            0.5 for probabilities.
+        axis: the axis of ``output`` with a score for each class, if it has one axis more than ``target``.
+        threshold: floats above it mean class 1, if ``output`` has the shape of ``target``: 0 for logits, 0.5 for
+            probabilities.
         ignore_index: a label of ``target`` that is not counted.
     """
 
@@ -43,11 +43,12 @@ class Accuracy(Metric):
 
 
 class TopK(Metric):
-    """The share of samples whose label is among the ``k`` classes of the greatest scores. Of equal scores the class of
-    the smaller number comes first, so that ``TopK(1)`` is :class:`Accuracy`.
+    """The share of samples whose label is among the ``k`` classes with the highest scores.
+
+    Among equal scores the smaller class comes first, so ``TopK(1)`` is :class:`Accuracy`.
 
     Args:
-        k: how many classes count.
+        k: number of classes that count.
         axis: the axis of ``output`` with a score for each class; ``target`` has the other axes.
         ignore_index: a label of ``target`` that is not counted.
     """
@@ -56,7 +57,7 @@ class TopK(Metric):
 
     def __init__(self, k: int = 5, axis: int = 1, ignore_index: int | None = None) -> None:
         if k < 1:
-            raise ArgumentError(f"[TopK] k is 1 or more; received {k}.")
+            raise ArgumentError(f"[TopK] k must be 1 or more; got {k}.")
         self.k = k
         self.axis = axis
         self.ignore_index = ignore_index
@@ -78,10 +79,10 @@ class TopK(Metric):
 
 
 class ConfusionMatrix(Metric):
-    """How often each label was taken for each: row by right label, column by predicted one, int64.
+    """Counts of predicted labels (columns) for each correct label (rows), int64.
 
     Args:
-        classes: how many labels there are; by default as many as were met.
+        classes: number of labels; by default as many as have occurred.
         axis, threshold, ignore_index: as for :class:`Accuracy`.
     """
 
@@ -108,7 +109,7 @@ class ConfusionMatrix(Metric):
         if lowest < 0 or (self.classes is not None and highest >= self.classes):
             wrong = lowest if lowest < 0 else highest
             bound = "" if self.classes is None else f" and below {self.classes}"
-            raise ArgumentError(f"[{kind}] labels are 0 or more{bound}; received {wrong}.")
+            raise ArgumentError(f"[{kind}] labels must be 0 or more{bound}; got {wrong}.")
         counts = self.sums["counts"]
         size = max(len(counts), highest + 1)
         grown = np.bincount(right * size + predicted, minlength=size * size).reshape(size, size)
@@ -132,13 +133,13 @@ class _OfCounts(ConfusionMatrix):
     ) -> None:
         if average not in AVERAGES:
             raise ArgumentError(
-                f"[{type(self).__name__}] average is one of {', '.join(map(repr, AVERAGES))}; received {average!r}."
+                f"[{type(self).__name__}] average must be one of {', '.join(map(repr, AVERAGES))}; got {average!r}."
             )
         self.average = average
         super().__init__(classes, axis, threshold, ignore_index)
 
     def share(self, hits: Any, predicted: Any, right: Any) -> Any:
-        """The quotient, of counts of hits, of predictions and of right labels; 0 where it is 0/0."""
+        """Return the quotient of counts of hits, predictions and correct labels; 0 for 0/0."""
         raise NotImplementedError
 
     def compute(self) -> Any:
@@ -147,7 +148,7 @@ class _OfCounts(ConfusionMatrix):
         if self.average == "binary":
             if len(counts) > 2:
                 raise ArgumentError(
-                    f"[{type(self).__name__}] average='binary' is for the labels 0 and 1; received labels up to "
+                    f"[{type(self).__name__}] average='binary' needs labels 0 and 1; got labels up to "
                     f"{len(counts) - 1}. Pass average='macro', 'micro' or 'weighted'."
                 )
             return float(self.share(hits, predicted, right)[1]) if len(counts) == 2 else 0.0
@@ -167,11 +168,12 @@ def _safe(part: Any, whole: Any) -> Any:
 
 
 class Precision(_OfCounts):
-    """Of the samples that were taken for a class, the share that is of that class: tp / (tp + fp); 0 where none was.
+    """The share of samples predicted as a class that belong to it: tp / (tp + fp); 0 if none was predicted.
 
     Args:
-        average: over classes: "macro" is the mean over the classes that occur, "weighted" that by numbers of right
-            labels, "micro" counts all together, "binary" is that of class 1, and None gives that of each class.
+        average: over classes: "macro" is the mean over the classes that occur, "weighted" is weighted by numbers of
+            correct labels, "micro" counts all together, "binary" is the value of class 1, and None returns the value of
+            each class.
         classes, axis, threshold, ignore_index: as for :class:`ConfusionMatrix`.
     """
 
@@ -182,8 +184,10 @@ class Precision(_OfCounts):
 
 
 class Recall(_OfCounts):
-    """Of the samples of a class, the share that was taken for it: tp / (tp + fn); 0 where there is none. Arguments are
-    those of :class:`Precision`."""
+    """The share of samples of a class that were predicted as it: tp / (tp + fn); 0 if the class has none.
+
+    It takes the same arguments as :class:`Precision`.
+    """
 
     name = "recall"
 
@@ -192,8 +196,10 @@ class Recall(_OfCounts):
 
 
 class F1(_OfCounts):
-    """The harmonic mean of precision and recall: 2·tp / (2·tp + fp + fn); 0 where there are none. Arguments are those
-    of :class:`Precision`."""
+    """The harmonic mean of precision and recall: 2·tp / (2·tp + fp + fn); 0 for 0/0.
+
+    It takes the same arguments as :class:`Precision`.
+    """
 
     name = "f1"
 
@@ -204,11 +210,11 @@ class F1(_OfCounts):
 def rows_of_scores(
     metric: str, output: np.ndarray, target: np.ndarray, axis: int, ignore_index: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores as float64 (samples, classes), and the right labels as a vector, without those to be ignored."""
+    """Return scores as float64 (samples, classes) and correct labels as a vector, without ignored ones."""
     has_axis = output.ndim == target.ndim + 1 and -output.ndim <= axis < output.ndim
     if not has_axis or np.moveaxis(output, axis, -1).shape[:-1] != target.shape:
         raise ShapeError(
-            f"[{metric}] output has the axes of target and one more, for the classes (axis={axis}); received "
+            f"[{metric}] output must have the axes of target and one more, for the classes (axis={axis}); got "
             f"{output.shape} and {target.shape}."
         )
     scores = np.moveaxis(output, axis, -1).reshape(-1, output.shape[axis]).astype(np.float64)
@@ -218,5 +224,5 @@ def rows_of_scores(
         scores, right = scores[counted], right[counted]
     if right.size and (right.min() < 0 or right.max() >= scores.shape[1]):
         wrong = right.min() if right.min() < 0 else right.max()
-        raise ArgumentError(f"[{metric}] labels lie in [0, {scores.shape[1]}); received {wrong}.")
+        raise ArgumentError(f"[{metric}] labels must be in [0, {scores.shape[1]}); got {wrong}.")
     return scores, right

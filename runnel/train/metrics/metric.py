@@ -1,4 +1,4 @@
-"""What all metrics share: sums that grow batch by batch, a value at the end, saving and loading."""
+"""The base of metrics: sums that grow batch by batch, a value at the end, saving and loading."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runnel.tensor.methods import ArrayMethods
 
 
 class Metric:
-    """A figure over many batches: ``update(output, target)`` for each of them, then ``compute()``.
+    """A value over many batches: call ``update(output, target)`` for each, then ``compute()``.
 
-    The value is that of all samples together, whatever the sizes of the batches. A subclass defines ``initial``,
-    ``add`` and ``compute``. Sums are float64 or int64, on the host, and a saved state holds them all.
+    The value is for all samples together, whatever the sizes of the batches. A subclass defines ``initial``, ``add``
+    and ``compute``. Sums are float64 or int64 on the host, and a saved state has all of them.
 
     Attributes:
-        sums: what has been added up, by name: NumPy arrays.
+        sums: NumPy arrays by name.
     """
 
     name: ClassVar[str] = "metric"
@@ -30,7 +30,7 @@ class Metric:
         self.sums: dict[str, np.ndarray] = self.initial()
 
     def initial(self) -> dict[str, np.ndarray]:
-        """The sums before the first batch, by name."""
+        """Return the sums before the first batch, by name."""
         raise NotImplementedError(f"[{type(self).__name__}] a Metric defines initial(), add() and compute().")
 
     def add(self, output: np.ndarray, target: np.ndarray) -> None:
@@ -38,47 +38,47 @@ class Metric:
         raise NotImplementedError(f"[{type(self).__name__}] a Metric defines initial(), add() and compute().")
 
     def compute(self) -> Any:
-        """The value for everything since ``reset()``: a float, or an array; nan where there is none."""
+        """Return the value since ``reset()``: a float or an array; NaN if there is none."""
         raise NotImplementedError(f"[{type(self).__name__}] a Metric defines initial(), add() and compute().")
 
     def update(self, output: Any, target: Any) -> Self:
-        """Take in a batch: what the model gave, and what is right. Both are tensors or arrays."""
+        """Add a batch: the model's output and the target, both tensors or arrays."""
         kind = type(self).__name__
         self.add(as_array(kind, output), as_array(kind, target))
         return self
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start again."""
         self.sums = self.initial()
 
     def fresh(self) -> Self:
-        """Another metric of the same settings, without a batch."""
+        """Return another metric with the same settings and no batches."""
         twin = deepcopy(self)
         twin.reset()
         return twin
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Copies of the sums."""
+        """Return copies of the sums."""
         return {name: value.copy() for name, value in self.sums.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state_dict`` gave. StateError if it is not the state of such a metric."""
+        """Restore a result of ``state_dict``; StateError if it belongs to another metric."""
         initial = self.initial()
         if not isinstance(state, Mapping) or state.keys() != initial.keys():
             raise StateError(f"[load_state_dict] the state of {type(self).__name__} has {', '.join(initial)}.")
         self.sums = {name: np.array(state[name], initial[name].dtype) for name in initial}
 
     def require_equal_shapes(self, output: np.ndarray, target: np.ndarray) -> None:
-        """ShapeError unless they have the same shape."""
+        """Raise ShapeError unless both have the same shape."""
         if output.shape != target.shape:
             raise ShapeError(
-                f"[{type(self).__name__}] output and target have the same shape; received {output.shape} and "
+                f"[{type(self).__name__}] output and target must have the same shape; got {output.shape} and "
                 f"{target.shape}."
             )
 
 
 def as_array(metric: str, value: Any) -> np.ndarray:
-    """A tensor, array or number as a NumPy array; ArgumentError for anything that is not made of real numbers."""
+    """Return a tensor, array or number as a NumPy array; ArgumentError unless it has real numbers."""
     if isinstance(value, ArrayMethods):
         value = value.numpy()
     try:
@@ -87,17 +87,17 @@ def as_array(metric: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError):
         is_real = False
     if not is_real:
-        raise ArgumentError(f"[{metric}] output and target hold real numbers; received {short_repr(value)}.")
+        raise ArgumentError(f"[{metric}] output and target must hold real numbers; got {short_repr(value)}.")
     return array
 
 
 def quotient(part: Any, whole: Any) -> float:
-    """``part / whole``; nan where nothing was counted."""
+    """Return ``part / whole``; NaN if nothing was counted."""
     return float(part) / float(whole) if whole else float("nan")
 
 
 class Mean(Metric):
-    """The mean of ``output``, each of its elements counted ``weight`` times: Σ w·x / Σ w. Takes no target."""
+    """The mean of ``output``, with each element counted ``weight`` times: Σ w·x / Σ w. It takes no target."""
 
     name = "mean"
 
@@ -117,14 +117,14 @@ class Mean(Metric):
 
 
 def whole_labels(metric: str, target: np.ndarray) -> np.ndarray:
-    """The labels as a vector of int64; ArgumentError where one is not a whole number."""
+    """Return the labels as a vector of int64; ArgumentError unless all are integers."""
     if target.dtype.kind in "biu":
         return target.astype(np.int64).ravel()
     values = target.astype(np.float64).ravel()
     wrong = values[~np.isfinite(values) | (np.trunc(values) != values)]
     if wrong.size:
         raise ArgumentError(
-            f"[{metric}] target holds labels, which are whole numbers; received {wrong[0]}, in {target.dtype.name}."
+            f"[{metric}] labels in target must be whole numbers; got {wrong[0]}, in {target.dtype.name}."
         )
     return values.astype(np.int64)
 
@@ -132,10 +132,10 @@ def whole_labels(metric: str, target: np.ndarray) -> np.ndarray:
 def labels(
     metric: str, output: np.ndarray, target: np.ndarray, axis: int, threshold: float, ignore_index: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The predicted and the right labels as vectors of int64, without those to be ignored.
+    """Return the predicted and the correct labels as vectors of int64, without ignored ones.
 
-    ``output`` has an axis of scores for each class beside those of ``target``; or the shape of ``target``, and then it
-    holds labels, or floats of two classes that are compared with ``threshold``.
+    ``output`` has one more axis than ``target``, with scores for each class; or the shape of ``target``, with labels,
+    or with floats of two classes that are compared with ``threshold``.
     """
     if output.ndim == target.ndim + 1 and -output.ndim <= axis < output.ndim:
         if not output.shape[axis]:
@@ -147,7 +147,7 @@ def labels(
         predicted = output.astype(np.float64) > threshold
     if predicted.shape != target.shape:
         raise ShapeError(
-            f"[{metric}] output has the shape of target, or one axis more, for the classes (axis={axis}); received "
+            f"[{metric}] output must have the shape of target, or one axis more, for the classes (axis={axis}); got "
             f"{output.shape} and {target.shape}."
         )
     chosen, right = predicted.astype(np.int64).ravel(), whole_labels(metric, target)

@@ -14,13 +14,13 @@ from runnel.train.metrics.metric import Metric, quotient, whole_labels
 
 
 class AUROC(Metric):
-    """The area under the curve of true positives over false positives: the probability that a sample of the class gets
-    a greater score than one that is not of it, ties counted half (the statistic U of H. Mann and D. Whitney, 1947, over
-    the number of pairs). Of more than two classes, the mean over all of them, each against the rest. nan where a class
-    has all samples or none.
+    """The area under the ROC curve: the probability that a positive sample scores higher than a negative one.
 
-    ``output`` has the shape of ``target``, scores of class 1; or another axis, ``axis``, for the classes. All scores
-    are kept until ``reset()``.
+    Ties count half (the statistic U of H. Mann and D. Whitney, 1947, divided by the number of pairs). For more than two
+    classes it is the mean over each class against the rest. It is NaN if a class has all samples or none.
+
+    ``output`` has the shape of ``target``, with scores of class 1; or another axis, ``axis``, for the classes. All
+    scores are kept until ``reset()``.
     """
 
     name = "auroc"
@@ -38,13 +38,13 @@ class AUROC(Metric):
             scores, right = output.astype(np.float64).reshape(-1, 1), whole_labels("AUROC", target)
             wrong = right[(right < 0) | (right > 1)]
             if wrong.size:
-                raise ArgumentError(f"[AUROC] labels of one score are 0 and 1; received {wrong[0]}.")
+                raise ArgumentError(f"[AUROC] labels of one score must be 0 and 1; got {wrong[0]}.")
         else:
             scores, right = rows_of_scores("AUROC", output, target, self.axis, None)
         before = self.sums["scores"]
         if len(before) and before.shape[1] != scores.shape[1]:
             raise ArgumentError(
-                f"[AUROC] batches have one number of classes; received {scores.shape[1]} after {before.shape[1]}."
+                f"[AUROC] batches must have one number of classes; got {scores.shape[1]} after {before.shape[1]}."
             )
         self.sums["scores"] = np.concatenate([before, scores]) if len(before) else scores
         self.sums["labels"] = np.concatenate([self.sums["labels"], right])
@@ -57,7 +57,7 @@ class AUROC(Metric):
 
 
 def area(scores: np.ndarray, positive: np.ndarray) -> float:
-    """The area under the curve, by the ranks of the positive samples among all."""
+    """Return the area under the curve from the ranks of the positive samples."""
     count = int(np.count_nonzero(positive))
     others = len(positive) - count
     if not count or not others or np.isnan(scores).any():
@@ -69,7 +69,7 @@ def area(scores: np.ndarray, positive: np.ndarray) -> float:
 
 
 class Perplexity(Metric):
-    """exp of the mean of -log p, where p is what the softmax of the logits gives the right label.
+    """exp of the mean of -log p, where p is the softmax probability of the correct label.
 
     Args:
         axis: the axis of ``output`` with a logit for each class; ``target`` has the other axes.
@@ -107,7 +107,7 @@ class _OfDifferences(Metric):
         return {"sum": np.zeros(()), "count": np.zeros((), np.int64)}
 
     def of(self, difference: np.ndarray) -> np.ndarray:
-        """The function."""
+        """Return the function of differences."""
         raise NotImplementedError
 
     def add(self, output: np.ndarray, target: np.ndarray) -> None:
@@ -155,7 +155,7 @@ OTHER_FIGURES: Final = ("epoch", "loss", "lr", "step")  # names that logs have w
 
 
 def named_metrics(metrics: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Metric]:
-    """Metrics by name: of a mapping, or of a sequence of metrics, and of names of metrics. ArgumentError for others."""
+    """Return metrics by name, from a mapping or a sequence of metrics and names; ArgumentError for others."""
     if metrics is None:
         return {}
     if isinstance(metrics, str | Metric):
@@ -178,4 +178,4 @@ def _metric(metric: Any) -> Metric:
         return metric
     if isinstance(metric, str) and metric in BY_NAME:
         return BY_NAME[metric]()
-    raise ArgumentError(f"[Trainer] a metric is a Metric, or one of {', '.join(BY_NAME)}; received {metric!r}.")
+    raise ArgumentError(f"[Trainer] a metric must be a Metric, or one of {', '.join(BY_NAME)}; got {metric!r}.")

@@ -144,11 +144,14 @@ def test_layers_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("attempt", "sentence"),
     [
-        (lambda: L.Conv2D(2, 3, padding="full"), r"\[Conv2D\] padding is 'valid' or 'same'; received 'full'"),
+        (lambda: L.Conv2D(2, 3, padding="full"), r"\[Conv2D\] padding must be 'valid' or 'same'; got 'full'"),
         (lambda: L.Dense(2, activation="rely")(rn.ones((1, 2))), r"\[activation\] there is no activation 'rely'"),
         (lambda: L.Dense(2, kernel_initializer="x")(rn.ones((1, 2))), r"there is no initializer 'x'; there are zeros"),
         (lambda: L.Dense(2, units2=3), r"\[Dense\] does not take units2"),
-        (lambda: L.Dense(2).set_weights([1]), r"\[set_weights\] Dense has weights of the shapes \[\]; received \[\(\)"),
+        (
+            lambda: L.Dense(2).set_weights([1]),
+            r"\[set_weights\] weights of Dense must have shapes \[\]; got \[\(\)",
+        ),
     ],
 )
 def test_what_is_refused(attempt: Any, sentence: str) -> None:

@@ -20,7 +20,7 @@ from runnel.core import errors, tables
 from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
 from runnel.data import Characters, Classification, Tree, transforms as T
-from runnel.data.workers.stages import WorkerInfo
+from runnel.data.workers.shared_memory import WorkerInfo
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from runnel.optim import lr_scheduler as schedules, swa_utils
 from runnel.tensor.variable import Variable

@@ -1,6 +1,6 @@
 """Layers under Keras' names."""
 
-from runnel.compat.keras.layers.base import Layer as Layer
+from runnel.compat.keras.layers.base import Input as Input, Layer as Layer
 from runnel.compat.keras.layers.core import (
     Activation as Activation,
     Add as Add,
@@ -32,4 +32,3 @@ from runnel.compat.keras.layers.sequences import (
     LayerNormalization as LayerNormalization,
     MultiHeadAttention as MultiHeadAttention,
 )
-from runnel.compat.keras.symbols import Input as Input

@@ -1,4 +1,4 @@
-"""What all layers share: weights are made when the shape of the input is known, and calls on symbols are noted."""
+"""The base of layers: weights are made when the input's shape is known, and calls on symbols are recorded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 
 from runnel import ops
 from runnel.compat.keras import activations
-from runnel.compat.keras.symbols import Symbol, shape_of
 from runnel.core.avals import ShapedArray, aval
-from runnel.core.dtypes import as_dtype
+from runnel.core.dtypes import Dtype, as_dtype
 from runnel.core.errors import ArgumentError
 from runnel.declarative.inference import abstract
 from runnel.nn.module import Module
@@ -22,13 +21,44 @@ from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.random import next_key
 from runnel.tensor.tensor import Tensor
 
+
+class Symbol:
+    """The output of ``layer`` for ``args``, or an input of a model; ``shape`` begins with None for the batch."""
+
+    def __init__(
+        self, shape: Any, dtype: Any = "float32", layer: Any = None, args: Any = (), options: Any = None
+    ) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.layer = layer
+        self.args = args
+        self.options = options or {}
+
+    def __repr__(self) -> str:
+        return f"<symbol of shape {self.shape}>"
+
+
+def Input(shape: Sequence[int | None], dtype: Dtype = "float32", name: str = "") -> Symbol:
+    """Return a symbol of a model's input; ``shape`` is the shape of one sample, without the batch."""
+    return Symbol((None, *shape), dtype)
+
+
+def shape_of(value: Any) -> Any:
+    """Return the shape of an input with None for the batch; a list of shapes for several inputs."""
+    if isinstance(value, list | tuple):
+        return [shape_of(item) for item in value]
+    return (None, *tuple(value.shape)[1:])
+
+
 Shape = tuple[int | None, ...]
-_BATCH = (6, 10)  # two sizes stand for that of the batch: what differs between them is the batch
+_BATCH = (6, 10)  # two batch sizes: an axis whose size differs between them is the batch
 
 
 class Layer(Module):
-    """The base class: a subclass makes its weights in ``build(input_shape)`` by ``add_weight`` and defines ``call``.
-    Called on an ``Input`` it gives a symbol of its output, for a Model."""
+    """The base class. A subclass makes its weights in ``build(input_shape)`` by ``add_weight`` and defines ``call``.
+
+    Called on an ``Input``, it returns a symbol of its output for a Model.
+    """
 
     def __init__(self, name: str = "", trainable: bool = True, **options: Any) -> None:
         shape = options.pop("input_shape", None)
@@ -42,8 +72,7 @@ class Layer(Module):
 
     @property
     def trainable(self) -> bool:
-        """Whether training changes the weights, those of inner layers included. What is set counts for models that are
-        compiled afterwards."""
+        """True if training changes the weights, also of inner layers; setting it affects models compiled later."""
         return self._trainable
 
     @trainable.setter
@@ -56,16 +85,16 @@ class Layer(Module):
             parameter.requires_grad_(bool(flag) and id(parameter) not in fixed)
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights for inputs of a shape, whose first entry, the batch, is None."""
+        """Make the weights for inputs of a shape whose first entry, the batch, is None."""
 
     def call(self, *args: Any, **options: Any) -> Any:
-        """What the layer computes."""
+        """Compute the output."""
         raise NotImplementedError(f"[{type(self).__name__}] a Layer defines call(inputs).")
 
     def add_weight(
         self, shape: Sequence[int], initializer: Any = "glorot_uniform", name: str = "weight", trainable: bool = True
     ) -> Parameter:
-        """A Parameter as attribute ``name``."""
+        """Add a Parameter as attribute ``name``."""
         weight = Parameter(initial(initializer, tuple(shape)), requires_grad=trainable and self.trainable)
         setattr(self, name, weight)
         if not trainable:
@@ -73,7 +102,6 @@ class Layer(Module):
         return weight
 
     def ensure_built(self, shape: Any) -> None:
-        """Make the weights, once."""
         if not self.built:
             self.build(shape)
             self.built = True
@@ -89,13 +117,13 @@ class Layer(Module):
         return super().__call__(*args, **options)
 
     def _declared(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Symbols of what the layer gives for symbols."""
+        """Return the symbol of the output for symbols."""
         self.ensure_built(shape_of(args[0]))
         shapes = output_shapes(self, args, options)
         return Symbol(shapes.shape, shapes.dtype, self, args, options)
 
     def output_shape_of(self, shape: Any, dtype: Any = "float32") -> Shape:
-        """The shape of the output for inputs of a shape."""
+        """Return the shape of the output for inputs of a shape."""
         self.ensure_built(shape)
         return output_shapes(self, (Symbol(shape, dtype),), {}).shape
 
@@ -111,28 +139,28 @@ class Layer(Module):
         return [p for p in self.parameters() if p.requires_grad]
 
     def get_weights(self) -> list[np.ndarray]:
-        """Copies of the weights."""
+        """Return copies of the weights."""
         return [weight.numpy().copy() for weight in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Give the weights values of the same shapes, in the order of ``get_weights``."""
+        """Set the weights to values of the same shapes, in the order of ``get_weights``."""
         own = self.weights
         theirs = [np.asarray(value) for value in weights]
         if [w.shape for w in own] != [w.shape for w in theirs]:
             raise ArgumentError(
-                f"[set_weights] {type(self).__name__} has weights of the shapes {[w.shape for w in own]}; received "
+                f"[set_weights] weights of {type(self).__name__} must have shapes {[w.shape for w in own]}; got "
                 f"{[w.shape for w in theirs]}."
             )
         for weight, value in zip(own, theirs, strict=True):
             weight.assign(value)
 
     def count_params(self) -> int:
-        """How many numbers the weights hold."""
+        """Return the number of elements of all weights."""
         return sum(weight.size for weight in self.weights)
 
 
 def output_shapes(layer: Any, args: Any, options: dict[str, Any]) -> Symbol:
-    """The symbol of an output: its shape, found by calling the layer on tensors without values, in evaluation mode."""
+    """Return the symbol of an output by calling the layer on abstract tensors in evaluation mode."""
     modes = [(module, module.training) for module in layer.modules()]
     layer.eval()
     try:
@@ -147,13 +175,13 @@ def output_shapes(layer: Any, args: Any, options: dict[str, Any]) -> Symbol:
 
 
 def _build_inside(layer: Any, args: Any, options: dict[str, Any]) -> None:
-    """Let the layers inside of one make their weights, whose shapes its ``call`` alone knows: call it on zeros."""
+    """Build inner layers, whose input shapes only ``call`` knows, by calling the layer on zeros."""
     with no_grad():
         layer(*_filled(args, [zeros(x.shape, dtype=x.dtype) for x in _avals(args, _BATCH[0])]), **options)
 
 
 def _avals(args: Any, batch: int) -> list[ShapedArray]:
-    """Shapes and dtypes of the symbols among arguments, for a size of the batch."""
+    """Return shapes and dtypes of the symbols among arguments for a batch size."""
     symbols = [x for x in _flat(args) if isinstance(x, Symbol)]
     return [aval(tuple(batch if n is None else n for n in x.shape), as_dtype(x.dtype)) for x in symbols]
 
@@ -175,7 +203,7 @@ def _flat(value: Any) -> Iterable[Any]:
 
 
 def _filled(value: Any, tensors: list[Any]) -> Any:
-    """``value`` with tensors in the places of symbols."""
+    """Replace the symbols in ``value`` by tensors."""
     if isinstance(value, list | tuple):
         return type(value)(_filled(item, tensors) for item in value)
     return tensors.pop(0) if isinstance(value, Symbol) else value
@@ -185,7 +213,7 @@ _COUNTS: dict[str, int] = {}
 
 
 def _unique(kind: str) -> str:
-    """``dense``, ``dense_1``, …."""
+    """Return ``dense``, ``dense_1``, …."""
     snake = "".join(f"_{c.lower()}" if c.isupper() and i and not kind[i - 1].isupper() else c.lower()
                     for i, c in enumerate(kind))  # fmt: skip
     count = _COUNTS.get(snake, 0)
@@ -194,7 +222,7 @@ def _unique(kind: str) -> str:
 
 
 def initial(initializer: Any, shape: tuple[int, ...]) -> Tensor | np.ndarray:
-    """First values by a name of Keras, or by a function of a shape."""
+    """Return initial values by a name of Keras or by a function of a shape."""
     if callable(initializer):
         return initializer(shape)
     if initializer in ("zeros", "ones"):
@@ -218,5 +246,4 @@ def initial(initializer: Any, shape: tuple[int, ...]) -> Tensor | np.ndarray:
 
 
 def activated(value: Any, activation: Any) -> Any:
-    """An activation by its name or function applied."""
     return activations.get(activation)(value)

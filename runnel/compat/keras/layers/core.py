@@ -1,7 +1,9 @@
-"""Dense layers, embeddings, dropout and what changes shapes."""
+"""Dense layers, embeddings, dropout and layers that change shapes."""
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from runnel import ops
@@ -61,7 +63,7 @@ class Embedding(Layer):
 
 
 class Activation(Layer):
-    """An activation by its name."""
+    """An activation, by its name or function."""
 
     def __init__(self, activation: Any, **options: Any) -> None:
         super().__init__(**options)
@@ -82,14 +84,14 @@ class Softmax(Activation):
 
 
 class Flatten(Layer):
-    """All axes but the batch as one."""
+    """Flatten all axes except the batch."""
 
     def call(self, inputs: Any) -> Any:
         return inputs.flatten(1) if inputs.ndim > 1 else inputs.reshape((-1, 1))
 
 
 class Reshape(Layer):
-    """Samples of another shape; one entry may be -1."""
+    """Reshape the samples; one entry may be -1."""
 
     def __init__(self, target_shape: tuple[int, ...], **options: Any) -> None:
         super().__init__(**options)
@@ -100,7 +102,7 @@ class Reshape(Layer):
 
 
 class Permute(Layer):
-    """Axes of the samples in another order, counted from 1."""
+    """Permute the axes of the samples, counted from 1."""
 
     def __init__(self, dims: tuple[int, ...], **options: Any) -> None:
         super().__init__(**options)
@@ -122,7 +124,7 @@ class Rescaling(Layer):
 
 
 class Dropout(Layer):
-    """While training, elements are 0 with probability ``rate``, and the others are scaled."""
+    """In training, zero elements with probability ``rate`` and scale the others."""
 
     def __init__(self, rate: float, **options: Any) -> None:
         super().__init__(**options)
@@ -132,32 +134,22 @@ class Dropout(Layer):
         return F.dropout(inputs, self.rate, self.training)
 
 
-class _Merge(Layer):
-    """Several inputs as one."""
-
-
-class Add(_Merge):
+class Add(Layer):
     """The sum of a list of inputs."""
 
     def call(self, inputs: Any) -> Any:
-        total = inputs[0]
-        for x in inputs[1:]:
-            total = total + x
-        return total
+        return functools.reduce(operator.add, inputs)
 
 
-class Multiply(_Merge):
+class Multiply(Layer):
     """The product of a list of inputs."""
 
     def call(self, inputs: Any) -> Any:
-        total = inputs[0]
-        for x in inputs[1:]:
-            total = total * x
-        return total
+        return functools.reduce(operator.mul, inputs)
 
 
-class Concatenate(_Merge):
-    """A list of inputs, joined along an axis."""
+class Concatenate(Layer):
+    """Join a list of inputs along an axis."""
 
     def __init__(self, axis: int = -1, **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""Convolution and pooling, by default with the channels last, as Keras has them."""
+"""Convolution and pooling, by default with the channels last as in Keras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runnel.nn.parameter import Parameter
 
 
 class _Spatial(Layer):
-    """Channels last or first; inside they are first, and the orders cancel in the graph."""
+    """The base of image layers. Inside, channels are first; the permutations cancel in the graph."""
 
     axes = 2
 
@@ -19,7 +19,7 @@ class _Spatial(Layer):
         super().__init__(**options)
         if data_format not in (None, "channels_last", "channels_first"):
             raise ArgumentError(
-                f"[{type(self).__name__}] data_format is 'channels_last' or 'channels_first'; received {data_format!r}."
+                f"[{type(self).__name__}] data_format must be 'channels_last' or 'channels_first'; got {data_format!r}."
             )
         self.channels_last = data_format != "channels_first"
 
@@ -34,17 +34,16 @@ class _Spatial(Layer):
 
 
 class _Windows(_Spatial):
-    """Windows that move over the image: strides, and the padding "valid" or "same"."""
+    """The base of layers with moving windows: strides, and the padding "valid" or "same"."""
 
     def __init__(self, padding: str, **options: Any) -> None:
         super().__init__(**options)
         if padding not in ("valid", "same"):
-            raise ArgumentError(f"[{type(self).__name__}] padding is 'valid' or 'same'; received {padding!r}.")
+            raise ArgumentError(f"[{type(self).__name__}] padding must be 'valid' or 'same'; got {padding!r}.")
         self.padding = padding
 
     def padded(self, x: Any, windows: tuple[int, ...], strides: tuple[int, ...], value: float) -> Any:
-        """With "same", as many positions as the input has, over the stride: what is missing is added on both sides, an
-        odd one behind."""
+        """Pad for "same", which yields size / stride positions; an odd element is added at the end."""
         if self.padding == "valid":
             return x
         widths: list[int] = []
@@ -123,7 +122,7 @@ class _Pooling(_Windows):
 
 
 class MaxPooling2D(_Pooling):
-    """The greatest elements of windows."""
+    """Return the largest elements of windows."""
 
     def call(self, inputs: Any) -> Any:
         x = self.padded(self.channels_first(inputs), self.pool_size, self.strides, float("-inf"))
@@ -131,7 +130,7 @@ class MaxPooling2D(_Pooling):
 
 
 class AveragePooling2D(_Pooling):
-    """The means of windows; with "same", of what of them is inside of the image."""
+    """Return the means of windows; with "same", of their elements inside the image."""
 
     def call(self, inputs: Any) -> Any:
         x = self.channels_first(inputs)
@@ -143,21 +142,21 @@ class AveragePooling2D(_Pooling):
 
 
 class GlobalAveragePooling2D(_Spatial):
-    """The mean of each channel."""
+    """Return the mean of each channel."""
 
     def call(self, inputs: Any) -> Any:
         return self.channels_first(inputs).mean(axis=(2, 3))
 
 
 class GlobalMaxPooling2D(_Spatial):
-    """The greatest element of each channel."""
+    """Return the largest element of each channel."""
 
     def call(self, inputs: Any) -> Any:
         return self.channels_first(inputs).max(axis=(2, 3))
 
 
 class ZeroPadding2D(_Spatial):
-    """Zeros around images: a number, or (rows, columns), or ((above, below), (left, right))."""
+    """Pad images with zeros: a number, (rows, columns) or ((top, bottom), (left, right))."""
 
     def __init__(self, padding: Any = 1, data_format: str | None = None, **options: Any) -> None:
         super().__init__(data_format, **options)

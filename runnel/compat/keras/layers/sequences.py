@@ -1,4 +1,4 @@
-"""Recurrent layers and attention, and normalizations."""
+"""Recurrent layers, attention and normalization."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from runnel.tensor.variable import Variable
 
 
 class BatchNormalization(Layer):
-    """Each channel (``axis``) with mean 0 and variance 1 over the batch, scaled and shifted; in evaluation by moving
-    averages: moving ← momentum·moving + (1 - momentum)·batch. A layer that is not trainable uses them in training, too.
+    """Normalize each channel (``axis``) over the batch, then scale and shift it.
+
+    In evaluation, and if the layer is not trainable, it uses moving averages: moving ← momentum·moving + (1 -
+    momentum)·batch.
     """
 
     gamma: Parameter
@@ -64,7 +66,7 @@ class BatchNormalization(Layer):
 
 
 class LayerNormalization(Layer):
-    """Each sample with mean 0 and variance 1 along the last axis, scaled and shifted."""
+    """Normalize each sample along the last axis, then scale and shift it."""
 
     gamma: Parameter
     beta: Parameter
@@ -85,7 +87,7 @@ class LayerNormalization(Layer):
 
 
 class _Recurrent(Layer):
-    """A layer of ``nn`` with the batch first; kernels and biases are first set as Keras does."""
+    """A batch-first layer of ``nn`` with Keras's initial kernels and biases."""
 
     kind: Any = TorchLSTM
 
@@ -113,8 +115,10 @@ class _Recurrent(Layer):
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory; the bias of the forget gate begins with 1. Gives the last output, or all of them with
-    ``return_sequences``."""
+    """Long short-term memory. The bias of the forget gate starts at 1.
+
+    It returns the last output, or all of them with ``return_sequences``.
+    """
 
     def first_bias(self, rows: int) -> np.ndarray:
         bias = np.zeros(rows, np.float32)
@@ -123,13 +127,13 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units, with the reset gate behind the product (Keras' ``reset_after=True``)."""
+    """Gated recurrent units with the reset gate after the product (Keras's ``reset_after=True``)."""
 
     kind = TorchGRU
 
 
 class MultiHeadAttention(Layer):
-    """Attention of ``query`` to ``value`` in several heads; kernels are (inputs, heads, size of a head)."""
+    """Attention of ``query`` to ``value`` in several heads; kernels are (inputs, heads · head size)."""
 
     output_kernel: Parameter
     output_bias: Parameter

@@ -1,7 +1,8 @@
-"""``torch.autograd.functional`` and ``torch.autograd.forward_ad``, built on :func:`runnel.jvp` and its kin."""
+"""``torch.autograd.functional``, ``torch.autograd.forward_ad`` and ``torch.func``, built on Runnel's transforms."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from runnel.tensor.grad_mode import recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.transforms import gradients, jacobians
 from runnel.transforms.jvp import direction_of, jvp as forward
+from runnel.transforms.vmap import vmap as vectorized
 
 Function = Callable[..., Any]
 
@@ -26,12 +28,12 @@ def _as_given(inputs: Any, answers: tuple[Any, ...]) -> Any:
 
 
 def _total(fn: Function) -> Function:
-    """``fn`` with its one element as a number."""
+    """Return ``fn`` with its one-element result as a number."""
     return lambda *args: ops.sum(fn(*args))
 
 
 def _seed(y: Any, v: Any) -> Any:
-    """``v`` as a cotangent of ``y``; 1 where nothing is given."""
+    """Return ``v`` as a cotangent of ``y``; ones if it is omitted."""
     if v is not None:
         return v
     return ops.ones_like(y) if isinstance(y, ArrayMethods) else tuple(map(ops.ones_like, y))
@@ -45,8 +47,11 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of ``func`` at ``inputs``, a tensor or a tuple of arguments: of a result of shape (*m) by an
-    argument of shape (*n) it has shape (*m, *n). Of several results a tuple, each of several arguments one."""
+    """Return the Jacobian of ``func`` at ``inputs``, a tensor or a tuple of arguments.
+
+    For a result of shape (*m) and an argument of shape (*n), it has shape (*m, *n). Several results make a tuple, and
+    several arguments a tuple inside each of its items.
+    """
     jacobian_of = jacobians.jacfwd if strategy == "forward-mode" else jacobians.jacrev
     arguments = _several(inputs)
     answer = jacobian_of(func, argnums=tuple(range(len(arguments))))(*arguments)
@@ -64,31 +69,34 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of ``func``, which gives one number, at ``inputs``: for arguments i and j of shapes (*m)
-    and (*n) a tensor of shape (*m, *n), in a tuple of tuples if ``inputs`` is a tuple."""
+    """Return the second derivatives of ``func``, which returns one number, at ``inputs``.
+
+    For arguments i and j of shapes (*m) and (*n) it is a tensor of shape (*m, *n), in a tuple of tuples if ``inputs``
+    is a tuple.
+    """
     arguments = _several(inputs)
     answer = jacobians.hessian(_total(func), argnums=tuple(range(len(arguments))))(*arguments)
     return answer[0][0] if isinstance(inputs, ArrayMethods) else answer
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``func`` at ``inputs``, and the product of ``v`` with its Jacobian there. ``v`` is 1 for one number."""
+    """Return ``func(inputs)`` and the product of ``v`` with its Jacobian. ``v`` is 1 by default."""
     y, pull = gradients.vjp(func, *_several(inputs))
     return y, _as_given(inputs, pull(_seed(y, v)))
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``func`` at ``inputs``, and the product of its Jacobian there with ``v``, of the form of ``inputs``."""
+    """Return ``func(inputs)`` and the product of its Jacobian with ``v``, which is structured like ``inputs``."""
     return forward(func, _several(inputs), _several(_seed(inputs, v)))
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``func``, which gives one number, at ``inputs``, and the product of ``v`` with its second derivatives there."""
+    """Return ``func(inputs)``, one number, and the product of ``v`` with its Hessian."""
     return hvp(func, inputs, v)
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``func``, which gives one number, at ``inputs``, and the product of its second derivatives there with ``v``."""
+    """Return ``func(inputs)``, one number, and the product of its Hessian with ``v``."""
     arguments = _several(inputs)
     slope = gradients.grad(_total(func), argnums=tuple(range(len(arguments))))
     _, product = forward(slope, arguments, _several(_seed(inputs, v)))
@@ -106,7 +114,7 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class dual_level:
-    """Inside ``with dual_level():`` what is computed from the tensors of :func:`make_dual` has tangents."""
+    """Propagate tangents from the tensors of :func:`make_dual` inside ``with dual_level():``."""
 
     def __enter__(self) -> None:
         self._recording = recording(True)
@@ -126,11 +134,39 @@ def _innermost(name: str) -> Forward:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """``tensor`` with a tangent of its shape and dtype."""
+    """Return ``tensor`` with a tangent of its shape and dtype."""
     x = asarray(tensor)
     return _innermost("make_dual").dual(x.handle(), direction_of("make_dual", x, tangent))
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """The tensor without its tangent, and that."""
+    """Return the tensor without its tangent, and the tangent."""
     return UnpackedDualTensor(*_innermost("unpack_dual").split(asarray(tensor)))
+
+
+# --- torch.func ---
+
+
+def vmap(
+    func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Function:
+    """Vectorize ``func`` over the axes ``in_dims`` of its arguments, with results along ``out_dims``.
+
+    Random draws differ from element to element, whatever ``randomness`` says.
+    """
+    return vectorized(func, in_dims, out_dims)
+
+
+def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
+    """Return a function that returns the gradient of ``func`` and its value.
+
+    With ``has_aux`` it returns the gradient and the pair (value, auxiliary output).
+    """
+    both = gradients.value_and_grad(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return gradient, value
+
+    return differentiated

@@ -1,6 +1,6 @@
-"""``torch.profiler``: how long the marked stretches of a program take.
+"""``torch.profiler``: measure how long the marked sections of a program take.
 
-Times of the kernels of compiled functions are those of ``runnel profile`` and of ``program.measure()``.
+``runnel profile`` and ``program.measure()`` time the kernels of compiled functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Stretch:
-    """The times of all stretches of one name, in microseconds."""
+    """The times of all sections with one name, in microseconds."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -24,27 +24,26 @@ class Stretch:
         self.starts: list[tuple[float, float]] = []  # when each began, and how long it took
 
     def add(self, start: float, duration: float) -> None:
-        """Count one more."""
         self.count += 1
         self.cpu_time_total += duration
         self.starts.append((start, duration))
 
     @property
     def cpu_time(self) -> float:
-        """The mean."""
+        """Mean time."""
         return self.cpu_time_total / self.count
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum: nothing is timed inside of a stretch."""
+        """Total time; nothing inside a section is timed."""
         return self.cpu_time_total
 
 
 class Averages(list[Stretch]):
-    """Stretches by name."""
+    """Sections by name."""
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
-        """A line for each, the longest first."""
+        """Return a text table with a row per section, the longest first."""
         rows = sorted(self, key=lambda s: -s.cpu_time_total)[: None if row_limit < 0 else row_limit]
         width = max([len("Name"), *(len(s.key) for s in rows)])
         lines = [f"{'Name':<{width}}  {'CPU total':>12}  {'CPU time avg':>12}  {'# of Calls':>10}"]
@@ -52,7 +51,7 @@ class Averages(list[Stretch]):
         return "\n".join(lines)
 
     def total_average(self) -> Stretch:
-        """All of them as one."""
+        """Return all sections as one."""
         total = Stretch("Total")
         for stretch in self:
             for start, duration in stretch.starts:
@@ -64,7 +63,7 @@ _RUNNING: list[profile] = []
 
 
 class ProfilerActivity(Enum):
-    """What PyTorch can be asked to look at."""
+    """Activities that PyTorch can record."""
 
     CPU = 0
     XPU = 1
@@ -74,7 +73,7 @@ class ProfilerActivity(Enum):
 
 
 class ProfilerAction(Enum):
-    """What a schedule says of a step."""
+    """The action that a schedule returns for a step."""
 
     NONE = 0
     WARMUP = 1
@@ -83,7 +82,7 @@ class ProfilerAction(Enum):
 
 
 class profile:
-    """Inside the block the stretches of :class:`record_function` are timed; ``key_averages()`` has them afterwards."""
+    """Time the sections marked by :class:`record_function` inside the block; ``key_averages()`` returns them."""
 
     def __init__(
         self, *args: Any, schedule: Any = None, on_trace_ready: Callable[[Any], Any] | None = None, **options: Any
@@ -94,11 +93,9 @@ class profile:
         self.step_num = 0
 
     def start(self) -> None:
-        """Begin."""
         _RUNNING.append(self)
 
     def stop(self) -> None:
-        """End."""
         _RUNNING.remove(self)
         if self._ready is not None and self._schedule is None:
             self._ready(self)
@@ -111,26 +108,25 @@ class profile:
         self.stop()
 
     def step(self) -> None:
-        """One step of the training is done."""
+        """Mark the end of a training step."""
         action = None if self._schedule is None else self._schedule(self.step_num)
         self.step_num += 1
         if action is ProfilerAction.RECORD_AND_SAVE and self._ready is not None:
             self._ready(self)
 
     def note(self, name: str, start: float, duration: float) -> None:
-        """Take a stretch in."""
         self._stretches.setdefault(name, Stretch(name)).add(start, duration)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> Averages:
-        """The stretches by name."""
+        """Return the sections by name."""
         return Averages(self._stretches.values())
 
     def events(self) -> Averages:
-        """The stretches by name."""
+        """Return the sections by name."""
         return self.key_averages()
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the stretches as JSON for chrome://tracing and Perfetto."""
+        """Write the sections as JSON for chrome://tracing and Perfetto."""
         events = [
             {"name": s.key, "ph": "X", "ts": start, "dur": duration, "pid": 0, "tid": 0}
             for s in self._stretches.values()
@@ -140,7 +136,7 @@ class profile:
 
 
 class record_function:
-    """A stretch with a name: as the object of ``with``, or as a decorator."""
+    """A named section, as a context manager or a decorator."""
 
     def __init__(self, name: str, args: Any = None) -> None:
         self.name = name
@@ -166,7 +162,8 @@ class record_function:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, **options: Any
 ) -> Callable[[int], ProfilerAction]:
-    """Which steps are looked at: after ``skip_first``, cycles of ``wait``, ``warmup`` and ``active`` steps."""
+    """Return a function that chooses the steps to record: after ``skip_first``, cycles of ``wait``, ``warmup`` and
+    ``active`` steps."""
 
     def action(step: int) -> ProfilerAction:
         cycle, place = divmod(step - skip_first, wait + warmup + active)
@@ -181,7 +178,7 @@ def schedule(
 
 
 def tensorboard_trace_handler(dir_name: str, *args: Any, **options: Any) -> Callable[[profile], None]:
-    """A function for ``on_trace_ready`` that writes the stretches to a file in ``dir_name``."""
+    """Return a function for ``on_trace_ready`` that writes the sections to a file in ``dir_name``."""
 
     def write(run: profile) -> None:
         folder = Path(dir_name)

@@ -1,4 +1,4 @@
-"""PyTorch's functions whose arguments or results differ from Runnel's functions of the same name."""
+"""Functions of tensors in ``torch`` whose arguments or results differ from Runnel's function of the same name."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ from runnel.tensor.torch_methods import squeeze
 
 
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
-    """``input`` where ``condition`` holds, ``other`` elsewhere; of a condition alone, the positions where it holds, a
-    vector for each axis."""
+    """Return ``input`` where ``condition`` holds and ``other`` elsewhere.
+
+    With only a condition, return the positions where it holds, a vector for each axis.
+    """
     if input is None and other is None:
         return nonzero(condition)
     return ops.where(condition, input, other)
 
 
 def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
-    """The tensors one after the other along ``dim``; those of shape (0,) count for nothing beside others."""
+    """Concatenate the tensors along ``dim``. Tensors of shape (0,) are ignored if there are others."""
     parts = list(tensors)
     some = [x for x in parts if x.shape != (0,)]
     if some and len(some) < len(parts):
@@ -49,14 +51,14 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
-    """Each vector along an axis of its own, repeated along those of the others, in the order of the arguments."""
+    """Expand each vector along its own axis, in the order of the arguments."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tuple(tensors[0])
     return joining.meshgrid(*tensors, indexing=indexing)
 
 
 def cross(input: Array, other: Array, dim: int | None = None) -> Array:
-    """The vector product along ``dim``, by default the first axis of size 3."""
+    """Return the cross product along ``dim``, by default the first axis of size 3."""
     if dim is None:
         dim = next((axis for axis, size in enumerate(input.shape) if size == 3), -1)
     return products.cross(input, other, dim)
@@ -69,22 +71,28 @@ def repeat_interleave(
     *,
     output_size: int | None = None,
 ) -> Array:
-    """Each element of ``input`` along ``dim`` ``repeats`` times in a row; of numbers of repetitions alone, the position
-    of each, so many times."""
+    """Repeat each element of ``input`` along ``dim`` ``repeats`` times in a row.
+
+    With only repetition counts, return each position that many times.
+    """
     if repeats is None:
         return joining.repeat(ops.iota(input, input.shape, 0), input, 0)
     return joining.repeat(input, repeats, dim)
 
 
 def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None) -> Array:
-    """The p-norms of the differences of each row of ``x1`` and each row of ``x2``, by the differences themselves,
-    whatever ``compute_mode`` says."""
+    """Return the p-norms of the differences of each row of ``x1`` and each row of ``x2``.
+
+    They are always computed from the differences, whatever ``compute_mode`` says.
+    """
     return products.cdist(x1, x2, p)
 
 
 def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
-    """Write state dicts and nested containers of tensors and plain values to the path ``f``, or to a file that is open
-    for writing: no code and no objects, so save ``model.state_dict()`` and not the module."""
+    """Write state dicts and nested containers of tensors and plain values to a path or an open file.
+
+    Code and objects are not saved, so pass ``model.state_dict()`` and not the module.
+    """
     if not hasattr(f, "write"):
         saving.save(obj, f)
         return
@@ -95,7 +103,7 @@ def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
 
 
 def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool = True, mmap: bool | None = None) -> Any:
-    """What :func:`save` wrote to the path ``f``, or to a file that is open for reading."""
+    """Read what :func:`save` wrote to a path or an open file."""
     if not hasattr(f, "read"):
         return saving.load(f)
     with tempfile.TemporaryDirectory() as folder:
@@ -105,24 +113,24 @@ def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool = T
 
 
 def clone(input: Array, *, memory_format: Any = None) -> Array:
-    """Another tensor of the same value, through which gradients flow."""
+    """Return a copy through which gradients flow."""
     copy: Array = input.clone()
     return copy
 
 
 def detach(input: Array) -> Array:
-    """The same value without a tape."""
+    """Return the same value without a tape."""
     value: Array = input.detach()
     return value
 
 
 def tril_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
-    """The positions on and below a diagonal of a matrix: int64, or ``dtype``, of shape (2, n)."""
+    """Return the positions on and below a diagonal of a matrix, of shape (2, n) and dtype int64 or ``dtype``."""
     return _indices("tril_indices", np.tril_indices, row, col, offset, **options)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, **options: Any) -> Any:
-    """The positions on and above a diagonal of a matrix: int64, or ``dtype``, of shape (2, n)."""
+    """Return the positions on and above a diagonal of a matrix, of shape (2, n) and dtype int64 or ``dtype``."""
     return _indices("triu_indices", np.triu_indices, row, col, offset, **options)
 
 
@@ -132,7 +140,7 @@ def _indices(name: str, function: Any, row: int, col: int, offset: int, dtype: A
 
 
 def from_numpy(ndarray: Any) -> Any:
-    """The values of an array as a tensor of its own: later changes of either are not seen by the other."""
+    """Return a tensor with a copy of the array's values: later changes of one do not affect the other."""
     return asarray(ndarray)
 
 
@@ -141,35 +149,36 @@ def _signed(x: Array, dtype: Any) -> Any:
 
 
 def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
-    """The sum over ``axis``; of integers and bools in int64."""
+    """Sum over ``axis``; integers and bools sum in int64."""
     return ops.sum(x, axis, keepdims, _signed(x, dtype))
 
 
 def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
-    """The product over ``axis``; of integers and bools in int64."""
+    """Multiply over ``axis``; integers and bools multiply in int64."""
     return ops.prod(x, axis, keepdims, _signed(x, dtype))
 
 
 def cumsum(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
-    """The sums of the elements up to each one along ``axis``; of integers and bools in int64."""
+    """Return cumulative sums along ``axis``; int64 for integers and bools."""
     return cumulative.cumsum(x, axis, _signed(x, dtype))
 
 
 def cumprod(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
-    """The products of the elements up to each one along ``axis``; of integers and bools in int64."""
+    """Return cumulative products along ``axis``; int64 for integers and bools."""
     return cumulative.cumprod(x, axis, _signed(x, dtype))
 
 
 def nuclear_norm(input: Array, dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Array:
-    """The sum of singular values."""
+    """Return the sum of the singular values."""
     return matrices.matrix_norm(input, "nuc", dim, keepdim)
 
 
 def frobenius_norm(input: Array, dim: Axis = None, keepdim: bool = False) -> Array:
-    """The root of the sum of squares."""
+    """Return the square root of the sum of squares."""
     return ops.norm(input, axis=dim or None, keepdims=keepdim)
 
 
+alias_copy = clone
 diagonal_copy = diagonal
 expand_copy = ops.broadcast_to
 narrow_copy = ops.narrow
@@ -188,14 +197,8 @@ view_as_real_copy = view_as_real
 view_copy = ops.reshape
 
 
-def alias_copy(input: Array) -> Array:
-    """Another tensor of the same value."""
-    copy: Array = input.clone()
-    return copy
-
-
 def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
-    """The slice start:end:step along the axis ``dim``."""
+    """Return the slice start:end:step along the axis ``dim``."""
     axis = normalize_axis("slice_copy", dim, input.ndim)
     if step == 0:
         raise ValueError("[slice_copy] the step is not 0.")
@@ -203,7 +206,7 @@ def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | 
 
 
 def _updating(name: str) -> Callable[..., Any]:
-    """The method ``name`` as a function."""
+    """Return the method ``name`` as a function."""
 
     def update(input: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(input, name)(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""PyTorch's functions beneath those of ``nn.functional``: flags as numbers, all arguments in order, several results."""
+"""PyTorch's low-level variants of ``nn.functional``: modes as numbers, all arguments positional, several results."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Array:
-    """``nn.functional.affine_grid``."""
     return affine_grid(theta, size, align_corners)
 
 
 def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
-    """``nn.functional.grid_sample`` with its modes as numbers: 0 for bilinear, 1 for nearest, 2 for bicubic; 0 for
-    zeros, 1 for the border, 2 for reflections."""
+    """Sample like ``nn.functional.grid_sample``, with modes as numbers.
+
+    interpolation_mode is 0 for bilinear, 1 for nearest, 2 for bicubic. padding_mode is 0 for zeros, 1 for border, 2 for
+    reflection.
+    """
     if not 0 <= interpolation_mode < len(_INTERPOLATIONS) or not 0 <= padding_mode < len(_PADDINGS):
         raise ArgumentError(
-            f"[grid_sampler] modes are numbers from 0 to 2; received {interpolation_mode} and {padding_mode}."
+            f"[grid_sampler] modes must be numbers from 0 to 2; got {interpolation_mode} and {padding_mode}."
         )
     return grid_sample(input, grid, _INTERPOLATIONS[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
 
 def constant_pad_nd(input: Array, pad: Sequence[int], value: float = 0) -> Array:
-    """``nn.functional.pad`` by a constant: pairs of widths, those of the last axis first."""
+    """Pad by a constant, like ``nn.functional.pad``: pairs of widths, the last axis first."""
     return functions.pad(input, tuple(pad), "constant", value)
 
 
@@ -49,7 +51,7 @@ def convolution(
     output_padding: int | Sequence[int],
     groups: int,
 ) -> Array:
-    """A convolution over one to three spatial axes, or its transpose."""
+    """Return a convolution over one to three spatial axes, or its transpose."""
     sizes = [as_tuple(x) for x in (stride, padding, dilation, output_padding)]
     steps, around, gaps, behind = (x[0] if len(x) == 1 else x for x in sizes)
     if transposed:
@@ -58,12 +60,12 @@ def convolution(
 
 
 def fill(input: Array, value: bool | int | float | complex) -> Array:
-    """``value`` in the shape and dtype of ``input``."""
+    """Return a tensor like ``input`` filled with ``value``."""
     return ops.full_like(input, value)
 
 
 def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Array:
-    """The norms of order ``pow`` over all axes but ``dim``, which stay with size 1; -1: over all axes, as a number."""
+    """Return norms of order ``pow`` over all axes except ``dim``, which keep size 1; with dim=-1, one number."""
     if dim == -1:
         return ops.norm(v, pow)
     return ops.norm(v, pow, tuple(axis for axis in range(v.ndim) if axis != dim), keepdims=True)
@@ -73,41 +75,42 @@ def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Array:
 
 
 def native_dropout(input: Array, p: float, train: bool | None) -> tuple[Array, Array]:
-    """The input with elements zeroed with probability ``p`` and the rest divided by 1 - p; and which were kept."""
+    """Return the input with elements zeroed with probability ``p`` and the others divided by 1 - p, and the mask of
+    kept ones."""
     if train is False or p == 0:
         return input.handle(), ops.full_like(input, True, dtype="bool")
     if not 0 <= p <= 1:
-        raise ValueError(f"[native_dropout] p is a probability; received {p}.")
+        raise ValueError(f"[native_dropout] p must be in [0, 1]; got {p}.")
     kept = ops.less(rand(input.shape), 1 - p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return ops.where(kept, ops.multiply(input, scale), 0), kept
 
 
 def feature_dropout(input: Array, p: float, train: bool) -> Array:
-    """Channels of (N, C, …) zeroed with probability ``p`` and the others divided by 1 - p."""
+    """Zero channels of (N, C, …) with probability ``p`` and divide the others by 1 - p."""
     if input.ndim < 2:
-        raise ShapeError(f"[feature_dropout] an input has axes (N, C, …); received shape {input.shape}.")
+        raise ShapeError(f"[feature_dropout] input must have axes (N, C, …); got shape {input.shape}.")
     ones = ops.full_like(input, 1, (*input.shape[:2], *(1,) * (input.ndim - 2)))
     return ops.multiply(input, dropout(ones, p, train))
 
 
 def dropout_(input: Array, p: float, train: bool) -> Array:
-    """``nn.functional.dropout`` in place."""
+    """Apply ``nn.functional.dropout`` in place."""
     return input.update("dropout_", lambda x: dropout(x, p, train))
 
 
 def feature_dropout_(input: Array, p: float, train: bool) -> Array:
-    """:func:`feature_dropout` in place."""
+    """Apply :func:`feature_dropout` in place."""
     return input.update("feature_dropout_", lambda x: feature_dropout(x, p, train))
 
 
 def alpha_dropout_(input: Array, p: float, train: bool) -> Array:
-    """``nn.functional.alpha_dropout`` in place."""
+    """Apply ``nn.functional.alpha_dropout`` in place."""
     return input.update("alpha_dropout_", lambda x: alpha_dropout(x, p, train))
 
 
 def feature_alpha_dropout_(input: Array, p: float, train: bool) -> Array:
-    """``nn.functional.feature_alpha_dropout`` in place."""
+    """Apply ``nn.functional.feature_alpha_dropout`` in place."""
     return input.update("feature_alpha_dropout_", lambda x: feature_alpha_dropout(x, p, train))
 
 
@@ -115,15 +118,17 @@ def feature_alpha_dropout_(input: Array, p: float, train: bool) -> Array:
 
 
 def _moments(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
-    """The mean, and one over the deviation."""
+    """Return the mean and the inverse standard deviation."""
     return ops.mean(x, axes, keepdims=True), ops.rsqrt(ops.var(x, axes, keepdims=True) + eps)
 
 
 def native_layer_norm(
     input: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """``nn.functional.layer_norm``, the means, and one over the deviations; as in PyTorch, no gradient passes the last
-    two."""
+    """Return ``nn.functional.layer_norm``, the means, and the inverse standard deviations.
+
+    As in PyTorch, no gradient flows through the last two.
+    """
     shape = tuple(normalized_shape)
     mean, rstd = _moments(input, tuple(range(-len(shape), 0)), eps)
     return ops.layer_norm(input, shape, weight, bias, eps), ops.stop_gradient(mean), ops.stop_gradient(rstd)
@@ -132,10 +137,14 @@ def native_layer_norm(
 def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Array, Array, Array]:
-    """``nn.functional.group_norm`` of N images with C channels of ``HxW`` elements, the means of each group, and one
-    over its deviations."""
+    """Return ``nn.functional.group_norm`` of N images, and the mean and inverse standard deviation of each group.
+
+    The images have C channels of ``HxW`` elements.
+    """
     if math.prod(input.shape) != N * C * HxW or input.shape[:2] != (N, C):
-        raise ShapeError(f"[native_group_norm] {N}, {C} and {HxW} are no sizes of an input of shape {input.shape}.")
+        raise ShapeError(
+            f"[native_group_norm] N, C and HxW must fit the input's shape {input.shape}; got {N}, {C} and {HxW}."
+        )
     normal = ops.group_norm(input, group, weight, bias, eps)
     mean, rstd = _moments(ops.reshape(input, (N, group, C // group * HxW)), (-1,), eps)
     return normal, ops.squeeze(mean, -1), ops.squeeze(rstd, -1)
@@ -151,7 +160,10 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Array, Array, Array]:
-    """``nn.functional.batch_norm``, and in training the means and one over the deviations (else two empty vectors)."""
+    """Return ``nn.functional.batch_norm`` and, in training, the means and inverse standard deviations.
+
+    In evaluation, the last two are empty vectors.
+    """
     if training:
         axes = (0, *range(2, input.ndim))
         mean, rstd = (ops.reshape(x, (input.shape[1],)) for x in _moments(input, axes, eps))
@@ -162,7 +174,7 @@ def native_batch_norm(
 
 
 def embedding_renorm_(weight: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
-    """Scale those rows of ``weight`` that ``indices`` name to a norm of at most ``max_norm``, in place."""
+    """Scale the rows of ``weight`` selected by ``indices`` to a norm of at most ``max_norm``, in place."""
 
     flat = ops.reshape(indices, (indices.size,))
     counts = ops.scatter_add(flat, ops.full_like(weight, 1, (flat.size,), int64), weight.shape[0])

@@ -20,8 +20,10 @@ LinAlgError = np.linalg.LinAlgError
 
 
 def solve(A: Array, B: Array, *, left: bool = True) -> Array:
-    """X with ``A`` · X = ``B``, or X · ``A`` = ``B`` unless ``left``. ``B`` of the shape of ``A`` without its last axis
-    is a vector for each matrix."""
+    """Solve ``A`` · X = ``B``, or X · ``A`` = ``B`` if ``left`` is False.
+
+    ``B`` of the shape of ``A`` without its last axis is a vector for each matrix.
+    """
     if B.ndim == 1 or (B.ndim + 1 == A.ndim and B.shape == A.shape[:-1]):
         return ops.squeeze(solved(A, ops.expand_dims(B, -1)), -1)
     if left:
@@ -33,11 +35,13 @@ _DRIVERS: Final = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> matrices.Lstsq:
-    """:func:`runnel.linalg.lstsq`, which computes by singular values whatever the ``driver`` of LAPACK ("gelsy" by
-    default). What a driver does not know has no elements: the rank with "gels", singular values but with "gelsd" and
-    "gelss", residuals with "gelsy"."""
+    """Solve least squares like :func:`runnel.linalg.lstsq`, by singular values whatever the ``driver``.
+
+    As with LAPACK's drivers ("gelsy" by default), the rank is empty with "gels", singular values except with "gelsd"
+    and "gelss", and residuals with "gelsy".
+    """
     if driver not in (None, *_DRIVERS):
-        raise ValueError(f"[lstsq] driver is one of {', '.join(_DRIVERS)}; received {driver!r}.")
+        raise ValueError(f"[lstsq] driver must be one of {', '.join(_DRIVERS)}; got {driver!r}.")
     result = matrices.lstsq(input, b, rcond)
     nothing = result.singular_values.detach().reshape(-1)[:0]
     if driver in (None, "gelsy") or input.shape[-2] <= input.shape[-1]:
@@ -48,28 +52,32 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
 
 
 def pinv(input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Array:
-    """The pseudoinverse: singular values up to the greater of ``atol`` and ``rtol`` times the greatest count as 0.
-    Without ``atol``, ``rtol`` (or ``rcond``) is max(m, n) times the dtype's eps. Of ``hermitian`` matrices the lower
-    triangle is read."""
+    """Return the pseudoinverse: singular values up to the larger of ``atol`` and ``rtol`` times the largest count as 0.
+
+    Without ``atol``, ``rtol`` (or ``rcond``) is max(m, n) times the dtype's eps. Only the lower triangle of
+    ``hermitian`` matrices is read.
+    """
     input = _from_lower(input) if hermitian else input
     return matrices.pinv(input, _share(input, atol, rcond if rtol is None else rtol))
 
 
 def matrix_rank(input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Array:
-    """How many singular values are greater than both ``atol`` (or ``tol``) and ``rtol`` times the greatest: int64.
-    Without ``atol``, ``rtol`` is max(m, n) times the dtype's eps. Of ``hermitian`` matrices the lower triangle is
-    read."""
+    """Return the number of singular values above both ``atol`` (or ``tol``) and ``rtol`` times the largest: int64.
+
+    Without ``atol``, ``rtol`` is max(m, n) times the dtype's eps. Only the lower triangle of ``hermitian`` matrices is
+    read.
+    """
     input = _from_lower(input) if hermitian else input
     return matrices.matrix_rank(input, _share(input, tol if atol is None else atol, rtol))
 
 
 def _from_lower(x: Array) -> Array:
-    """The Hermitian matrices of which ``x`` has the lower triangles."""
+    """Return the Hermitian matrices with the lower triangles of ``x``."""
     return ops.add(tril(x), ops.conj(ops.transpose(tril(x, -1))))
 
 
 def _share(x: Array, atol: Any, rtol: Any) -> Any:
-    """The share of the greatest singular value of each matrix up to which one counts as 0."""
+    """Return the share of each matrix's largest singular value up to which singular values count as 0."""
     if atol is None:
         return rtol
     values = matrices.svdvals(x)
@@ -81,21 +89,25 @@ def _share(x: Array, atol: Any, rtol: Any) -> Any:
 
 
 def vector_norm(x: Array, ord: float = 2, dim: Axis = None, keepdim: bool = False, *, dtype: Dtype = None) -> Array:
-    """The vector norm over ``dim``, computed in ``dtype``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are
-    extremes."""
+    """Return the vector norm (Σ |x|^ord)^(1/ord) over ``dim``, computed in ``dtype``.
+
+    Order 0 counts nonzero elements; ±∞ are the extremes.
+    """
     return matrices.vector_norm(_in(dtype, x), ord, dim, keepdim)
 
 
 def matrix_norm(
     input: Array, ord: Any = "fro", dim: Axis = (-2, -1), keepdim: bool = False, *, dtype: Dtype = None
 ) -> Array:
-    """A norm of the matrices in two axes, computed in ``dtype``; orders are those of ``runnel.linalg.matrix_norm``."""
+    """Return a norm of the matrices in two axes, computed in ``dtype``; orders as in ``runnel.linalg.matrix_norm``."""
     return matrices.matrix_norm(_in(dtype, input), ord, dim, keepdim)
 
 
 def norm(input: Array, ord: Any = None, dim: Axis = None, keepdim: bool = False, *, dtype: Dtype = None) -> Array:
-    """The vector norm of all elements (no ``ord`` and no ``dim``) or along one axis; the matrix norm for a matrix or
-    along two axes; computed in ``dtype``."""
+    """Return a vector norm (without ``dim``, or along one axis) or a matrix norm (a matrix, or two axes).
+
+    Without ``ord`` and ``dim`` it is the vector norm of all elements. It is computed in ``dtype``.
+    """
     return matrices.norm(_in(dtype, input), ord, dim, keepdim)
 
 
@@ -104,8 +116,10 @@ def _in(dtype: Any, x: Array) -> Array:
 
 
 def _basis(a: Array, count: int, iterations: int) -> Array:
-    """An orthonormal basis near the span of the first ``count`` left singular vectors (N. Halko, P. Martinsson, J.
-    Tropp, "Finding structure with randomness", 2011, algorithm 4.4)."""
+    """Return an orthonormal basis near the span of the first ``count`` left singular vectors.
+
+    N. Halko, P. Martinsson, J. Tropp, "Finding structure with randomness", 2011, algorithm 4.4.
+    """
     q = qr(ops.matmul(a, randn((*a.shape[:-2], a.shape[-1], count), dtype=a.dtype))).Q
     for _ in range(iterations):
         q = qr(ops.matmul(adjoint(a), q)).Q
@@ -116,12 +130,14 @@ def _basis(a: Array, count: int, iterations: int) -> Array:
 def svd_lowrank(
     A: Array, q: int | None = 6, niter: int | None = 2, M: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """u, s and v with ``A`` (minus ``M``) near u·diag(s)·vᴴ, of rank ``q``, by random projections and ``niter``
-    iterations of subspaces. Gradients flow through all of it."""
+    """Return u, s and v with ``A`` - ``M`` ≈ u·diag(s)·vᴴ of rank ``q``.
+
+    It uses random projections and ``niter`` subspace iterations. Gradients flow through all of it.
+    """
     count = 6 if q is None else q
     m, n = require_matrices("svd_lowrank", A)
     if not 0 <= count <= min(m, n):
-        raise ShapeError(f"[svd_lowrank] matrices {m} × {n} have a rank from 0 to {min(m, n)}; received q={q}.")
+        raise ShapeError(f"[svd_lowrank] q must be from 0 to {min(m, n)} for matrices {m} × {n}; got {q}.")
     rest = A if M is None else ops.subtract(A, M)
     is_wide = m < n
     if is_wide:
@@ -133,8 +149,10 @@ def svd_lowrank(
 
 
 def pca_lowrank(A: Array, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Array, Array, Array]:
-    """:func:`svd_lowrank` of ``A`` less the means of its columns (unless ``center`` is False): v has the first ``q``
-    principal directions, min(6, m, n) by default, and s²/(m - 1) their variances."""
+    """Return :func:`svd_lowrank` of ``A`` with centered columns (unless ``center`` is False).
+
+    v has the first ``q`` principal directions, min(6, m, n) by default, and s²/(m - 1) their variances.
+    """
     count = min(6, *require_matrices("pca_lowrank", A)) if q is None else q
     centred = ops.subtract(A, ops.mean(A, -2, keepdims=True)) if center else A
     return svd_lowrank(centred, count, niter)
@@ -156,14 +174,16 @@ def lobpcg(
     ortho_fparams: Any = None,
     ortho_bparams: Any = None,
 ) -> tuple[Array, Array]:
-    """The ``k`` largest (or smallest) eigenvalues and eigenvectors of symmetric matrices ``A``, or of A·x = λ·B·x for a
-    positive definite ``B``. They are computed from all eigenvalues by LAPACK, so that they are exact, and have
-    gradients; what says how to iterate (a first guess ``X``, but for its number of columns, ``iK``, ``niter``, ``tol``,
-    …) has no effect."""
+    """Return the ``k`` largest (or smallest) eigenvalues and eigenvectors of symmetric matrices ``A``.
+
+    With a positive definite ``B`` they solve A·x = λ·B·x. LAPACK computes all eigenvalues, so the results are exact and
+    have gradients. Arguments of the iteration have no effect: ``iK``, ``niter``, ``tol``, and ``X`` except for its
+    number of columns.
+    """
     count = k if k is not None else n if n is not None else 1 if X is None else X.shape[-1]
     size, _ = require_matrices("lobpcg", A, square=True)
     if not 1 <= count <= size:
-        raise ShapeError(f"[lobpcg] matrices {size} × {size} have from 1 to {size} eigenvalues; received k={count}.")
+        raise ShapeError(f"[lobpcg] k must be from 1 to {size} for matrices {size} × {size}; got {count}.")
     own = A
     factor = None
     if B is not None:
@@ -179,5 +199,5 @@ def lobpcg(
 
 
 def chain_matmul(*matrices: Array) -> Array:
-    """The product of the matrices, in the order that costs least."""
+    """Multiply the matrices in the cheapest order."""
     return matrices[0] if len(matrices) == 1 else products.multi_dot(matrices)

@@ -1,9 +1,8 @@
-"""NumPy's functions on tensors: ``np.exp(x)``, ``np.add.reduce(x)``, ``np.mean(x)`` give tensors, with gradients.
+"""NumPy's functions on tensors: ``np.exp(x)``, ``np.add.reduce(x)`` and ``np.mean(x)`` return tensors with gradients.
 
-NumPy asks the operands of its universal functions (``__array_ufunc__``, NEP 13) and of many others
-(``__array_function__``, NEP 18) to carry them out. A universal function of NumPy or of ``scipy.special`` is ours of the
-same name, or an error that says what to write. Of the others those in ``FUNCTIONS`` are ours; the rest is NumPy's, on
-the values as arrays.
+NumPy delegates universal functions (``__array_ufunc__``, NEP 13) and many others (``__array_function__``, NEP 18) to
+their operands. A universal function of NumPy or ``scipy.special`` becomes Runnel's function of the same name, or an
+error that says what to write. Functions in ``FUNCTIONS`` become Runnel's; NumPy computes all others on arrays.
 """
 
 from __future__ import annotations
@@ -145,14 +144,16 @@ _DEFAULTS: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """What ``__array_ufunc__`` answers: ``ufunc``, or one of its methods, of ``inputs`` with a tensor among them. The
-    result is a tensor; with ``out``, NumPy's array, which has the values then."""
+    """Implement ``__array_ufunc__``: apply ``ufunc``, or one of its methods, to ``inputs``.
+
+    The result is a tensor or, with ``out``, NumPy's array with the values.
+    """
     name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
     for target in out or ():
         if target is not None and not isinstance(target, np.ndarray):
             raise ArgumentError(
-                f"[{name}] out= is a NumPy array, since tensors are values; received a {type(target).__name__}. "
+                f"[{name}] out= must be a NumPy array, since tensors are values; got a {type(target).__name__}. "
                 "Assign what the function gives."
             )
     calls = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
@@ -182,7 +183,7 @@ def _call(name: str, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str,
 
 
 def _safely_cast(name: str, x: Any, dtype: Any) -> Any:
-    """``x`` in ``dtype``, as a universal function casts its operands: floats do not become integers."""
+    """Cast ``x`` to ``dtype`` like an operand of a universal function: floats do not become integers."""
     if not np.can_cast(x.dtype.numpy, as_dtype(dtype).numpy, "same_kind"):
         raise ArgumentError(f"[{name}] dtype={short_repr(dtype)} is of another kind than {x.dtype.name}; write astype.")
     return x.astype(dtype)
@@ -222,7 +223,7 @@ def _refuse(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _is_default(parameter: str, value: Any) -> bool:
-    """Whether a parameter that ours does not have may have this value."""
+    """Return True if a parameter that Runnel's function lacks may have this value."""
     if value is np._NoValue:
         return True
     return any(type(value) is type(default) and value == default for default in _DEFAULTS.get(parameter, ()))
@@ -233,13 +234,13 @@ def _array(x: Any) -> Any:
 
 
 def _is_numpys(ufunc: np.ufunc) -> bool:
-    """Whether NumPy, or SciPy, has this very function under its name: others may be called by the same name."""
+    """Return True if NumPy or SciPy has this very function under its name, which others may use too."""
     scipy = sys.modules.get("scipy.special")
     return ufunc in (getattr(np, ufunc.__name__, None), getattr(scipy, ufunc.__name__, None))
 
 
 def _equal(ufunc: np.ufunc) -> Callable[..., Any]:
-    """Our function for a universal function."""
+    """Return Runnel's function for a universal function."""
     name = _RENAMED.get(ufunc.__name__, ufunc.__name__)
     if _is_numpys(ufunc):
         function: Callable[..., Any] | None = getattr(numpy, name, None)
@@ -251,7 +252,7 @@ def _equal(ufunc: np.ufunc) -> Callable[..., Any]:
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``__array_function__`` answers: ``function`` of arguments with a tensor among them."""
+    """Implement ``__array_function__`` for arguments that include a tensor."""
     name = _NAMES.get(function)
     if function is np.einsum and not kwargs.keys() - {"optimize"}:
         return _ours("einsum")(*args)
@@ -264,7 +265,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
 
 
 def _named(name: str, parameters: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments under the names of our parameters."""
+    """Return the arguments under the names of Runnel's parameters."""
     numpys = [parameter.partition(":")[0].rstrip("-~") for parameter in parameters]
     named = {**dict(zip(numpys, args, strict=False)), **kwargs}
     own: dict[str, Any] = {}
@@ -280,7 +281,7 @@ def _named(name: str, parameters: list[str], args: tuple[Any, ...], kwargs: dict
 
 
 def _trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    """NumPy's axes are the first two; those of our function are the last two, as in the Array API."""
+    """Return sums of diagonals over the first two axes, as NumPy does; Runnel's ``trace`` uses the last two."""
     return total(_ours("diagonal")(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
@@ -292,7 +293,7 @@ def _ours(name: str) -> Callable[..., Any]:
 
 
 def _values(x: Any) -> Any:
-    """``x`` with arrays in the place of tensors."""
+    """Replace tensors in ``x`` by arrays."""
     if isinstance(x, TensorLike):
         return np.asarray(x)
     if type(x) in (list, tuple):
@@ -301,7 +302,7 @@ def _values(x: Any) -> Any:
 
 
 def _numpys(name: str) -> Any:
-    """NumPy's function, which its older releases may not have."""
+    """Return NumPy's function, or None if its release does not have it."""
     try:
         return attrgetter(name.partition("=")[0])(np)
     except AttributeError:

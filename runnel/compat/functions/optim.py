@@ -1,6 +1,6 @@
-"""PyTorch's optimizers: those of Runnel, which also accept the flags that say how PyTorch computes a step.
+"""PyTorch's optimizers: Runnel's optimizers that also accept the flags of PyTorch's implementations.
 
-In Runnel each step is one program whatever the flags say. They are kept in the groups and in saved states.
+Each step is one program whatever the flags say. Groups and saved states keep them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
 def _with_flags(kind: type[optim.Optimizer], flags: str, positional: str = "") -> type[optim.Optimizer]:
     """Return a subclass of ``kind`` that accepts ``flags``.
 
-    ``positional`` are the arguments that PyTorch's optimizer accepts in this order after those of ``kind``.
+    ``positional`` are the arguments that PyTorch's optimizer accepts in this order after the arguments of ``kind``.
     """
     parameters = list(inspect.signature(kind.__init__).parameters.values())[2:]
     order = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] + positional.split()

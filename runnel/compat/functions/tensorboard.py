@@ -1,4 +1,4 @@
-"""``torch.utils.tensorboard.SummaryWriter``: numbers in event files that TensorBoard shows."""
+"""``torch.utils.tensorboard.SummaryWriter``: write scalars to event files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from runnel.train.tensorboard import Writer
 
 
 class SummaryWriter:
-    """Writes numbers by tag and step to event files in a folder, ``runs/DATE_TIME`` unless named. TensorBoard is not
-    needed to write them. Histograms, images, texts and graphs are not written: a warning says so once each."""
+    """Write numbers by tag and step to event files in a folder, by default ``runs/DATE_TIME``.
+
+    You do not need TensorBoard to write them. Histograms, images, text and graphs are not written; a warning says so.
+    """
 
     def __init__(
         self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, *args: Any, **options: Any
@@ -30,26 +32,25 @@ class SummaryWriter:
         return self._writers[folder]
 
     def get_logdir(self) -> str:
-        """The folder."""
         return self.log_dir
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None, *args: Any, **options: Any) -> None:
-        """A number at a step."""
+        """Write a number at a step."""
         self._writer(Path(self.log_dir)).write(int(global_step or 0), {tag: float(scalar_value)})
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, *args: Any
     ) -> None:
-        """Several numbers that one chart shows: a run for each, in a folder of its own."""
+        """Write several numbers for one chart, each as a run in its own folder."""
         for tag, value in tag_scalar_dict.items():
             folder = Path(self.log_dir) / f"{main_tag.replace('/', '_')}_{tag}"
             self._writer(folder).write(int(global_step or 0), {main_tag: float(value)})
 
     def flush(self) -> None:
-        """Nothing: what is added is written at once."""
+        """Do nothing: numbers are written at once."""
 
     def close(self) -> None:
-        """End the files."""
+        """Close the files."""
         while self._writers:
             self._writers.popitem()[1].close()
 
@@ -92,7 +93,7 @@ class SummaryWriter:
         _left_out("add_pr_curve")
 
     def add_hparams(self, hparam_dict: Any, metric_dict: Mapping[str, Any], *args: Any, **options: Any) -> None:
-        """The metrics, without the settings they belong to."""
+        """Write the metrics, without the hyperparameters."""
         for tag, value in metric_dict.items():
             self.add_scalar(tag, value)
 

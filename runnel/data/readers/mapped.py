@@ -1,8 +1,11 @@
-"""Arrays in files, mapped into memory: only what is read comes from the disk, and processes share it."""
+"""Memory-mapped files: arrays and lines of text. Only what you read is loaded, and processes share it."""
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import mmap
+import operator
 import os
 import struct
 import zipfile
@@ -11,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from runnel.core.errors import FileError
-from runnel.io import safetensors
+from runnel.core.errors import ArgumentError, FileError
+from runnel.data.datasets import Dataset
 
 Path = str | os.PathLike[str]
 
 
 def open_array(path: Path) -> np.ndarray:
-    """The array of a ``.npy`` file, mapped and not writeable. FileError for one that is cut short or holds objects."""
+    """Return the array of a ``.npy`` file, mapped and read-only. FileError if it is truncated or holds objects."""
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
@@ -28,8 +31,11 @@ def open_array(path: Path) -> np.ndarray:
 
 
 def open_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a ``.npz`` or ``.safetensors`` file by name, mapped and not writeable. Members of an npz file that
-    are compressed (``np.savez_compressed``) are read into memory. FileError for a file that is cut short or damaged."""
+    """Return the arrays of a ``.npz`` or ``.safetensors`` file by name, mapped and read-only.
+
+    Compressed members of an npz file (``np.savez_compressed``) are read into memory. FileError for a file that is
+    truncated or damaged.
+    """
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:
@@ -41,7 +47,7 @@ def open_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _mapped_npy(file: Any, start: int, end: int) -> np.ndarray:
-    """The array whose npy header begins at byte ``start``."""
+    """Map the array whose npy header begins at byte ``start``."""
     file.seek(start)
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
@@ -88,3 +94,55 @@ def _safetensors(file: Any) -> dict[str, np.ndarray]:
         name: _mapped(file, start + entry.start, start + entry.end, entry.shape, safetensors.BY_CODE[entry.code].numpy)
         for name, entry in entries.items()
     }
+
+
+class TextLines(Dataset[str]):
+    """The lines of UTF-8 files, in the order of the files, without line ends.
+
+    Files are mapped, and only the starts of lines are kept in memory. FileError for a line that is not UTF-8.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        if not paths:
+            raise ArgumentError("[TextLines] there are no files; pass one at least.")
+        self.paths = [os.fspath(path) for path in paths]
+        self._open()
+        self._ends = list(itertools.accumulate(len(begins) - 1 for _, begins in self._files))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def __getitem__(self, index: Any) -> str:
+        number = operator.index(index)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"[TextLines] line {number} of {len(self)} was asked for.")
+        number %= len(self)
+        file = bisect.bisect_right(self._ends, number)
+        line = number - (self._ends[file - 1] if file else 0)
+        content, begins = self._files[file]
+        text = content[begins[line] : begins[line + 1]].removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise FileError(f"[TextLines] line {line + 1} of '{self.paths[file]}' is no UTF-8: {error}.") from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"paths": self.paths, "_ends": self._ends}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def _open(self) -> None:
+        self._files = [_lines(path) for path in self.paths]
+
+
+def _lines(path: str) -> tuple[Any, np.ndarray]:
+    """Return the bytes of a file, and the offsets of its lines and of the end."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return b"", np.zeros(1, np.int64)
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    begins = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
+    ends = [] if len(begins) and begins[-1] == len(content) else [len(content)]
+    return content, np.concatenate([[0], begins, ends]).astype(np.int64)

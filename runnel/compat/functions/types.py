@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runnel.core import dtypes
-from runnel.core.devices import Device, as_device
+from runnel.core.devices import Device as PlaceOfMemory, as_device
 from runnel.core.dtypes import DType
+from runnel.nn.convolution import Convolution
+from runnel.nn.hooks import RemovableHandle as RemovableHandle
+from runnel.nn.losses import Loss, WeightedLoss
+from runnel.nn.normalization import BatchNorm
+from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor as AnyTensor
@@ -23,7 +29,7 @@ contiguous_format = channels_last = channels_last_3d = preserve_format = legacy_
 
 
 class _TensorKind(type):
-    """What ``isinstance(x, Tensor)`` asks, and what ``Tensor(...)`` makes, for a dtype or (None) for any."""
+    """The metaclass that makes ``isinstance(x, Tensor)`` and ``Tensor(...)`` work, for one dtype or (None) for any."""
 
     kind: DType | None = None
 
@@ -41,84 +47,88 @@ class _TensorKind(type):
 
 
 class Tensor(metaclass=_TensorKind):
-    """``isinstance(x, Tensor)``: whether ``x`` is a tensor, or a Parameter; ``Tensor(2, 3)``, ``Tensor([1, 2])``: a new
-    one, float32. Its attributes are the methods of tensors."""
+    """The type of all tensors and Parameters, for ``isinstance``; called, it makes a float32 tensor.
+
+    ``Tensor(2, 3)`` takes sizes and ``Tensor([1, 2])`` data. Its attributes are the methods of tensors.
+    """
 
 
 class FloatTensor(Tensor):
-    """A float32 tensor, of sizes or of data."""
+    """The kind of float32 tensors, made from sizes or data; the classes below are the same for other dtypes."""
 
     kind = dtypes.float32
 
 
 class DoubleTensor(Tensor):
-    """A float64 tensor, of sizes or of data."""
-
     kind = dtypes.float64
 
 
 class LongTensor(Tensor):
-    """An int64 tensor, of sizes or of data."""
-
     kind = dtypes.int64
 
 
 class IntTensor(Tensor):
-    """An int32 tensor, of sizes or of data."""
-
     kind = dtypes.int32
 
 
 class BoolTensor(Tensor):
-    """A bool tensor, of sizes or of data."""
-
     kind = dtypes.bool_
 
 
 class ByteTensor(Tensor):
-    """A uint8 tensor, of sizes or of data."""
-
     kind = dtypes.uint8
 
 
 class HalfTensor(Tensor):
-    """A float16 tensor, of sizes or of data."""
-
     kind = dtypes.float16
 
 
 class BFloat16Tensor(Tensor):
-    """A bfloat16 tensor, of sizes or of data."""
-
     kind = dtypes.bfloat16
 
 
 class ShortTensor(Tensor):
-    """An int16 tensor, of sizes or of data."""
-
     kind = dtypes.int16
 
 
 class CharTensor(Tensor):
-    """An int8 tensor, of sizes or of data."""
-
     kind = dtypes.int8
 
 
 class _DeviceKind(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Device)
+        return isinstance(instance, PlaceOfMemory)
 
     def __call__(cls, type: Any = "cpu", index: int | None = None) -> Any:
         return as_device(type.partition(":")[0] if isinstance(type, str) and index is None else type)
 
 
 class device(metaclass=_DeviceKind):
-    """``device("cpu")``: where tensors live. DeviceError for "cuda": programs run on CPUs."""
+    """The type of devices; ``device("cpu")`` returns one, and ``device("cuda")`` raises DeviceError."""
 
 
 def variable(data: Any, requires_grad: bool = False) -> Any:
-    """The tensor itself, as a leaf if ``requires_grad``: PyTorch's Variables became tensors long ago."""
+    """Return the tensor itself, as a leaf if ``requires_grad``."""
     if isinstance(data, Variable) or not requires_grad:
         return data
     return data.requires_grad_()
+
+
+# --- private names of PyTorch that programs use
+
+required = object()  # the default of an optimizer's argument that must be given
+_LRScheduler = LRScheduler  # its older name
+_Loss, _WeightedLoss, _BatchNorm, _ConvNd = Loss, WeightedLoss, BatchNorm, Convolution
+Device = PlaceOfMemory | str | int | None
+Number = int | float | bool
+
+
+def _tuples_of(n: int) -> Callable[[Any], tuple[Any, ...]]:
+    def several(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else (x,) * n
+
+    several.__doc__ = f"Return a tuple of {n} times ``x``, or the items of ``x``."
+    return several
+
+
+_single, _pair, _triple, _quadruple = map(_tuples_of, range(1, 5))

@@ -1,0 +1,132 @@
+"""``torch.compile``, ``torch.jit``, checkpoints and ``DataParallel``."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Final as Final
+
+from runnel.compile import compiled, wrappers
+from runnel.nn.module import Module
+from runnel.tensor.trace import ACTIVE
+from runnel.transforms.checkpoint import checkpoint as rematerialized
+
+
+def compile_(model: Any = None, **options: Any) -> Any:
+    """Compile a function with ``rn.compile``, or the calls of a module, which keeps its attributes.
+
+    ``mode``, ``backend``, ``fullgraph``, ``dynamic`` and ``options`` have no effect.
+    """
+    if model is None:
+        return functools.partial(compile_, **options)
+    if isinstance(model, Module):
+        return CompiledModule(model)
+    return compiled.compile(model)
+
+
+class CompiledModule(Module):
+    """A module whose calls are compiled and which shares Parameters, state dict and attributes with the original."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self._orig_mod = module
+        object.__setattr__(self, "_call", compiled.compile(lambda *args, **kwargs: module(*args, **kwargs)))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """Call ``function``, keep only its arguments for backward, and run it again there."""
+    for option in ("preserve_rng_state", "determinism_check", "debug", "context_fn", "early_stop"):
+        kwargs.pop(option, None)
+    return rematerialized(function, *args, **kwargs) if args or kwargs else rematerialized(function)()
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Apply the functions (or a Sequential's modules) in ``segments`` checkpoints; the last keeps its values."""
+    each = list(functions)
+    size = len(each) // segments
+
+    def run(part: list[Any], x: Any) -> Any:
+        for function in part:
+            x = function(x)
+        return x
+
+    for i in range(segments - 1):
+        input = checkpoint(functools.partial(run, each[i * size : (i + 1) * size]), input)
+    return run(each[(segments - 1) * size :], input)
+
+
+ScriptModule = Module  # what ``torch.jit.script`` gives for a module
+
+
+class ScriptFunction:
+    """PyTorch's class of TorchScript functions. ``torch.jit.script`` returns functions unchanged."""
+
+
+config: Final = SimpleNamespace(
+    cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False
+)
+
+
+def as_given(function: Any = None, *args: Any, **options: Any) -> Any:
+    """Return the argument: Python code runs without TorchScript, and :func:`runnel.compile` compiles it."""
+    return function
+
+
+def decorator(function: Any = None, **options: Any) -> Any:
+    """Return the decorated function unchanged."""
+    return function if callable(function) else decorator
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """Return ``the_value``."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Return True if ``obj`` is an instance of the type."""
+    return sys.modules["builtins"].isinstance(obj, target_type)
+
+
+def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call the function at once; ``wait`` returns the result."""
+    return function(*args, **kwargs)
+
+
+def is_compiling() -> bool:
+    """Return True while a function is being captured for compilation."""
+    return ACTIVE.trace is not None
+
+
+def disable(function: Any = None, recursive: bool = True, **options: Any) -> Any:
+    """Exclude a function from compiled programs, like ``runnel.uncompiled``."""
+    return disable if function is None else wrappers.uncompiled(function)
+
+
+class DataParallel(Module):
+    """A module that calls ``module``, like PyTorch's on a machine without GPUs. Keys of its state dict begin with
+    "module."."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module: Any, inputs: Any, device_ids: Any = None, *args: Any, module_kwargs: Any = None) -> Any:
+    """Return ``module(*inputs)``."""
+    several = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*several, **(module_kwargs or {}))
