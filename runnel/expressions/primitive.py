@@ -14,6 +14,7 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32
 from runnel.core.errors import DTypeError
 from runnel.core.records import replace
+from runnel.core.rules import Tangents
 from runnel.core.tables import Op, abstract_eval, cost, jvp, lower, reference, vjp
 from runnel.expressions import derivatives, values
 from runnel.expressions.affine import Affine, combined, index, number
