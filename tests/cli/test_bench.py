@@ -84,7 +84,7 @@ def test_first_calls_are_made_in_new_processes(capsys: pytest.CaptureFixture[str
 
 
 def test_a_first_call_that_fails_is_told() -> None:
-    with pytest.raises(RunnelError, match=r"a process of its own failed: .*no_such_case"):
+    with pytest.raises(RunnelError, match=r"a new process failed: .*no_such_case"):
         first_calls(["no_such_case"])
 
 

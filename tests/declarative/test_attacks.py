@@ -15,7 +15,7 @@ import runnel as rn
 import runnel.declarative as dg
 from runnel.core.errors import ArgumentError, DTypeError, GraphError, RunnelError, ShapeError
 
-UNCHANGED = r"branches and loops change no variables"
+UNCHANGED = r"branches and loops cannot change variables"
 
 
 def elsewhere() -> Any:
@@ -136,7 +136,7 @@ def test_gradients_inside_of_branches() -> None:
 
 
 def test_loops_keep_their_carry() -> None:
-    with pytest.raises(ShapeError, match="the body gives 2 tensors, and the carry has 1"):
+    with pytest.raises(ShapeError, match="body_fn must return the 1 tensors of the carry; got 2"):
         dg.while_loop(lambda i: i < 3, lambda i: (i, i), (0,))
     assert dg.Session().run(dg.while_loop(lambda i: i < 3, lambda i: i + 1, (0,)))[0].item() == 3
 

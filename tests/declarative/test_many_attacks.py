@@ -170,7 +170,7 @@ def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:
     text, path, count = to_json(dg.default_graph()), tmp_path / "graph.json", len(dg.default_graph())
     for at in range(0, len(text), max(1, len(text) // 100)):
         path.write_text(text[:at])
-        with pytest.raises(FileError, match=re.escape(f"[load] '{path}' is no whole graph: ")):
+        with pytest.raises(FileError, match=re.escape(f"[load] '{path}' is not a complete graph: ")):
             dg.load(path)
     path.write_text(text)
     assert to_json(dg.load(path)) == text and len(dg.default_graph()) == count

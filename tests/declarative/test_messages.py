@@ -144,8 +144,8 @@ def forged(change: Callable[[dict[str, Any]], Any]) -> Callable[[str], str]:
 
 
 FILES: dict[str, tuple[Callable[[str], str], str]] = {
-    "cut": (cut, "the text is no JSON, or was cut: "),
-    "empty": (lambda text: "", "the text is no JSON, or was cut: "),
+    "cut": (cut, "the text is not JSON, or is truncated: "),
+    "empty": (lambda text: "", "the text is not JSON, or is truncated: "),
     "a list": (lambda text: "[]", "it is no object."),
     "another format": (lambda text: text.replace('"format":1', '"format":9'), "the format is 9, and not 1."),
     "a name twice": (
@@ -198,5 +198,5 @@ def test_files(name: str, tmp_path: Path) -> None:
     assert str(caught.value) == message or (told.endswith(" ") and str(caught.value).startswith(message))
     assert len(dg.default_graph()) == count
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(FileError, match="it is not even text"):
+    with pytest.raises(FileError, match="it is not text"):
         dg.load(path)

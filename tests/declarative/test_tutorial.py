@@ -90,12 +90,12 @@ def test_a_session(fused: bool) -> None:
         (lambda graph: graph.node("loss", "+", "a", "b"), "there is a node 'loss' already"),
         (lambda graph: graph.node("new", "frobnicate", "a"), "there is no op 'frobnicate'"),
         (lambda graph: graph.node("new", "load", "a"), "there is no op 'load'"),
-        (lambda graph: graph.node("new", "+", "a", "z"), "there is no node 'z'"),
-        (lambda graph: graph.run(["z"], FEEDS), "there is no node 'z'"),
-        (lambda graph: graph.run(["output"], {**FEEDS, "bc": 1.0}), "'bc' is fed, and is no placeholder"),
+        (lambda graph: graph.node("new", "+", "a", "z"), "no node 'z'"),
+        (lambda graph: graph.run(["z"], FEEDS), "no node 'z'"),
+        (lambda graph: graph.run(["output"], {**FEEDS, "bc": 1.0}), "'bc' is fed, but is not a placeholder"),
         (lambda graph: graph.run(["output"], {"a": 1.0}), "the placeholder 'b'.* not fed"),
         (lambda graph: graph.run(["output"]), "not fed"),
-        (lambda graph: graph.assign("a", 1.0), "'a' is no variable"),
+        (lambda graph: graph.assign("a", 1.0), "'a' is not a variable"),
     ],
 )
 def test_mistakes_are_value_errors(mistake: Any, told: str) -> None:

@@ -174,7 +174,7 @@ def texts(function: object, x: rn.Tensor) -> list[str]:
 
 def test_reindexing_refuses() -> None:
     x = rn.ones((3, 4))
-    with pytest.raises(rn.core.errors.ArgumentError, match="pass a text for each axis"):
+    with pytest.raises(rn.core.errors.ArgumentError, match="pass a string for each axis"):
         rn.expressions.reindex(x, (3,), ["i0"])
     with pytest.raises(rn.core.errors.ExpressionError, match="affine"):
         rn.expressions.reindex(x, (3,), ["i0*i0", "i0"])

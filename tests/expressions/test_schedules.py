@@ -121,7 +121,7 @@ REFUSED = [
     (lambda s: (s.cache("B"), s.compute_at("B", "k")), "'k' is reduced"),
     (lambda s: s.apply(("skew", "i")), "no primitive is called 'skew'"),
     (lambda s: s.apply(("split", "i")), "other arguments than 'split' takes"),
-    (lambda s: s.apply(()), "a step is the name of a primitive and its arguments"),
+    (lambda s: s.apply(()), "a step must be the name of a primitive and its arguments"),
 ]
 
 

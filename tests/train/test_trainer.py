@@ -343,7 +343,7 @@ def test_fit_inside_of_fit_is_refused() -> None:
             trainer.fit(loader())
 
     ours = trainer(callbacks=[Again()])
-    with pytest.raises(StateError, match=r"\[fit\] this training is running"):
+    with pytest.raises(StateError, match=r"\[fit\] this Trainer is already fitting"):
         ours.fit(loader())
     ours.callbacks.clear()
     assert len(ours.fit(loader(), 1)) == 1

@@ -226,13 +226,13 @@ def test_fit_begins_at_the_first_batch_whatever_became_of_the_last_one() -> None
 @pytest.mark.parametrize(
     ("attempt", "sentence"),
     [
-        (lambda m, x, y: m.fit(x[:0], y[:0], verbose=0), r"there are no samples|the data give no batches"),
+        (lambda m, x, y: m.fit(x[:0], y[:0], verbose=0), r"there are no samples|the data have no batches"),
         (lambda m, x, y: m.compile("sgdd", "mse"), r"\[compile\] optimizer must be one of .*got 'sgdd'"),
         (lambda m, x, y: m.compile("sgd", "mses"), r"\[compile\] there is no loss 'mses'; there are sparse_"),
         (lambda m, x, y: m.compile("sgd", "mse", ["acuracy"]), r"\[compile\] there is no metric 'acuracy'"),
         (lambda m, x, y: keras.Sequential([L.Dense(1)]).fit(x, y), r"\[Model\] call compile\(optimizer, loss\) first"),
         (lambda m, x, y: m.fit(x, y[:-1]), r"\[fit\] x and y must have the same number of samples; got \[59, 60\]"),
-        (lambda m, x, y: m.fit(x, y, callbacks=[C.EarlyStopping()], verbose=0), r"no figure 'val_loss' to watch"),
+        (lambda m, x, y: m.fit(x, y, callbacks=[C.EarlyStopping()], verbose=0), r"got 'val_loss'"),
     ],
 )
 def test_what_is_refused(attempt: Any, sentence: str) -> None:
