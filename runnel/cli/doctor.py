@@ -182,7 +182,7 @@ def programs() -> Iterator[Finding]:
 
 def rates() -> Iterator[Finding]:
     """Measure arithmetic and memory, and compare with expectations."""
-    target, count = kernels.in_force(), threads.count()
+    target, count = schedule.in_force(), threads.count()
     hertz = clock()
     lanes = target.vector_bytes // 4
     physical = min(count, cores()[0])

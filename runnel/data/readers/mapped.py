@@ -16,6 +16,7 @@ from numpy.lib import format as npy
 
 from runnel.core.errors import ArgumentError, FileError
 from runnel.data.datasets import Dataset
+from runnel.io import safetensors
 
 Path = str | os.PathLike[str]
 
