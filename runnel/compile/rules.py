@@ -141,10 +141,9 @@ class Rules(Policy):
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, TickingDict)
 
-    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
+    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         if is_own(kind):
             require_own(rec, kind, name)
-        return None
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         ours = next((base for base in mro(kind) if is_own(base)), None)

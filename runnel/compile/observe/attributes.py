@@ -346,12 +346,12 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
             if space is not None:
                 rec.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
             continue
+        at = None
         if space is not None:
             at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
-        else:
-            at = rec.policy.on_fixed_attribute(rec, base, name)
-        if at is not None:
             rec.reach(attribute, at)
+        else:
+            rec.policy.on_fixed_attribute(rec, base, name)
         if type(attribute) is property:
             return rec.passed(_part(rec, attribute, "fget", at), (value,))
         return _bound(rec, attribute, None if value is kind else value, kind, at)

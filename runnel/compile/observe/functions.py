@@ -15,7 +15,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from types import FunctionType, MethodType
 from typing import Any, Final, NoReturn
 
@@ -185,6 +184,12 @@ def converted_rule(function: Any, *names: str) -> Rule:
         return given(rec, *args, **kwargs)
 
     return rule
+
+
+CONVERSIONS: Final = {  # the special methods that they look for, in order
+    int: ("__int__", "__index__", "__trunc__"), float: ("__float__", "__index__"), complex: ("__complex__",),
+    abs: ("__abs__",), round: ("__round__",),
+}  # fmt: skip
 
 
 def text_rule(convert: Any) -> Rule:
@@ -359,6 +364,9 @@ def iterator_rule(kind: Any) -> Rule:
     return rule
 
 
+ITERATOR_CLASSES: Final = [
+    kind for kind in vars(itertools).values() if isinstance(kind, type) and kind is not itertools.starmap
+]
 _LOOKING: Final = (
     itertools.accumulate, itertools.groupby, itertools.compress, itertools.takewhile, itertools.dropwhile,
     itertools.filterfalse,
@@ -496,14 +504,6 @@ def _tell(logger: Any, level: int, place: tuple[str, int, str], message: Any, *a
     logger = logging.root if logger is None else logger
     file, line, function = place
     logger.handle(logger.makeRecord(logger.name, level, file, line, message, args, None, function))
-
-
-def context_rule(rec: Recorder, variable: ContextVar[Any], *default: Any) -> Any:
-    """Return ``variable.get()``, which the guard reads again."""
-    at, value = rec.source_of(variable), variable.get(MISSING)
-    if at is not None:
-        rec.reach(value, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", value))
-    return variable.get(*default) if value is MISSING else value
 
 
 LEVELS: Final = {n: getattr(logging, n.upper()) for n in ("debug", "info", "warning", "error", "critical")}

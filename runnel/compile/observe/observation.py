@@ -35,7 +35,6 @@ from runnel.compile.observe.values import (
     mro,
     namespace,
 )
-from runnel.core.pytree import flatten, unflatten
 
 _PACKAGE: Final = __name__.partition(".")[0]
 Values = Sequence[Any]  # of the wanted sources, at a later call
@@ -233,7 +232,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     _require_quiet_release(rec)
     recipes = Recipes(rec)
     effects = [_change(recipes, effect) for effect in rec.effects.lasting()]
-    answer = recipes.result(result)
+    answer = recipes.of(result)
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
     guard = Guard(rec.log, recipes.read_sources, rec.effects)
@@ -285,10 +284,6 @@ def _stay_distinct(rec: Recorder) -> None:
 _DEEPEST: Final = 100  # levels of containers that are written down one by one
 
 
-class _TooDeep(Exception):
-    """Containers are nested deeper than Python's calls may be."""
-
-
 class Recipes:
     """Writes down how later calls make the values that leave the run."""
 
@@ -331,17 +326,6 @@ class Recipes:
         place.append(self.of(value))
         return place[0]
 
-    def result(self, value: Any) -> Recipe:
-        """Return the recipe of what the function returns, however deep it is nested."""
-        try:
-            return self.of(value)
-        except _TooDeep:
-            leaves, structure = flatten(value)
-            for key in [key for key in self.rec.memo if key[0] == "recipe"]:
-                del self.rec.memo[key]
-            parts = [self.of(leaf) for leaf in leaves]
-            return lambda values, objects: unflatten(structure, [part(values, objects) for part in parts])
-
     def of(self, value: Any) -> Recipe:
         """Return the recipe of any value."""
         rec, kind = self.rec, type(value)
@@ -383,8 +367,7 @@ class Recipes:
     def _container(self, value: Any, kind: Any) -> Recipe:
         self._depth += 1
         if self._depth > _DEEPEST:
-            self._depth = 0
-            raise _TooDeep
+            self.rec.refuse(f"a result is nested more than {_DEEPEST} deep", "return a flat list")
         recipe = self._container_of_parts(value, kind)
         self._depth -= 1
         return recipe

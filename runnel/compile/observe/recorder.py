@@ -257,7 +257,8 @@ class Recorder:
             attribute = namespace(base).get(name, MISSING)
             if attribute is not MISSING:
                 if space is None:
-                    return attribute, self.policy.on_fixed_attribute(self, first or base, name)
+                    self.policy.on_fixed_attribute(self, first or base, name)
+                    return attribute, None
                 return attribute, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
             if space is not None:
                 self.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")

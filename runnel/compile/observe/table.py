@@ -28,52 +28,11 @@ from contextvars import ContextVar
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
 
-from runnel.compile.observe import attributes, operators
+from runnel.compile.observe import attributes, functions, operators
 from runnel.compile.observe.calls import Call, returning
 from runnel.compile.observe.container_methods import container_method_rule, dict_rule, sequence_rule, set_rule
 from runnel.compile.observe.containers import content
-from runnel.compile.observe.functions import (
-    LEVELS,
-    OUTSIDE,
-    REFUSED,
-    VALUES,
-    Rule,
-    all_rule,
-    any_rule,
-    callable_rule,
-    calling_rule,
-    context_rule,
-    converted_rule,
-    count_rule,
-    deepcopy_rule,
-    extreme_rule,
-    flushed_rule,
-    format_rule,
-    get_logger_rule,
-    given_rule,
-    hasattr_rule,
-    hash_rule,
-    id_rule,
-    isinstance_rule,
-    issubclass_rule,
-    iter_rule,
-    iterator_rule,
-    join_rule,
-    logging_rule,
-    next_rule,
-    over_rule,
-    print_rule,
-    reduce_rule,
-    refusing_rule,
-    reversed_rule,
-    sorted_rule,
-    str_format_rule,
-    sum_rule,
-    text_rule,
-    type_rule,
-    vars_rule,
-    written_rule,
-)
+from runnel.compile.observe.functions import Rule, given_rule, refusing_rule
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import (
@@ -93,19 +52,19 @@ _FRAME: Final = "write the names out, or do it outside the function"
 _WARN: Final = vars(__import__("_warnings"))["warn"]
 ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (attributes.read_or, (getattr,)),
-    (hasattr_rule, (hasattr,)),
+    (functions.hasattr_rule, (hasattr,)),
     (attributes.write, (setattr,)),
     (attributes.delete, (delattr,)),
     (attributes.write_plain, (object.__setattr__,)),
     (attributes.delete_plain, (object.__delattr__,)),
     (lambda rec, value, name: attributes.generic(rec, value, name, use_hook=False), (object.__getattribute__,)),
-    (isinstance_rule, (isinstance,)),
-    (issubclass_rule, (issubclass,)),
-    (type_rule, (type,)),
-    (vars_rule, (vars,)),
-    (id_rule, (id,)),
-    (hash_rule, (hash,)),
-    (callable_rule, (callable,)),
+    (functions.isinstance_rule, (isinstance,)),
+    (functions.issubclass_rule, (issubclass,)),
+    (functions.type_rule, (type,)),
+    (functions.vars_rule, (vars,)),
+    (functions.id_rule, (id,)),
+    (functions.hash_rule, (hash,)),
+    (functions.callable_rule, (callable,)),
     (lambda rec, value: rec.hooks.length(value), (len,)),
     (lambda rec, *value: rec.hooks.truth(value[0]) if value else False, (bool, operator.truth)),
     (lambda rec, value: not rec.hooks.truth(value), (operator.not_,)),
@@ -118,36 +77,31 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     *[((lambda rec, a, b, s=s: rec.hooks.binary(s, a, b)), (f,)) for s, f in operators.OPERATORS.items()],
     *[((lambda rec, a, b, s=s: operators.compare(rec, s, a, b)), (f,)) for s, f in operators.COMPARISONS.items()],
     *[((lambda rec, a, s=s: rec.hooks.unary(s, a)), (f,)) for s, f in operators.UNARY.items()],
-    *[(text_rule(f), (f,)) for f in (str, repr, ascii)],
-    (format_rule, (format,)),
-    (converted_rule(int, "__int__", "__index__", "__trunc__"), (int,)),
-    (converted_rule(float, "__float__", "__index__"), (float,)),
-    (converted_rule(complex, "__complex__"), (complex,)),
-    (converted_rule(abs, "__abs__"), (abs,)),
-    (converted_rule(round, "__round__"), (round,)),
-    (sum_rule, (sum,)),
-    (extreme_rule(min, "<"), (min,)),
-    (extreme_rule(max, ">"), (max,)),
-    (next_rule, (next,)),
-    (iter_rule, (iter,)),
-    *[(over_rule(f), (f,)) for f in (zip, math.fsum, math.prod)],
-    (over_rule(enumerate, 1), (enumerate,)),
-    *[(calling_rule(f), (f,)) for f in (map, filter, itertools.starmap)],
-    *[(iterator_rule(f), (f,)) for f in vars(itertools).values() if isinstance(f, type) and f is not itertools.starmap],
-    (any_rule, (any,)),
-    (all_rule, (all,)),
-    (reversed_rule, (reversed,)),
-    (count_rule, (collections._count_elements,)),
-    (reduce_rule, (functools.reduce,)),
-    (sorted_rule, (sorted,)),
+    *[(functions.text_rule(f), (f,)) for f in (str, repr, ascii)],
+    (functions.format_rule, (format,)),
+    *[(functions.converted_rule(f, *names), (f,)) for f, names in functions.CONVERSIONS.items()],
+    (functions.sum_rule, (sum,)),
+    *[(functions.extreme_rule(f, symbol), (f,)) for f, symbol in ((min, "<"), (max, ">"))],
+    (functions.next_rule, (next,)),
+    (functions.iter_rule, (iter,)),
+    *[(functions.over_rule(f), (f,)) for f in (zip, math.fsum, math.prod)],
+    (functions.over_rule(enumerate, 1), (enumerate,)),
+    *[(functions.calling_rule(f), (f,)) for f in (map, filter, itertools.starmap)],
+    *[(functions.iterator_rule(f), (f,)) for f in functions.ITERATOR_CLASSES],
+    (functions.any_rule, (any,)),
+    (functions.all_rule, (all,)),
+    (functions.reversed_rule, (reversed,)),
+    (functions.count_rule, (collections._count_elements,)),
+    (functions.reduce_rule, (functools.reduce,)),
+    (functions.sorted_rule, (sorted,)),
     *[(sequence_rule(f), (f,)) for f in (list, tuple, deque)],
     *[(set_rule(f), (f,)) for f in (set, frozenset)],
     *[(dict_rule(f), (f,)) for f in (dict, OrderedDict, defaultdict)],
-    (print_rule, (print,)),
-    *[(logging_rule(name, True), (getattr(logging.Logger, name),)) for name in (*LEVELS, "log")],
-    *[(logging_rule(name, False), (getattr(logging, name),)) for name in (*LEVELS, "log")],
-    (get_logger_rule, (logging.getLogger,)),
-    (deepcopy_rule, (copy.deepcopy,)),
+    (functions.print_rule, (print,)),
+    *[(functions.logging_rule(name, True), (getattr(logging.Logger, name),)) for name in (*functions.LEVELS, "log")],
+    *[(functions.logging_rule(name, False), (getattr(logging, name),)) for name in (*functions.LEVELS, "log")],
+    (functions.get_logger_rule, (logging.getLogger,)),
+    (functions.deepcopy_rule, (copy.deepcopy,)),
     (lambda rec, *args: rec.make(object.__new__(args[0])), (object.__new__,)),
     (lambda rec, *args: None, (object.__init__, object.__init_subclass__)),
     *[(given_rule(f), (f,)) for f in (json.dumps, json.loads, os.fspath, *_OF_TEXTS)],
@@ -183,7 +137,7 @@ class Policy:
     """The rules of a run. Packages with custom arrays inherit from it."""
 
     def __init__(self) -> None:
-        self.rules: dict[int, Rule] = {id(f): rule for rule, functions in ROWS for f in functions}
+        self.rules: dict[int, Rule] = {id(f): rule for rule, known in ROWS for f in known}
         for function in _PURE:
             self.rules.setdefault(id(function), given_rule(function))
 
@@ -213,9 +167,8 @@ class Policy:
         """Return whether objects of this class behave like those of its base."""
         return False
 
-    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> Source | None:
-        """Return where later calls find an attribute that somebody else gave to a fixed class."""
-        return None
+    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
+        """Note that an attribute of a fixed class is read."""
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         """Note that no class in the order of ``kind`` holds an attribute."""
@@ -282,12 +235,14 @@ class Policy:
 
     def is_readable(self, kind: type) -> bool:
         """Return whether a guard may read attributes of an object of C code again."""
-        return kind in VALUES or kind in _STORING or issubclass(kind, BaseException) or kind is types.UnionType
+        return (
+            kind in functions.VALUES or kind in _STORING or issubclass(kind, BaseException) or kind is types.UnionType
+        )
 
     def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
         """C code is given a value that is neither plain nor a container. Most are refused."""
         kind = type(value)
-        if kind in VALUES or kind in (types.GenericAlias, types.UnionType):
+        if kind in functions.VALUES or kind in (types.GenericAlias, types.UnionType):
             if source is not None:
                 rec.log.check(source, "{v} is not {0} and {v} != {0}", f"value of {source}", (value,))
         elif issubclass(kind, enum.Enum):
@@ -299,7 +254,7 @@ class Policy:
 
     def is_constant(self, value: Any) -> bool:
         """Return whether an object of C code never changes, so that it can leave the run as it is."""
-        return type(value) in VALUES
+        return type(value) in functions.VALUES
 
     # Code -------------------------------------------------------------------------------------------------------------
 
@@ -333,7 +288,7 @@ class Policy:
             module = "time"
         if type(owner).__name__ == "Random" or type(owner).__module__.startswith("numpy.random"):
             module = "random" if type(owner).__name__ == "Random" else "numpy.random"
-        for known, (reason, remedy) in REFUSED.items():
+        for known, (reason, remedy) in functions.REFUSED.items():
             if module == known or module.startswith(known + "."):
                 rec.refuse(f"{reason} ({name})", remedy)
         if owner is not None and type(owner) is not ModuleType and not is_class(owner):
@@ -341,7 +296,7 @@ class Policy:
             name = f"{function.__name__}() of {described(owner)}{f' ({source})' if source is not None else ''}"
         else:
             name = f"{module}.{name}()" if module and module != "builtins" else f"{name}()"
-        rec.refuse(f"{name} is written in C, and what it reads is not known", OUTSIDE)
+        rec.refuse(f"{name} is written in C, and what it reads is not known", functions.OUTSIDE)
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Return what to call in place of a function of a C module that has no row."""
@@ -364,7 +319,8 @@ class Policy:
             return self._class_method(rec, value, function, args, kwargs)
         if kind in PLAIN or kind in SYMBOLIC:
             if issubclass(kind, str) and name in ("join", "format"):
-                return returning({"join": join_rule, "format": str_format_rule}[name](rec, value, *args, **kwargs))
+                rule = functions.join_rule if name == "join" else functions.str_format_rule
+                return returning(rule(rec, value, *args, **kwargs))
             plain = rec.concrete_number(value)
             return returning(given_rule(getattr(plain, name))(rec, *args, **kwargs))
         special = _OF_OBJECTS.get(name)
@@ -389,10 +345,8 @@ class Policy:
             accessor = value.fget if name == "__get__" else value.fset
             return rec.prepared(accessor, args[:1] if name == "__get__" else args, {})
         if kind in (io.StringIO, io.TextIOWrapper) and name in ("write", "flush"):
-            return returning((written_rule if name == "write" else flushed_rule)(rec, value, *args))
-        if kind is ContextVar and name == "get":
-            return returning(context_rule(rec, value, *args))
-        if kind in VALUES or (kind is io.StringIO and rec.source_of(value) is None):
+            return returning((functions.written_rule if name == "write" else functions.flushed_rule)(rec, value, *args))
+        if kind in functions.VALUES or (kind is io.StringIO and rec.source_of(value) is None):
             content(rec, value)
             return returning(given_rule(function)(rec, *args, **kwargs))
         self.refuse_c(rec, function)
@@ -418,7 +372,7 @@ class Policy:
             attributes.write_plain(rec, kind, *args)
             return returning(None)
         if name in ("__instancecheck__", "__subclasscheck__"):
-            check = isinstance_rule if name == "__instancecheck__" else issubclass_rule
+            check = functions.isinstance_rule if name == "__instancecheck__" else functions.issubclass_rule
             return returning(check(rec, args[0], kind))
         if name == "fromkeys":
             value = args[1] if len(args) > 1 else None
@@ -439,7 +393,7 @@ _OF_OBJECTS: Final[dict[str, Rule]] = {
     "__init_subclass__": lambda rec, value, *args: None,
     "__eq__": lambda rec, a, b: rec.hooks.identity(False, a, b) or NotImplemented,
     "__ne__": lambda rec, a, b: rec.hooks.compare(("!=", True), a, b),
-    "__hash__": hash_rule,
+    "__hash__": functions.hash_rule,
     "__str__": lambda rec, value: operators.text(rec, repr, value),
     "__repr__": refusing_rule("the text of an object shows its address", "give its class a __repr__"),
     "__format__": lambda rec, value, spec: operators.formatted(rec, 0, operators.text(rec, str, value), spec),
