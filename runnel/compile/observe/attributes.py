@@ -72,8 +72,11 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
 
 def read_or(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
     """Return ``getattr(value, name, default)``."""
+    name = rec.concrete_number(name)
+    if type(name) is not str:
+        rec.refuse(f"the name of an attribute is {described(name)}", "pass a str")
     try:
-        return read(rec, value, rec.concrete_number(name))
+        return read(rec, value, name)
     except AttributeError:
         if default:
             return default[0]
@@ -403,6 +406,8 @@ def reach_parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
 def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
     """Do ``value.name = new``."""
     kind = type(value)
+    if type(rec.concrete_number(name)) is not str:
+        rec.refuse(f"the name of an attribute is {described(name)}", "pass a str")
     if is_python_class(kind) and not is_class(value):
         own = rec.class_attribute(kind, "__setattr__")
         if is_users_method(kind, "__setattr__", own):

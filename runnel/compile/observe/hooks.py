@@ -300,6 +300,8 @@ class Hooks:
         own = self._own_method(container, "__contains__")
         if own is not None:
             return operators.truth(rec, operators.passed(rec, own, container, value))
+        if issubclass(kind, (str, bytes)):  # such as members of an Enum, which are searched
+            return containers.content(rec, value) in containers.content(rec, container)
         if kind in DICT_VIEWS or container_of(kind) is None:
             return any(x is value or self.truth(self.compare(("==", False), x, value)) for x in self.iterate(container))
         return containers.is_member(rec, container, value)

@@ -332,6 +332,36 @@ class G(nn.Module):
     def forward(self, x): return x * self.p
 g = G()
 def step(x): return rn.functional_call(g, {'p': x}, (x,))
+## text_in_a_member, eager: perhaps
+class S(str, enum.Enum): A = 'sum'; B = 'mean'
+s = S.A
+def step(x): return x, 'su' in s, 'z' in s, getattr(x, s)()
+#> s = S.B
+## str_enum, traces: 3
+class S(str, enum.Enum): A = 'sum'; B = 'mean'
+s = S.A
+def step(x): return x.sum() if s == 'sum' else x.mean()
+#> s = S.B
+## int_enum
+class L(enum.IntEnum):
+    A = 1
+    B = 2
+s = L.A
+def step(x): return x[s] * (2 if s > 1 else 3) + s
+#> s = L.B
+## counter_update, traces: 8
+c = collections.Counter()
+def step(x):
+    c.update(['a', 'b', 'a'])
+    return x * 2
+## jacobian_of_a_module
+class B(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = 2.0
+    def forward(self, x): return x * self.k
+b = B()
+def step(x): return rn.jacrev(b)(x)
 ## parametrization
 class Sq(nn.Module):
     k = 2.0
