@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -85,7 +86,7 @@ class Sources:
                 value = node.value.args[0] if isinstance(node.value, ast.Call) and node.value.args else node.value
                 holder, _, member = ast.unparse(value).rpartition(".")
                 if holder in imports:
-                    return self.function(".".join(imports[holder]), member)
+                    return self.referenced(module, value)
                 return self.function(module, member) if member.isidentifier() and member != name else None
         return self.function(*imports[name]) if name in imports else None
 
@@ -99,6 +100,29 @@ class Sources:
         doc = [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)][-1]
         arguments, returns = inner[0].args, inner[0].returns
         return found[0], ast.FunctionDef(name, arguments, [ast.Expr(doc)], [], returns, type_params=[])
+
+    def referenced(self, module: str, expression: ast.expr) -> tuple[str, ast.FunctionDef] | None:
+        """Return the definition of the function that an expression of a module, such as ``ops.elu``, means."""
+        holder, _, name = ast.unparse(expression).rpartition(".")
+        if not holder:
+            return self.function(module, name)
+        package, member = self.imports(module)[holder]
+        names = self.constant(f"{package}.{member}", "NAMES")
+        return self.function(*names[name].split(":")) if names else self.function(f"{package}.{member}", name)
+
+    def text(self, module: str, node: ast.expr | None) -> Any:
+        """Return the string that an expression of a module, a literal or a name, means."""
+        return self.constant(module, node.id) if isinstance(node, ast.Name) else node and ast.literal_eval(node)
+
+    def class_row(self, module: str, name: str) -> tuple[ast.Call, str, ast.arguments] | None:
+        """Return the call of a row such as ``ELU = layer("ELU", ...)``, which makes a class, and the module and the
+        parameters of ``layer``."""
+        for node in self.tree(module).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and name in names_of(node):
+                maker = self.function(module, ast.unparse(node.value.func))
+                if maker is not None and "base" in {a.arg for a in [*maker[1].args.args, *maker[1].args.kwonlyargs]}:
+                    return node.value, maker[0], maker[1].args
+        return None
 
     def imports(self, module: str) -> dict[str, tuple[str, str]]:
         """Return where each imported name of a module is from: (module, name)."""
@@ -134,21 +158,73 @@ def stubs(root: Path = ROOT) -> Iterator[tuple[str, str]]:
         if "namespace(__name__, NAMES" in text:
             relative = path.relative_to(root)
             module = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
-            yield relative.with_suffix(".pyi").as_posix(), namespace_stub(sources.constant(module, "NAMES"))
+            yield relative.with_suffix(".pyi").as_posix(), namespace_stub(sources, sources.constant(module, "NAMES"))
     yield "runnel/tensor/function_methods.pyi", methods_stub(sources)
     yield from torch_stubs(sources)
 
 
-def namespace_stub(names: dict[str, str], forwards: Iterable[str] = ()) -> str:
+def namespace_stub(sources: Sources, names: dict[str, str], forwards: Iterable[str] = ()) -> str:
     """Return the stub of a module with ``names``, and with all names of the modules ``forwards``."""
-    lines = [f"from {module} import *" for module in forwards]
+    lines = {f"from {module} import *" for module in forwards}
+    classes = ""
     for name, place in names.items():
         module, colon, member = place.partition(":")
         if not colon:
             module, _, member = place.rpartition(".")
-        lines.append(f"from {module} import {member} as {name}")
+        row = sources.class_row(module, member) if colon else None
+        if row is None:
+            lines.add(f"from {module} import {member} as {name}")
+        else:
+            text, used = class_stub(sources, module, name, *row)
+            classes += text
+            lines |= {f"from {holder} import {part}" for holder, part in used}
     listed = "".join(f"    {name!r},\n" for name in names)
-    return "\n".join(sorted(lines)) + "\n" + ("" if forwards else f"\n__all__ = [\n{listed}]\n")
+    return "\n".join(sorted(lines)) + "\n" + classes + ("" if forwards else f"\n__all__ = [\n{listed}]\n")
+
+
+def class_stub(
+    sources: Sources, module: str, name: str, call: ast.Call, maker: str, known: ast.arguments
+) -> tuple[str, set[tuple[str, str]]]:
+    """Return the class that a row makes, and the names that it uses, as (module, name)."""
+    places = {
+        **dict(zip((a.arg for a in known.args), call.args, strict=False)),
+        **{k.arg: k.value for k in call.keywords},
+    }
+    defaults = [*zip(known.kwonlyargs, known.kw_defaults, strict=True)]
+    defaults += zip(known.args[::-1], known.defaults[::-1], strict=False)
+    usual = next(ast.unparse(d) for a, d in defaults if a.arg == "base" and d is not None)
+    base = ast.unparse(places["base"]) if "base" in places else usual
+    used = {sources.imports(module).get(base, (maker if base == usual else module, base))}
+    found = sources.referenced(module, places["function"]) if "function" in places else None
+    if found is None:
+        return f"class {name}({base}): ...\n", used
+    taken, stored = split_parameters(found[1], *(sources.text(module, places.get(k)) for k in ("options", "inputs")))
+    methods = (("__init__", stored, "None"), ("forward", taken, "Any"))
+    text = "".join(f"    def {m}(self, {', '.join(parts)}) -> {end}: ...\n" for m, parts, end in methods)
+    imports, own = sources.imports(found[0]), sources.own_names(found[0])
+    words = {n for part in (*taken, *stored) if part != "*" for n in names_in(f"def f({part}): ...")}
+    used |= {imports.get(n, (found[0], n)) for n in words if n in imports or n in own} | {("typing", "Any")}
+    return f"class {name}({base}):\n{text.replace('(self, )', '(self)')}", used
+
+
+def split_parameters(node: ast.FunctionDef, options: str | None, inputs: str | None) -> tuple[list[str], list[str]]:
+    """Return the parameters that a layer takes at a call, and those that it stores, as ``runnel.nn.layer`` does."""
+    given = node.args
+    defaults = [*[None] * (len(given.args) - len(given.defaults)), *given.defaults, *given.kw_defaults]
+    pairs = zip([*given.args, *given.kwonlyargs], defaults, strict=True)
+    every = {a.arg: parameter(a, default) for a, default in pairs}
+    arrays = itertools.takewhile(lambda n: re.fullmatch(r"\w+: [^=]*(Array|Operand)[^=]*", every[n]), every)
+    taken = inputs.split(", ") if inputs else list(arrays)
+    named = [a.arg for a in given.kwonlyargs]
+    chosen = [n for n in every if n not in taken and n != "training"] if options is None else options.split(", ")
+    stored = []
+    for item in chosen:
+        name, _, default = item.partition("=")
+        text = every.get(name, name if name == "*" else f"{name}: {type(ast.literal_eval(default or '0')).__name__}")
+        text = text.replace(": Array | None", ": Any")
+        stored += ["*"] if options is None and named[:1] == [name] else []
+        stored.append(f"{text.partition(' = ')[0]} = {default}" if default else text)
+    return [every[n] for n in taken], stored
 
 
 def torch_stubs(sources: Sources) -> Iterator[tuple[str, str]]:
@@ -163,7 +239,7 @@ def torch_stubs(sources: Sources) -> Iterator[tuple[str, str]]:
         shown = forwards.get(path, "").split() if path else ["runnel", "runnel.nn.functional"]
         file = "/".join([*top.split("."), *(path.split(".") if path else [])])
         suffix = "/__init__.pyi" if parts else ".pyi"
-        yield file + suffix, namespace_stub(own, [m for m in shown if sources.path(m) or m.startswith(top)])
+        yield file + suffix, namespace_stub(sources, own, [m for m in shown if sources.path(m) or m.startswith(top)])
 
 
 class Signature(NamedTuple):

@@ -162,6 +162,10 @@ def test_stubs_have_every_name_and_method() -> None:
     assert "    def sum(self, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:\n" in tensor
     assert "    def add_(self, other: Operand, *, alpha: float | Array = 1) -> Self:\n" in tensor
     assert "    def reshape(self, *shape: Any, " in tensor and "*args: Any, **kwargs" not in tensor
+    assert (
+        "class CELU(Layer):\n    def __init__(self, alpha: float = 1.0, inplace: bool = False)"
+        in texts["runnel/nn/__init__.pyi"]
+    )
     for text in texts.values():
         compile(text, "stub", "exec")
 

@@ -234,7 +234,6 @@ Example:
     (8, 512, 1, 1)
 """
 _MAX = "kernel_size, stride, padding, dilation, return_indices, ceil_mode"
-_UNPOOLED = {"inputs": "x, indices, output_size", "base": _Strided}
 
 MaxPool1d = layer("MaxPool1d", functions.max_pool1d, _MAX, base=_Strided)
 MaxPool2d = layer("MaxPool2d", functions.max_pool2d, _MAX, base=_Strided, doc=_example("MaxPool2d"))
@@ -251,8 +250,8 @@ AdaptiveMaxPool3d = layer("AdaptiveMaxPool3d", functions.adaptive_max_pool3d)
 LPPool1d = layer("LPPool1d", lp_pool1d)
 LPPool2d = layer("LPPool2d", lp_pool2d)
 LPPool3d = layer("LPPool3d", lp_pool3d)
-MaxUnpool1d = layer("MaxUnpool1d", max_unpool1d, "kernel_size, stride, padding", **_UNPOOLED)
-MaxUnpool2d = layer("MaxUnpool2d", max_unpool2d, "kernel_size, stride, padding", **_UNPOOLED)
-MaxUnpool3d = layer("MaxUnpool3d", max_unpool3d, "kernel_size, stride, padding", **_UNPOOLED)
+MaxUnpool1d = layer("MaxUnpool1d", max_unpool1d, inputs="x, indices, output_size", base=_Strided)
+MaxUnpool2d = layer("MaxUnpool2d", max_unpool2d, inputs="x, indices, output_size", base=_Strided)
+MaxUnpool3d = layer("MaxUnpool3d", max_unpool3d, inputs="x, indices, output_size", base=_Strided)
 FractionalMaxPool2d = layer("FractionalMaxPool2d", fractional_max_pool2d, base=_Fractional)
 FractionalMaxPool3d = layer("FractionalMaxPool3d", fractional_max_pool3d, base=_Fractional)
