@@ -26,7 +26,7 @@ MOST_LAYERS: Final = 10_000
 
 
 class RNNBase(Module):
-    """The base of RNN, GRU and LSTM, which define one step."""
+    """The base of RNN, GRU and LSTM, which define one step. ``states`` is the number of arrays in the state."""
 
     gates: int
     states: int = 1
@@ -82,7 +82,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The Parameters of each layer and direction."""
+        """List the Parameters of each layer and direction."""
         return [
             [p for name, p in self.named_parameters(recurse=False) if name.partition("_l")[2] == suffix[1:]]
             for layer in range(self.num_layers)
@@ -97,6 +97,11 @@ class RNNBase(Module):
 
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         raise NotImplementedError
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Return the output and the last states, given the first ones: h, or for LSTM the pair (h, c)."""
+        output, last = self._run(input, (hx,) if self.states == 1 and hx is not None else hx)
+        return output, last[0] if self.states == 1 else last
 
     # Running ----------------------------------------------------------------------------------------------------------
 
@@ -253,33 +258,12 @@ class RNN(RNNBase):
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         return elman_step(x, state, weight, bias, self.nonlinearity)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        output, (h,) = self._run(input, None if hx is None else (hx,))
-        return output, h
-
 
 class GRU(RNNBase):
     """Run gated recurrent units over sequences (K. Cho et al., 2014).
 
-    Parameters have PyTorch's names; see :class:`RNN`. The 3·hidden_size rows of the weights belong to the reset gate,
-    the update gate and the new value. A call ``gru(input, h0)`` returns the output and the last states.
-
-    Args:
-        input_size: the size of the input at each step.
-        hidden_size: the size of the state h.
-        num_layers: number of layers; each takes the states of the previous one.
-        bias: whether to add biases.
-        batch_first: the input and the output have the batch as first axis.
-        dropout: the probability with which elements between layers are set to 0 in training mode.
-        bidirectional: also run backwards, and concatenate both states.
-        proj_size: must be 0.
-        dtype: the dtype of the Parameters; float32 by default.
-
-    Shape:
-        input ``(steps, N, input_size)``, with ``batch_first`` ``(N, steps, input_size)``, or without a batch
-        ``(steps, input_size)``; or a packed sequence.
-        First and last states ``(num_layers · directions, N, hidden_size)``; by default the first states are 0.
-        Output ``(steps, N, directions · hidden_size)``: the states of the last layer at all steps.
+    It takes the arguments of :class:`RNN`, except ``nonlinearity``; it has the same Parameters and shapes, except that
+    weights and biases have 3·hidden_size rows, for the reset gate, the update gate and the new value.
 
     Example:
         >>> output, h = nn.GRU(10, 20, num_layers=2)(rn.ones((5, 3, 10)))
@@ -292,34 +276,16 @@ class GRU(RNNBase):
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         return gru_step(x, state, weight, bias)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        output, (h,) = self._run(input, None if hx is None else (hx,))
-        return output, h
-
 
 class LSTM(RNNBase):
     """Run long short-term memory over sequences (S. Hochreiter, J. Schmidhuber, 1997; F. Gers et al., 2000).
 
-    Parameters have PyTorch's names; see :class:`RNN`. The 4·hidden_size rows of the weights belong to the input gate,
-    forget gate, cell value and output gate. A call ``lstm(input, (h0, c0))`` returns the output and the last states
-    ``(h, c)``.
+    It takes the arguments of :class:`RNN`, except ``nonlinearity``. Weights and biases have 4·hidden_size rows, for the
+    input gate, the forget gate, the cell value and the output gate. A call ``lstm(input, (h0, c0))`` returns the output
+    and the last states ``(h, c)``; otherwise shapes are the same as in :class:`RNN`.
 
     Args:
-        input_size: the size of the input at each step.
-        hidden_size: the size of the state h.
-        num_layers: number of layers; each takes the states of the previous one.
-        bias: whether to add biases.
-        batch_first: the input and the output have the batch as first axis.
-        dropout: the probability with which elements between layers are set to 0 in training mode.
-        bidirectional: also run backwards, and concatenate both states.
         proj_size: if not 0, h is multiplied by ``weight_hr`` and has this size (H. Sak et al., 2014).
-        dtype: the dtype of the Parameters; float32 by default.
-
-    Shape:
-        input ``(steps, N, input_size)``, with ``batch_first`` ``(N, steps, input_size)``, or without a batch
-        ``(steps, input_size)``; or a packed sequence.
-        First and last states ``(num_layers · directions, N, hidden_size)``; by default the first states are 0.
-        Output ``(steps, N, directions · hidden_size)``: the states of the last layer at all steps.
 
     Example:
         >>> output, (h, c) = nn.LSTM(10, 20, batch_first=True)(rn.ones((3, 5, 10)))
@@ -332,7 +298,3 @@ class LSTM(RNNBase):
 
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         return lstm_step(x, state, weight, bias)
-
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
-        output, (h, c) = self._run(input, hx)
-        return output, (h, c)

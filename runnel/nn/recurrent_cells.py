@@ -11,7 +11,6 @@ from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.tensor.creation import zeros
-from runnel.tensor.tensor import Tensor
 
 State = tuple[Any, ...]
 
@@ -81,8 +80,13 @@ class RNNCellBase(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
-    def _step(self, x: Any, state: State) -> State:
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         raise NotImplementedError
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Return the state after ``input``, given the one before, which is 0 by default."""
+        states = self._next(input, (hx,) if self.states == 1 and hx is not None else hx)
+        return states[0] if self.states == 1 else states
 
     def _next(self, x: Any, state: State | None) -> State:
         """Return the states after ``x`` of shape (batch, input_size) or (input_size,)."""
@@ -97,7 +101,8 @@ class RNNCellBase(Module):
             if h.shape != shape:
                 raise ShapeError(f"[{type(self).__name__}] a state must have shape {shape}; got {h.shape}.")
         rows = tuple(ops.reshape(h, (-1, self.hidden_size)) for h in states)
-        after = self._step(ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih), rows)
+        projected = ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih)
+        after = self._step(projected, rows, self.weight_hh, self.bias_hh)
         return tuple(ops.reshape(h, shape) for h in after)
 
     def extra_repr(self) -> str:
@@ -136,52 +141,28 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, dtype)
         self.nonlinearity = nonlinearity
 
-    def _step(self, x: Any, state: State) -> State:
-        return elman_step(x, state, self.weight_hh, self.bias_hh, self.nonlinearity)
-
-    def forward(self, input: Any, hx: Any = None) -> Tensor:
-        (h,) = self._next(input, None if hx is None else (hx,))
-        return h
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        return elman_step(x, state, weight, bias, self.nonlinearity)
 
 
 class GRUCell(RNNCellBase):
     """Compute one step of a gated recurrent unit.
 
-    The rows of the weights belong to the reset gate, the update gate and the new value.
-
-    Args:
-        input_size: number of input features.
-        hidden_size: number of features of the state.
-        bias: whether to add biases.
-        dtype: the dtype of the Parameters; float32 by default.
-
-    Shape:
-        input ``(N, input_size)``; state and result ``(N, hidden_size)``. The batch may be left out.
+    It takes the arguments of :class:`RNNCell`, except ``nonlinearity``, with the same shapes. The rows of the weights
+    belong to the reset gate, the update gate and the new value.
     """
 
     gates = 3
 
-    def _step(self, x: Any, state: State) -> State:
-        return gru_step(x, state, self.weight_hh, self.bias_hh)
-
-    def forward(self, input: Any, hx: Any = None) -> Tensor:
-        (h,) = self._next(input, None if hx is None else (hx,))
-        return h
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        return gru_step(x, state, weight, bias)
 
 
 class LSTMCell(RNNCellBase):
     """Compute one step of a long short-term memory, whose state is the pair (h, c).
 
-    The rows of the weights belong to the input gate, the forget gate, the cell value and the output gate.
-
-    Args:
-        input_size: number of input features.
-        hidden_size: number of features of the state.
-        bias: whether to add biases.
-        dtype: the dtype of the Parameters; float32 by default.
-
-    Shape:
-        input ``(N, input_size)``; states h and c and result ``(N, hidden_size)``. The batch may be left out.
+    It takes the arguments of :class:`RNNCell`, except ``nonlinearity``, with the same shapes. The rows of the weights
+    belong to the input gate, the forget gate, the cell value and the output gate.
 
     Example:
         >>> h, c = nn.LSTMCell(10, 20)(rn.ones((3, 10)))
@@ -192,12 +173,8 @@ class LSTMCell(RNNCellBase):
     gates = 4
     states = 2
 
-    def _step(self, x: Any, state: State) -> State:
-        return lstm_step(x, state, self.weight_hh, self.bias_hh)
-
-    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor, Tensor]:
-        h, c = self._next(input, hx)
-        return h, c
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        return lstm_step(x, state, weight, bias)
 
 
 def require_nonlinearity(name: str) -> None:

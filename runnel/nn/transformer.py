@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.nn import init
@@ -57,17 +57,36 @@ def _present(**lengths: Any) -> dict[str, Any]:
 
 
 class _Block(Module):
-    """The base of encoder and decoder layers: the feed-forward network, and a normalization around each part."""
+    """The base of encoder and decoder layers: attention, and a feed-forward network, each with a normalization."""
 
-    norm_first: bool
+    attentions: ClassVar[tuple[str, ...]]
 
-    def _add_feed_forward(
-        self, d_model: int, dim_feedforward: int, dropout: float, activation: Activation, bias: bool, kind: Any
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        dtype: Any = None,
     ) -> None:
+        kind = parameter_dtype(dtype)
+        for name in self.attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind))
         self.linear1 = Linear(d_model, dim_feedforward, bias, kind)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, kind)
         self.activation = _activation(activation)
+        self.norm_first = norm_first
+        parts = range(1, len(self.attentions) + 2)
+        for i in parts:
+            setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind))
+        for i in parts:
+            setattr(self, f"dropout{i}", Dropout(dropout))
 
     def _feed_forward(self, x: Any) -> Any:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -104,27 +123,7 @@ class TransformerEncoderLayer(_Block):
         (2, 10, 64)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        kind = parameter_dtype(dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
-        self._add_feed_forward(d_model, dim_feedforward, dropout, activation, bias, kind)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+    attentions = ("self_attn",)
 
     def forward(
         self,
@@ -160,47 +159,13 @@ class TransformerEncoderLayer(_Block):
 class TransformerDecoderLayer(_Block):
     """Apply self-attention, attention to the result of an encoder, and a feed-forward network.
 
-    Args:
-        d_model: number of features.
-        nhead: number of heads, which divides ``d_model``.
-        dim_feedforward: number of features inside the feed-forward network.
-        dropout: the probability with which elements are set to 0 in training mode.
-        activation: "relu", "gelu" or a function, for the feed-forward network.
-        layer_norm_eps: a small number that is added to the variance in layer normalizations.
-        batch_first: inputs and results have the batch as first axis.
-        norm_first: normalize before each part instead of after adding it (R. Xiong et al., "On layer normalization in
-            the transformer architecture", 2020).
-        bias: whether projections and normalizations have a bias.
-        dtype: the dtype of the Parameters; float32 by default.
+    It takes the arguments of :class:`TransformerEncoderLayer`.
 
     Shape:
         tgt and output ``(T, N, d_model)``; memory ``(S, N, d_model)``. With ``batch_first`` N comes first.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        kind = parameter_dtype(dtype)
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
-        self._add_feed_forward(d_model, dim_feedforward, dropout, activation, bias, kind)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
+    attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
