@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.core.public import public
 from runnel.nn import functions, init
@@ -95,7 +96,7 @@ def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bo
     return result
 
 
-def softmin(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
+def softmin(x: Array, dim: int = -1, dtype: Dtype = None) -> Tensor:
     """Compute softmax(-x) along ``dim``, in ``dtype`` if it is given."""
     result: Tensor = ops.softmax(-x, dim, dtype)
     return result
@@ -190,7 +191,7 @@ class Hardtanh(Layer):
         self.max_val = max_val
         self.inplace = inplace
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.hardtanh(x, self.min_val, self.max_val)
 
     def extra_repr(self) -> str:
@@ -213,7 +214,7 @@ class PReLU(Module):
         dtype: the dtype of the Parameters; float32 by default.
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Dtype = None) -> None:
         self.init = init
         self.weight = Parameter(zeros((num_parameters,), parameter_dtype(dtype)))
         self.reset_parameters()
@@ -222,7 +223,7 @@ class PReLU(Module):
         """Set all weights to their initial value."""
         init.constant_(self.weight, self.init)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return prelu(x, self.weight)
 
     def extra_repr(self) -> str:

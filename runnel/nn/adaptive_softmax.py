@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from runnel import ops
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import Dtype, int64
 from runnel.core.errors import ShapeError
 from runnel.nn.containers import ModuleList, Sequential
 from runnel.nn.linear import Linear
@@ -37,7 +37,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         listed = list(cutoffs)
         if not listed or listed != sorted(set(listed)) or listed[0] < 1 or listed[-1] > n_classes - 1:

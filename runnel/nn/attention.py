@@ -7,7 +7,7 @@ import math
 from typing import Any, NamedTuple
 
 from runnel import ops
-from runnel.core.dtypes import bool_
+from runnel.core.dtypes import Dtype, bool_
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn import init
 from runnel.nn.linear import Linear
@@ -272,7 +272,7 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         if num_heads <= 0 or embed_dim <= 0 or embed_dim % num_heads:
             raise ValueError(

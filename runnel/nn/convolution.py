@@ -12,17 +12,18 @@ from runnel.core.errors import ShapeError
 from runnel.nn import functional, init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
+from runnel.nn.windows import Size
+from runnel.ops.arguments import Array
 from runnel.ops.convolution.windows import padding_pairs, per_axis
 from runnel.ops.shapes.padding import MODES
 from runnel.tensor.creation import zeros
-
-Size = int | Sequence[int]
 
 
 class Convolution(Module):
     """The base of all convolution layers: weight and bias, uniform in ±1/√(channels of a group · kernel elements)."""
 
     spatial: ClassVar[int] = 0
+    transposed: ClassVar[bool] = False
     function: ClassVar[Callable[..., Any]]
     bias: Parameter | None
 
@@ -31,15 +32,13 @@ class Convolution(Module):
         in_channels: int,
         out_channels: int,
         kernel_size: Size,
-        stride: Size,
-        padding: str | Size | Sequence[tuple[int, int]],
-        dilation: Size,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        dtype: Dtype,
-        *,
-        transposed: bool = False,
+        stride: Size = 1,
+        padding: str | Size | Sequence[tuple[int, int]] = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
         if groups < 1 or in_channels % groups or out_channels % groups:
@@ -58,7 +57,7 @@ class Convolution(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         kind = parameter_dtype(dtype)
-        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = Parameter(zeros((first, second // groups, *self.kernel_size), kind))
         self.register_parameter("bias", Parameter(zeros((out_channels,), kind)) if bias else None)
         self.reset_parameters()
@@ -70,6 +69,15 @@ class Convolution(Module):
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Array) -> Any:
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            name = type(self).__name__
+            pairs = padding_pairs(name, padding, self.kernel_size, self.stride, self.dilation)
+            x = ops.pad(x, ((0, 0),) * (x.ndim - self.spatial) + pairs, mode=self.padding_mode)
+            padding = 0
+        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         entries = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
@@ -84,52 +92,11 @@ class Convolution(Module):
         return ", ".join(entries + [f"{name}={value!r}" for name, (value, usual) in optional.items() if value != usual])
 
 
-class _Forward(Convolution):
-    """The base of the convolutions that are not transposed."""
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Size,
-        stride: Size = 1,
-        padding: str | Size | Sequence[tuple[int, int]] = 0,
-        dilation: Size = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        dtype: Dtype = None,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
-        )
-
-    def forward(self, x: Any) -> Any:
-        padding: Any = self.padding
-        if self.padding_mode != "zeros":
-            name = type(self).__name__
-            pairs = padding_pairs(name, padding, self.kernel_size, self.stride, self.dilation)
-            x = ops.pad(x, ((0, 0),) * (x.ndim - self.spatial) + pairs, mode=self.padding_mode)
-            padding = 0
-        return type(self).function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
-
-
-class Conv1d(_Forward):
+class Conv1d(Convolution):
     """Apply a 1-D convolution to a batch of sequences.
 
-    ``weight`` has shape (out_channels, in_channels / groups, kernel_size). Weight and bias start uniform in ±1/√fan_in.
-
-    Args:
-        in_channels: number of input channels.
-        out_channels: number of output channels.
-        kernel_size: an int.
-        stride: the step of the kernel.
-        padding: how many elements to add on each side, "same" for an output of the input's size, or "valid" for none.
-        dilation: the distance of kernel elements in the input.
-        groups: number of groups of channels that are convolved separately; divides both numbers of channels.
-        bias: whether to add a bias.
-        padding_mode: "zeros", "reflect", "replicate" or "circular".
-        dtype: the dtype of the Parameters; float32 by default.
+    ``weight`` has shape (out_channels, in_channels / groups, kernel_size). It takes the arguments of :class:`Conv2d`,
+    with one number instead of two.
 
     Shape:
         input ``(N, in_channels, L)``; output ``(N, out_channels, L_out)``.
@@ -143,7 +110,7 @@ class Conv1d(_Forward):
     function = staticmethod(functional.conv1d)
 
 
-class Conv2d(_Forward):
+class Conv2d(Convolution):
     """Apply a 2-D convolution to a batch of images.
 
     ``weight`` has shape (out_channels, in_channels / groups, *kernel_size). Weight and bias start uniform in
@@ -173,7 +140,7 @@ class Conv2d(_Forward):
     function = staticmethod(functional.conv2d)
 
 
-class Conv3d(_Forward):
+class Conv3d(Convolution):
     """Apply a 3-D convolution to a batch of volumes.
 
     ``weight`` has shape (out_channels, in_channels / groups, *kernel_size). It takes the arguments of :class:`Conv2d`,
@@ -189,6 +156,8 @@ class Conv3d(_Forward):
 
 class _Transposed(Convolution):
     """The base of the transposed convolutions, which map the output shape of a convolution to its input shape."""
+
+    transposed = True
 
     def __init__(
         self,
@@ -209,11 +178,10 @@ class _Transposed(Convolution):
             raise ValueError(f"[{name}] padding_mode must be 'zeros'; got {padding_mode!r}.")
         self.output_padding = per_axis(name, "output_padding", output_padding, self.spatial)
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype,
-            transposed=True,
-        )  # fmt: skip
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
+        )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         arguments = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
         return type(self).function(x, self.weight, self.bias, *arguments)
 

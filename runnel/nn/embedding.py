@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn import functions, init
 from runnel.nn.module import Module
@@ -27,7 +28,7 @@ class Table(Module):
         scale_grad_by_freq: bool,
         sparse: bool,
         weight: Any,
-        dtype: Any,
+        dtype: Dtype,
     ) -> None:
         kind = type(self).__name__
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
@@ -121,7 +122,7 @@ class Embedding(Table):
         sparse: bool = False,
         _weight: Any = None,
         _freeze: bool = False,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight, dtype
@@ -227,7 +228,7 @@ class EmbeddingBag(Table):
         _weight: Any = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"[EmbeddingBag] mode is 'sum', 'mean' or 'max', not '{mode}'.")
@@ -237,7 +238,7 @@ class EmbeddingBag(Table):
         self.mode = mode
         self.include_last_offset = include_last_offset
 
-    def forward(self, x: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(self, x: Array, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         return embedding_bag(
             x, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,

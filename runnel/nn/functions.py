@@ -8,7 +8,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.composed import composed
-from runnel.core.dtypes import float64, int64
+from runnel.core.dtypes import Dtype, float64, int64
 from runnel.core.errors import ShapeError
 from runnel.nn import windows
 from runnel.nn.windows import over_axes
@@ -29,13 +29,13 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(
 )
 
 
-def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
+def softmax(x: Array, dim: int = -1, dtype: Dtype = None) -> Tensor:
     """Compute exp(x) divided by its sum along ``dim``."""
     result: Tensor = ops.softmax(x, dim, dtype)
     return result
 
 
-def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
+def log_softmax(x: Array, dim: int = -1, dtype: Dtype = None) -> Tensor:
     """Compute log(softmax(x)) along ``dim``."""
     result: Tensor = ops.log_softmax(x, dim, dtype)
     return result

@@ -1,9 +1,10 @@
-"""Layers whose sizes follow from the first input: Parameters that have no shape yet, and the layers that hold them."""
+"""Layers that take their sizes from the first input, and Parameters without a shape."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn.convolution import (
     Conv1d,
@@ -26,6 +27,7 @@ from runnel.nn.normalization import (
     InstanceNorm3d,
 )
 from runnel.nn.parameter import Parameter, parameter_dtype
+from runnel.ops.arguments import Array
 from runnel.tensor.creation import zeros
 from runnel.tensor.variable import Variable
 
@@ -33,39 +35,39 @@ from runnel.tensor.variable import Variable
 class _Uninitialized(Variable):
     """A Variable of no elements until ``materialize`` gives it a shape."""
 
-    def __init__(self, dtype: Any = None, **options: Any) -> None:
+    def __init__(self, dtype: Dtype = None, **options: Any) -> None:
         super().__init__(zeros((0,), parameter_dtype(dtype)), **options)
 
     @property
     def is_uninitialized(self) -> bool:
-        """Whether it has no shape yet."""
+        """Return whether the Variable has no shape yet."""
         return self.size == 0
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: Any = None, dtype: Dtype = None) -> None:
         """Fill with zeros of ``shape``. Raise an error in a compiled function."""
         kind = self.dtype if dtype is None else parameter_dtype(dtype)
         self.become(zeros(tuple(shape), kind, device=self.aval.device if device is None else device))
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """A Parameter whose shape is not known yet; ``materialize(shape)`` gives it one."""
+    """A Parameter without a shape, until ``materialize(shape)`` sets one."""
 
-    def __init__(self, requires_grad: bool = True, dtype: Any = None) -> None:
+    def __init__(self, requires_grad: bool = True, dtype: Dtype = None) -> None:
         super().__init__(dtype, requires_grad=requires_grad)
 
 
 class UninitializedBuffer(_Uninitialized):
-    """A buffer whose shape is not known yet; ``materialize(shape)`` gives it one."""
+    """A buffer without a shape, until ``materialize(shape)`` sets one."""
 
-    def __init__(self, dtype: Any = None) -> None:
+    def __init__(self, dtype: Dtype = None) -> None:
         super().__init__(dtype)
 
 
-_SIZE: Final = 1  # with which a lazy layer is made, before it is known
+_SIZE: Final = 1  # the size that a lazy layer is made with
 
 
 class _Lazy(Module):
-    """A layer that becomes one of its class's ``cls_to_become`` at its first call, or when a state is loaded."""
+    """The base of layers that become a ``cls_to_become`` at their first call, or when a state is loaded."""
 
     cls_to_become: ClassVar[type[Module]]
     unknown: ClassVar[tuple[str, ...]] = ("weight",)
@@ -93,7 +95,7 @@ class _Lazy(Module):
         """Make the Parameters for the input ``x``."""
         raise NotImplementedError
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if self.has_uninitialized_params():
             self.initialize_parameters(x)
         self.settle()
@@ -116,11 +118,11 @@ def _fitted(module: _Lazy, state: Any, prefix: str, *_: Any) -> None:
 
 
 class LazyLinear(_Lazy, Linear):
-    """A dense layer that takes ``in_features`` from its first input."""
+    """``Linear`` that takes ``in_features`` from its first input."""
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, dtype: Dtype = None) -> None:
         Linear.__init__(self, _SIZE, out_features, bias, dtype)
         self.in_features = 0
         self.forget_sizes()
@@ -136,7 +138,7 @@ class LazyLinear(_Lazy, Linear):
 
 
 class _LazyConvolution(_Lazy, Convolution):
-    """A convolution whose ``in_channels`` are those of its first input."""
+    """The base of convolutions that take ``in_channels`` from their first input."""
 
     cls_to_become: ClassVar[type[Any]]
     in_axis: ClassVar[int] = 1  # of the weight
@@ -153,12 +155,14 @@ class _LazyConvolution(_Lazy, Convolution):
     def initialize_parameters(self, x: Any) -> None:
         if x.ndim not in (self.spatial + 1, self.spatial + 2):
             raise ShapeError(
-                f"[{type(self).__name__}] an input has a batch axis, a channel axis and {self.spatial} spatial ones; "
+                f"[{type(self).__name__}] x must have a batch axis, a channel axis and {self.spatial} spatial ones; "
                 f"got shape {x.shape}."
             )
         self.in_channels = x.shape[-self.spatial - 1]
         if self.in_channels % self.groups:
-            raise ShapeError(f"[{type(self).__name__}] {self.in_channels} channels are not {self.groups} groups.")
+            raise ShapeError(
+                f"[{type(self).__name__}] groups={self.groups} must divide the channels; got {self.in_channels}."
+            )
         channels = (self.out_channels, self.in_channels)
         first, second = channels if self.in_axis else channels[::-1]
         weight: Any = self.weight
@@ -171,7 +175,7 @@ class _LazyConvTranspose(_LazyConvolution):
 
 
 class _LazyNorm(_Lazy):
-    """A normalization whose ``num_features`` are the channels of its first input."""
+    """The base of normalizations that take ``num_features`` from their first input."""
 
     cls_to_become: ClassVar[type[Any]]
     unknown = ("weight", "bias", "running_mean", "running_var")
@@ -208,7 +212,7 @@ class _LazyInstanceNorm(_LazyNorm):
         track_running_stats: bool = True,
         *,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
 
@@ -217,73 +221,21 @@ class _LazyInstanceNorm(_LazyNorm):
         return 0 if ndim == layer.axes[0] - 1 else 1
 
 
-class LazyConv1d(_LazyConvolution, Conv1d):
-    """``Conv1d`` that takes ``in_channels`` from its first input."""
-
-    cls_to_become = Conv1d
-
-
-class LazyConv2d(_LazyConvolution, Conv2d):
-    """``Conv2d`` that takes ``in_channels`` from its first input."""
-
-    cls_to_become = Conv2d
+def _lazy(name: str, kind: type[Module], base: type[_Lazy]) -> Any:
+    """Return the class of lazy layers that become a ``kind``."""
+    doc = f"``{kind.__name__}`` that takes the number of its input channels from its first input."
+    return type(name, (base, kind), {"__module__": __name__, "__doc__": doc, "cls_to_become": kind})
 
 
-class LazyConv3d(_LazyConvolution, Conv3d):
-    """``Conv3d`` that takes ``in_channels`` from its first input."""
-
-    cls_to_become = Conv3d
-
-
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """``ConvTranspose1d`` that takes ``in_channels`` from its first input."""
-
-    cls_to_become = ConvTranspose1d
-
-
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """``ConvTranspose2d`` that takes ``in_channels`` from its first input."""
-
-    cls_to_become = ConvTranspose2d
-
-
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """``ConvTranspose3d`` that takes ``in_channels`` from its first input."""
-
-    cls_to_become = ConvTranspose3d
-
-
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """``BatchNorm1d`` that takes ``num_features`` from the channels of its first input."""
-
-    cls_to_become = BatchNorm1d
-
-
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """``BatchNorm2d`` that takes ``num_features`` from the channels of its first input."""
-
-    cls_to_become = BatchNorm2d
-
-
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """``BatchNorm3d`` that takes ``num_features`` from the channels of its first input."""
-
-    cls_to_become = BatchNorm3d
-
-
-class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """``InstanceNorm1d`` that takes ``num_features`` from the channels of its first input."""
-
-    cls_to_become = InstanceNorm1d
-
-
-class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """``InstanceNorm2d`` that takes ``num_features`` from the channels of its first input."""
-
-    cls_to_become = InstanceNorm2d
-
-
-class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """``InstanceNorm3d`` that takes ``num_features`` from the channels of its first input."""
-
-    cls_to_become = InstanceNorm3d
+LazyConv1d = _lazy("LazyConv1d", Conv1d, _LazyConvolution)
+LazyConv2d = _lazy("LazyConv2d", Conv2d, _LazyConvolution)
+LazyConv3d = _lazy("LazyConv3d", Conv3d, _LazyConvolution)
+LazyConvTranspose1d = _lazy("LazyConvTranspose1d", ConvTranspose1d, _LazyConvTranspose)
+LazyConvTranspose2d = _lazy("LazyConvTranspose2d", ConvTranspose2d, _LazyConvTranspose)
+LazyConvTranspose3d = _lazy("LazyConvTranspose3d", ConvTranspose3d, _LazyConvTranspose)
+LazyBatchNorm1d = _lazy("LazyBatchNorm1d", BatchNorm1d, _LazyNorm)
+LazyBatchNorm2d = _lazy("LazyBatchNorm2d", BatchNorm2d, _LazyNorm)
+LazyBatchNorm3d = _lazy("LazyBatchNorm3d", BatchNorm3d, _LazyNorm)
+LazyInstanceNorm1d = _lazy("LazyInstanceNorm1d", InstanceNorm1d, _LazyInstanceNorm)
+LazyInstanceNorm2d = _lazy("LazyInstanceNorm2d", InstanceNorm2d, _LazyInstanceNorm)
+LazyInstanceNorm3d = _lazy("LazyInstanceNorm3d", InstanceNorm3d, _LazyInstanceNorm)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
@@ -36,7 +37,7 @@ class Linear(Module):
 
     bias: Parameter | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Dtype = None) -> None:
         kind = parameter_dtype(dtype)
         self.in_features = in_features
         self.out_features = out_features
@@ -64,7 +65,7 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return x
 
 
@@ -84,7 +85,7 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.flatten(x, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -133,7 +134,7 @@ class Bilinear(Module):
     bias: Parameter | None
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Dtype = None
     ) -> None:
         if in1_features < 1:
             raise ValueError(f"[Bilinear] in1_features is positive; received {in1_features}.")

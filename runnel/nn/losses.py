@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import Dtype, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.nn import distances
 from runnel.nn.layer import Layer, layer
@@ -414,7 +414,7 @@ class LinearCrossEntropyLoss(WeightedLoss):
         *,
         out_features: tuple[int, ...] = (),
         bias: bool = False,
-        dtype: Any = None,
+        dtype: Dtype = None,
         reduction: str = "mean",
         weight: Any = None,
         ignore_index: int | None = None,
@@ -431,7 +431,7 @@ class LinearCrossEntropyLoss(WeightedLoss):
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, dtype)
         self.options = options
 
-    def forward(self, x: Any, target: Any) -> Any:
+    def forward(self, x: Array, target: Any) -> Any:
         outputs = (self.num_classes, *self.out_features)
         bias = None if self.linear.bias is None else ops.reshape(self.linear.bias, outputs)
         return linear_cross_entropy(

@@ -16,7 +16,7 @@ import numpy as np
 from runnel.core import html, kinds, namespaces
 from runnel.core.arrays import short_repr
 from runnel.core.devices import CPU
-from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64, from_numpy
+from runnel.core.dtypes import DType, Dtype, as_dtype, bfloat16, float16, float32, float64, from_numpy
 from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.hooks import Hooks
@@ -358,7 +358,7 @@ class Module(Hooks, StatefulTree):
         self,
         *where: Any,
         device: Any = None,
-        dtype: Any = None,
+        dtype: Dtype = None,
         non_blocking: bool = False,
         memory_format: Any = None,
     ) -> Self:
@@ -490,7 +490,7 @@ class Module(Hooks, StatefulTree):
 
     # As text ----------------------------------------------------------------------------------------------------------
 
-    def summary(self, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Any:
+    def summary(self, *inputs: Any, depth: int | None = None, dtype: Dtype = "float32") -> Any:
         """Return a table of the modules with their outputs, Parameters and operations; see :func:`runnel.nn.summaries`.
 
         Args:

@@ -1,4 +1,4 @@
-"""Normalization layers: over batches, groups of channels, single images, or the last axes."""
+"""Normalization layers: over batches, groups of channels, single images, neighboring channels, or the last axes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn import functional, init
 from runnel.nn.functions import require_variance
@@ -32,12 +33,13 @@ class _WithStatistics(Module):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        bias: bool,
-        dtype: Any,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        bias: bool = True,
+        dtype: Dtype = None,
     ) -> None:
         kind = parameter_dtype(dtype)
         self.num_features = num_features
@@ -86,20 +88,7 @@ class _WithStatistics(Module):
 class BatchNorm(_WithStatistics):
     """The base of batch normalizations (S. Ioffe, C. Szegedy, 2015)."""
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, dtype)
-
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         self._require_input(x)
         fresh = self.training or self.running_mean is None
         if fresh:
@@ -138,17 +127,7 @@ class BatchNorm1d(BatchNorm):
 class BatchNorm2d(BatchNorm):
     """Normalize each channel of images to mean 0 and variance 1 over the batch.
 
-    In training mode the moments of the batch are used, and running averages of the mean and the unbiased variance are
-    kept. In evaluation mode the running averages are used.
-
-    Args:
-        num_features: number of channels C.
-        eps: a small number that is added to the variance.
-        momentum: the share of each batch in the running statistics; None averages over all batches.
-        affine: whether to multiply by ``weight`` and add ``bias``, which start as 1 and 0.
-        track_running_stats: keep running statistics and use them in evaluation mode.
-        bias: whether there is a bias.
-        dtype: the dtype of the Parameters; float32 by default.
+    It takes the arguments of :class:`BatchNorm1d`.
 
     Shape:
         input and output ``(N, C, H, W)``.
@@ -164,7 +143,7 @@ class BatchNorm2d(BatchNorm):
 class BatchNorm3d(BatchNorm):
     """Normalize each channel of volumes (N, C, D, H, W) to mean 0 and variance 1 over the batch.
 
-    It takes the arguments of :class:`BatchNorm2d`.
+    It takes the arguments of :class:`BatchNorm1d`.
     """
 
     axes = (5,)
@@ -173,7 +152,7 @@ class BatchNorm3d(BatchNorm):
 class SyncBatchNorm(BatchNorm):
     """Normalize each channel of (N, C, …) like :class:`BatchNorm1d` and :class:`BatchNorm2d`.
 
-    There is only one process, so there is nothing to synchronize; ``process_group`` has no effect.
+    ``process_group`` has no effect, since training uses a single process.
     """
 
     axes = (2, 3, 4, 5)
@@ -188,7 +167,7 @@ class SyncBatchNorm(BatchNorm):
         process_group: Any = None,
         *,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
 
@@ -210,11 +189,11 @@ class _InstanceNorm(_WithStatistics):
         track_running_stats: bool = False,
         *,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if x.ndim == self.axes[0] - 1:
             return ops.squeeze(self.forward(ops.expand_dims(x, 0)), 0)
         self._require_input(x)
@@ -291,7 +270,7 @@ class GroupNorm(Module):
         affine: bool = True,
         *,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError(f"[GroupNorm] num_groups must divide num_channels; got {num_groups} and {num_channels}.")
@@ -306,7 +285,7 @@ class GroupNorm(Module):
         """Reset weight to 1 and bias to 0."""
         _reset(self.weight, self.bias)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -340,7 +319,7 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         kind = parameter_dtype(dtype)
         self.normalized_shape = as_sizes("LayerNorm", normalized_shape)
@@ -354,7 +333,7 @@ class LayerNorm(Module):
         """Reset weight to 1 and bias to 0."""
         _reset(self.weight, self.bias)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return ops.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -381,7 +360,7 @@ class RMSNorm(Module):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         self.normalized_shape = as_sizes("RMSNorm", normalized_shape)
         self.eps = eps
@@ -393,7 +372,7 @@ class RMSNorm(Module):
         """Reset weight to 1."""
         _reset(self.weight, None)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:

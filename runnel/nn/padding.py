@@ -8,7 +8,7 @@ from runnel.core.errors import ShapeError
 from runnel.nn import functions
 from runnel.nn.module import Module
 from runnel.nn.windows import Size
-from runnel.ops.arguments import as_shape, is_single
+from runnel.ops.arguments import Array, as_shape, is_single
 
 _ARGS: Final = """
 
@@ -32,7 +32,7 @@ class _Pad(Module):
         if len(self.padding) != 2 * self.spatial:
             raise ShapeError(f"[{name}] padding must be an int or {2 * self.spatial} ints; got {padding!r}.")
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         if self.mode != "constant" and x.ndim not in (self.spatial + 1, self.spatial + 2):
             raise ShapeError(
                 f"[{type(self).__name__}] x must have {self.spatial + 1} or {self.spatial + 2} axes; got shape "

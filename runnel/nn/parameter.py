@@ -6,7 +6,7 @@ from typing import Any
 
 from runnel.core.devices import Device, as_device
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import DType, as_dtype, float32
+from runnel.core.dtypes import DType, Dtype, as_dtype, float32
 from runnel.core.errors import ArgumentError, DTypeError
 from runnel.core.html import variable_html
 from runnel.tensor.variable import Variable
@@ -37,7 +37,7 @@ class Parameter(Variable):
     _repr_html_ = variable_html
 
     def __init__(
-        self, data: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None, device: Any = None
+        self, data: Any, requires_grad: bool = True, *, name: str = "", dtype: Dtype = None, device: Any = None
     ) -> None:
         super().__init__(data, requires_grad=requires_grad, name=name, dtype=dtype, device=device)
         self.is_sparse = False
@@ -66,12 +66,12 @@ def named_in(variable: Variable, name: str) -> None:
         variable.name = name
 
 
-def parameter_dtype(dtype: Any) -> DType:
+def parameter_dtype(dtype: Dtype) -> DType:
     """Return the dtype of a layer's Parameters, float32 by default."""
     return float32 if dtype is None else as_dtype(dtype)
 
 
-def destination(where: tuple[Any, ...], device: Any, dtype: Any) -> tuple[Device | None, DType | None]:
+def destination(where: tuple[Any, ...], device: Any, dtype: Dtype) -> tuple[Device | None, DType | None]:
     """Return the device and the float dtype that the arguments of ``Module.to`` name; None for no change."""
     for one in where:
         if isinstance(one, TensorLike):

@@ -161,7 +161,7 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         axis = normalize_axis("Unflatten", self.dim, x.ndim)
         sizes = [self.unflattened_size] if isinstance(self.unflattened_size, int) else list(self.unflattened_size)
         if -1 in sizes and 0 not in sizes:

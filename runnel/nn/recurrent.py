@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
@@ -41,7 +42,7 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
         if proj_size and not (self.states == 2 and 0 < proj_size < hidden_size):
@@ -249,7 +250,7 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         require_nonlinearity(nonlinearity)
         self.nonlinearity = nonlinearity

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
@@ -63,7 +64,7 @@ class RNNCellBase(Module):
     gates: int
     states: int = 1
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Dtype = None) -> None:
         kind = parameter_dtype(dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -135,7 +136,7 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         require_nonlinearity(nonlinearity)
         super().__init__(input_size, hidden_size, bias, dtype)

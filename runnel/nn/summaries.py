@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel.core import html
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import as_dtype
+from runnel.core.dtypes import Dtype, as_dtype
 from runnel.core.errors import ArgumentError, CaptureError, DTypeError
 from runnel.core.tables import Op, cost
 from runnel.graph.node import Result, Value
@@ -90,7 +90,7 @@ class Summary:
         return html.table(_HEADS, cells) + html.pre(self._totals())
 
 
-def summary(model: Module, *inputs: Any, depth: int | None = None, dtype: Any = "float32") -> Summary:
+def summary(model: Module, *inputs: Any, depth: int | None = None, dtype: Dtype = "float32") -> Summary:
     """A table of ``model``: for each module its class, the shape of its output, how often it is called, and the
     numbers and bytes of its Parameters and its floating-point operations, those below it included. A module that is
     held under several names has one row, and what is shared is counted once in the sums.
@@ -209,7 +209,7 @@ def _shape(result: Any) -> str:
     return "-" if result is None else type(result).__name__
 
 
-def _example(value: Any, dtype: Any) -> Any:
+def _example(value: Any, dtype: Dtype) -> Any:
     """An input as a tensor."""
     if isinstance(value, ArrayMethods | np.ndarray):
         return asarray(value)

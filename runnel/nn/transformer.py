@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from runnel import ops
+from runnel.core.dtypes import Dtype
 from runnel.nn import init
 from runnel.nn.attention import MultiheadAttention
 from runnel.nn.containers import ModuleList
@@ -72,7 +73,7 @@ class _Block(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         kind = parameter_dtype(dtype)
         for name in self.attentions:
@@ -326,7 +327,7 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: Any = None,
+        dtype: Dtype = None,
     ) -> None:
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
         common = (*sizes, batch_first, norm_first, bias, dtype)
@@ -377,7 +378,7 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, dtype: Dtype = None) -> Tensor:
         """Return a mask that hides later positions: -inf above the diagonal and 0 elsewhere."""
         hidden = full((sz, sz), float("-inf"), parameter_dtype(dtype))
         rows, columns = ops.iota(hidden, (sz, sz), axis=0), ops.iota(hidden, (sz, sz), axis=1)

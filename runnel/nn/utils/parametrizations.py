@@ -10,6 +10,7 @@ from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn.module import Module
 from runnel.nn.utils.parametrize import register_parametrization
 from runnel.nn.utils.reparametrized import as_matrix, norm_except, power_iteration, start_vectors
+from runnel.ops.arguments import Array
 from runnel.ops.linear_algebra.factorizations import qr, solve
 from runnel.tensor.variable import Variable
 
@@ -103,7 +104,7 @@ class Orthogonal(Module):
         self.shape = tuple(weight.shape)
         self.register_buffer("base", _base(weight.read().detach()) if use_trivialization else None)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Any:
         is_wide = self.shape[-2] < self.shape[-1]
         matrix = ops.transpose(x) if is_wide else x
         n, k = matrix.shape[-2:]
