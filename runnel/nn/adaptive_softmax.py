@@ -23,11 +23,22 @@ class ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """log-probabilities of classes that are sorted by frequency, cut into clusters before the classes ``cutoffs``.
+    """Compute log-probabilities of many classes in clusters, with the frequent classes first (E. Grave et al., 2017).
 
-    ``head`` gives scores of the classes of the first cluster and of the other clusters; ``tail[i]`` those of the
-    classes of a cluster, through in_features / div_value^(i + 1) features. Called with inputs (N, in_features) and
-    labels (N,), or with (in_features,) and (); gives (output, loss).
+    ``head`` computes scores of the classes of the first cluster and of the other clusters. ``tail[i]`` computes scores
+    of the classes of one of these, from in_features / div_value^(i + 1) features.
+
+    Args:
+        in_features: number of input features.
+        n_classes: number of classes, sorted by falling frequency.
+        cutoffs: the first class of each cluster but the first.
+        div_value: the factor by which each cluster has fewer features than the one before.
+        head_bias: whether ``head`` has a bias.
+        dtype: the dtype of the Parameters; float32 by default.
+
+    Shape:
+        x ``(N, in_features)`` and target ``(N,)``, or without N. The result is a pair: ``output``, the log-probability
+        of each target, and ``loss``, the mean of -output.
     """
 
     def __init__(
@@ -42,8 +53,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         listed = list(cutoffs)
         if not listed or listed != sorted(set(listed)) or listed[0] < 1 or listed[-1] > n_classes - 1:
             raise ValueError(
-                f"[AdaptiveLogSoftmaxWithLoss] cutoffs rise, from 1 or more to less than n_classes={n_classes}; "
-                f"received {listed}."
+                f"[AdaptiveLogSoftmaxWithLoss] cutoffs must increase, from at least 1 to less than "
+                f"n_classes={n_classes}; got {listed}."
             )
         self.in_features = in_features
         self.n_classes = n_classes
@@ -82,8 +93,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def forward(self, x: Any, target: Any) -> ASMoutput:
         if x.shape[:-1] != target.shape or x.ndim not in (1, 2) or x.shape[-1] != self.in_features:
             raise ShapeError(
-                f"[AdaptiveLogSoftmaxWithLoss] takes inputs (N, {self.in_features}) and labels (N,), or without N; "
-                f"received shapes {x.shape} and {target.shape}."
+                f"[AdaptiveLogSoftmaxWithLoss] x and target must have shapes (N, {self.in_features}) and (N,), or lack "
+                f"N; got {x.shape} and {target.shape}."
             )
         label = labels_below(ops.cast(ops.expand_dims(target, -1), int64), self.n_classes)
         output = ops.squeeze(ops.take_along_axis(self.log_prob(x), label, -1), -1)

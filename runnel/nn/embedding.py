@@ -157,21 +157,21 @@ def embedding_bag(
         offsets: where each bag begins in the vector.
         max_norm, norm_type, scale_grad_by_freq, sparse: as in :func:`embedding`.
         mode: "sum", "mean" or "max".
-        per_sample_weights: a number for each label, which its row is multiplied with; for "sum" alone.
+        per_sample_weights: a factor for the row of each label; only for "sum".
         include_last_offset: the last of ``offsets`` is the end of the last bag.
         padding_idx: labels that do not count.
     """
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"[embedding_bag] mode is 'sum', 'mean' or 'max'; received {mode!r}.")
+        raise ValueError(f"[embedding_bag] mode must be 'sum', 'mean' or 'max'; got {mode!r}.")
     if (x.ndim, offsets is None) not in ((2, True), (1, False)):
         raise ShapeError(
-            f"[embedding_bag] takes a matrix of labels, or a vector with offsets; received shape {x.shape} "
+            f"[embedding_bag] labels must be a matrix, or a vector with offsets; got shape {x.shape} "
             f"{'without' if offsets is None else 'with'} offsets."
         )
     if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != x.shape):
         raise ShapeError(
-            f"[embedding_bag] per_sample_weights are for mode 'sum' and have the shape of the labels, {x.shape}; "
-            f"received shape {per_sample_weights.shape} and mode {mode!r}."
+            f"[embedding_bag] per_sample_weights must have the shape of the labels, {x.shape}, and mode be 'sum'; got "
+            f"shape {per_sample_weights.shape} and mode {mode!r}."
         )
     row = None if padding_idx is None else padding_idx % weight.shape[0]
     rows = functions.embedding(x, weight, row, max_norm, norm_type, scale_grad_by_freq)
@@ -213,7 +213,16 @@ def _averaged(total: Array, count: Array, mode: str) -> Tensor:
 class EmbeddingBag(Table):
     """Compute the sum, mean or maximum of the rows of each bag of labels, without padding; 0 for an empty bag.
 
-    Bags are the rows of a matrix of labels, or parts of a vector, each from its offset to the next one's.
+    Bags are the rows of a matrix of labels, or parts of a vector that begin at offsets.
+
+    Args:
+        mode: "sum", "mean" or "max".
+        include_last_offset: the last offset is the end of the last bag.
+        num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, sparse, padding_idx, dtype: as in
+            :class:`Embedding`.
+
+    Shape:
+        x ``(bags, labels)``, or ``(labels,)`` with offsets ``(bags,)``; output ``(bags, embedding_dim)``.
     """
 
     def __init__(
@@ -231,7 +240,7 @@ class EmbeddingBag(Table):
         dtype: Dtype = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):
-            raise ValueError(f"[EmbeddingBag] mode is 'sum', 'mean' or 'max', not '{mode}'.")
+            raise ValueError(f"[EmbeddingBag] mode must be 'sum', 'mean' or 'max'; got {mode!r}.")
         super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight, dtype
         )

@@ -1,4 +1,4 @@
-"""Modules called with other values for their Parameters and buffers: as functions of them."""
+"""Call modules as functions of their Parameters and buffers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """``module(*args, **kwargs)`` with other tensors for some of its Parameters and buffers, which stay as they are.
+    """Call ``module`` with other tensors for some of its Parameters and buffers, which do not change.
 
     Args:
-        module: what is called.
+        module: a module.
         parameter_and_buffer_dicts: tensors by the names of ``named_parameters()`` and ``named_buffers()``, in one
-            mapping or several. What the module assigns to a buffer that is among them stays there for this call alone.
+            mapping or several. An assignment to a buffer among them lasts only for this call.
         args: the argument, or a tuple of arguments.
         kwargs: named arguments.
-        tie_weights: a Parameter that the module has under several names is replaced under all of them.
-        strict: ArgumentError unless every Parameter and buffer is named.
+        tie_weights: replace a Parameter that has several names under all of them.
+        strict: require a tensor for every Parameter and buffer.
 
-    ArgumentError for names that the module does not have, and for two of one Parameter with unlike tensors.
+    Returns:
+        The result of the module.
+
+    Raises:
+        ArgumentError: the module has no such name, or one Parameter would be replaced by different tensors.
     """
     several = (
         [parameter_and_buffer_dicts] if isinstance(parameter_and_buffer_dicts, Mapping) else parameter_and_buffer_dicts
@@ -46,10 +50,13 @@ def functional_call(
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The Parameters of modules of one kind, stacked along a new first axis, by name; and so their buffers. Stacked
-    Parameters are leaves that require gradients."""
+    """Stack the Parameters and the buffers of modules of one kind along a new first axis.
+
+    Returns:
+        Two dicts by name: Parameters, as leaves that require gradients, and buffers.
+    """
     if not models:
-        raise ArgumentError("[stack_module_state] there are no modules to stack.")
+        raise ArgumentError("[stack_module_state] models must contain at least one module.")
 
     def stacked(name: str, is_leaf: bool) -> dict[str, Any]:
         each = [dict(getattr(model, name)()) for model in models]
@@ -64,7 +71,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
 
 @contextmanager
 def _replaced(module: Module, values: Mapping[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
-    """``values`` in the module, until the block ends."""
+    """Put ``values`` into the module until the block ends."""
     places = _places(module)
     unknown = [name for name in values if name not in places]
     left_out = [name for name in places if name not in values] if strict else []
@@ -88,7 +95,7 @@ def _replaced(module: Module, values: Mapping[str, Any], tie_weights: bool, stri
 
 
 def _tied(places: Mapping[str, tuple[Module, str]], values: Mapping[str, Any]) -> dict[tuple[Module, str], Any]:
-    """The places of each Parameter that is among ``values``, under all of its names."""
+    """Return the value at each place of the Parameters that ``values`` replaces, under all of their names."""
     new: dict[int, tuple[str, Any]] = {}
     for name, value in values.items():
         owner, attribute = places[name]
@@ -107,7 +114,7 @@ def _tied(places: Mapping[str, tuple[Module, str]], values: Mapping[str, Any]) -
 
 
 def _places(module: Module) -> dict[str, tuple[Module, str]]:
-    """Where each Parameter and buffer is, by all of its names."""
+    """Return the module and attribute of each Parameter and buffer, by all of its names."""
     return {
         f"{path}.{name}" if path else name: (owner, name)
         for path, owner in module.named_modules(remove_duplicate=False)

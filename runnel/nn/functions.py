@@ -101,14 +101,14 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
     widths = as_shape("pad", pad)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise ShapeError(
-            f"[pad] pad is (before, after) of the last axis, then of the one before it, …: an even number of ints, at "
-            f"most {2 * x.ndim} for shape {x.shape}; received {pad!r}. "
+            f"[pad] pad must be (before, after) of the last axis, then of the one before it, …: an even number of "
+            f"ints, at most {2 * x.ndim} for shape {x.shape}; got {pad!r}. "
             "runnel.compat.numpy.pad takes a pair for each axis."
         )
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     pairs += [(0, 0)] * (x.ndim - len(pairs))
     pairs.reverse()
-    if mode == "circular":  # what is taken away is not at the other end
+    if mode == "circular":  # first remove, since removed elements are not repeated at the other end
         x, pairs = _cut(x, pairs, pad), [(max(before, 0), max(after, 0)) for before, after in pairs]
     around = [(max(before, 0), max(after, 0)) for before, after in pairs]
     result: Tensor = ops.pad(x, around, 0 if value is None else value, mode)
@@ -122,7 +122,9 @@ def _cut(x: Array, pairs: Sequence[tuple[int, int]], asked: Sequence[int]) -> Te
         if any(cuts):
             size = x.shape[axis] - sum(cuts)
             if size < 0:
-                raise ShapeError(f"[pad] {asked!r} takes more from axis {axis} of shape {x.shape} than there is.")
+                raise ShapeError(
+                    f"[pad] pad must not remove more than axis {axis} of shape {x.shape} has; got {asked!r}."
+                )
             x = ops.narrow(x, axis, cuts[0], size)
     return x
 
@@ -169,8 +171,8 @@ def _counts(labels: Array, weight: Array) -> Array:
 def _shorten(labels: Array, weight: Array, max_norm: float, norm_type: float) -> None:
     if not isinstance(weight, Variable):
         raise TypeError(
-            f"[embedding] max_norm changes rows of the weight, which must be a Variable; received "
-            f"{type(weight).__name__}. Shorten them before the call."
+            f"[embedding] weight must be a Variable for max_norm, which changes its rows; got {type(weight).__name__}. "
+            "Shorten them before the call."
         )
     rows = weight.read().detach()
     size = ops.norm(rows, norm_type, 1, keepdims=True)
@@ -182,7 +184,7 @@ def glu(x: Array, dim: int = -1) -> Tensor:
     """Multiply the first half of ``x`` along ``dim`` by the sigmoid of the second half."""
     size = x.shape[normalize_axis("glu", dim, x.ndim)]
     if size % 2:
-        raise ShapeError(f"[glu] axis {dim} of shape {x.shape} has an odd size and no halves.")
+        raise ShapeError(f"[glu] axis {dim} must have an even size; got shape {x.shape}.")
     first, gate = ops.split(x, (size // 2, size // 2), dim)
     result: Tensor = ops.glu(first, gate)
     return result
@@ -197,9 +199,9 @@ def rms_norm(
     """
     shape = as_shape("rms_norm", normalized_shape)
     if not shape or shape != x.shape[-len(shape) :]:
-        raise ShapeError(f"[rms_norm] the last axes of shape {x.shape} are not the normalized shape {shape}.")
+        raise ShapeError(f"[rms_norm] the last axes of x must have the normalized shape {shape}; got {x.shape}.")
     if weight is not None and weight.shape != shape:
-        raise ShapeError(f"[rms_norm] weight has the normalized shape {shape}; received {weight.shape}.")
+        raise ShapeError(f"[rms_norm] weight must have the normalized shape {shape}; got {weight.shape}.")
     least = (2.0**-52 if x.dtype is float64 else 2.0**-23) if eps is None else eps
     if len(shape) == 1:
         single: Tensor = ops.rms_norm(x, weight, least)
@@ -233,14 +235,12 @@ def batch_norm(
     variance as in PyTorch. An empty batch does not change them.
     """
     if x.ndim < 2:
-        raise ShapeError(f"[batch_norm] an input has axes (N, C, …); received shape {x.shape}.")
+        raise ShapeError(f"[batch_norm] x must have axes (N, C, …); got shape {x.shape}.")
     if not training:
         if running_mean is None or running_var is None:
-            raise ValueError("[batch_norm] without training, running_mean and running_var are needed.")
+            raise ValueError("[batch_norm] running_mean and running_var must not be None without training.")
         result: Tensor = ops.batch_norm(x, running_mean, running_var, weight, bias, eps)
         return result
-    if x.ndim < 2:
-        raise ShapeError(f"[batch_norm] an input has a batch axis and a channel axis; got shape {x.shape}.")
     require_variance(x)
     if x.size == 0:  # nothing to learn from, as in PyTorch
         channels = ops.full_like(x, 1, (x.shape[1],))
@@ -258,8 +258,8 @@ def require_variance(x: Any) -> None:
     """Raise ShapeError for a batch with one element for each channel."""
     if x.ndim > 1 and x.size == x.shape[1] != 0:
         raise ShapeError(
-            f"[batch_norm] a single element for each channel has no variance; got shape {x.shape}. Use a larger batch, "
-            "or evaluation mode."
+            f"[batch_norm] x must have more than one element for each channel in training mode; got shape {x.shape}. "
+            "Use a larger batch, or evaluation mode."
         )
 
 
@@ -323,7 +323,7 @@ def huber_loss(
 def _weighted(name: str, losses: Array, weight: Array, reduction: str) -> Tensor:
     """Multiply each loss by its weight."""
     if weight.shape != losses.shape:
-        raise ShapeError(f"[{name}] weight has the shape of x, {losses.shape}; received {weight.shape}.")
+        raise ShapeError(f"[{name}] weight must have the shape of x, {losses.shape}; got {weight.shape}.")
     terms = losses * weight
     result: Tensor = ops.sum(terms) / ops.sum(weight) if reduction == "mean" else reduced(name, terms, reduction)
     return result

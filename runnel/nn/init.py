@@ -112,7 +112,9 @@ def _inverse_phi(p: np.ndarray) -> np.ndarray:
 def fans(tensor: ArrayT) -> tuple[int, int]:
     """Return the number of inputs and outputs of each unit of a weight (out, in, ...)."""
     if tensor.ndim < 2:
-        raise ShapeError(f"[init] fan-in and fan-out need a weight of two axes or more; received shape {tensor.shape}.")
+        raise ShapeError(
+            f"[init] a weight must have two axes or more for fan-in and fan-out; got shape {tensor.shape}."
+        )
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -130,7 +132,9 @@ def gain_of(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2 / (1 + slope**2))
     if nonlinearity == "selu":
         return 0.75
-    raise ValueError(f"[init] no gain is known for {nonlinearity!r}; linear, sigmoid, tanh, relu, leaky_relu or selu.")
+    raise ValueError(
+        f"[init] nonlinearity must be linear, sigmoid, tanh, relu, leaky_relu or selu; got {nonlinearity!r}."
+    )
 
 
 calculate_gain = gain_of
@@ -149,7 +153,7 @@ def xavier_normal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
 
 def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"[init] mode is 'fan_in' or 'fan_out'; received {mode!r}.")
+        raise ValueError(f"[init] mode must be 'fan_in' or 'fan_out'; got {mode!r}.")
     return gain_of(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
 
 
@@ -157,7 +161,7 @@ def kaiming_uniform_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonli
     """Fill ``tensor`` with uniform numbers of variance gain²/fan (K. He et al., 2015).
 
     Args:
-        tensor: what is filled.
+        tensor: the tensor to fill.
         a: the slope of a leaky relu.
         mode: "fan_in" or "fan_out".
         nonlinearity: the nonlinearity after the layer, which determines the gain.
@@ -180,7 +184,7 @@ def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
     A. Saxe et al., 2013.
     """
     if tensor.ndim < 2:
-        raise ShapeError(f"[orthogonal_] needs a weight of two axes or more; received shape {tensor.shape}.")
+        raise ShapeError(f"[orthogonal_] tensor must have two axes or more; got shape {tensor.shape}.")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     drawn = ops.normal(
         random.next_key(None, tensor.device), (max(rows, columns), min(rows, columns)), "float64"
@@ -194,7 +198,7 @@ def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
 def eye_(tensor: ArrayT) -> ArrayT:
     """Fill ``tensor`` with the identity matrix."""
     if tensor.ndim != 2:
-        raise ShapeError(f"[eye_] fills matrices; received shape {tensor.shape}.")
+        raise ShapeError(f"[eye_] tensor must be a matrix; got shape {tensor.shape}.")
     return _filled(tensor, eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
 
 
@@ -205,8 +209,8 @@ def dirac_(tensor: ArrayT, groups: int = 1) -> ArrayT:
     """
     if tensor.ndim not in (3, 4, 5) or groups < 1 or tensor.shape[0] % groups:
         raise ShapeError(
-            f"[dirac_] fills weights of convolutions of one to three spatial axes, whose first axis groups={groups} "
-            f"divides; received shape {tensor.shape}."
+            f"[dirac_] tensor must have three to five axes, and groups={groups} divide the first; got shape "
+            f"{tensor.shape}."
         )
     values = np.zeros(tensor.shape, tensor.dtype.numpy)
     out = tensor.shape[0] // groups
@@ -220,14 +224,16 @@ def dirac_(tensor: ArrayT, groups: int = 1) -> ArrayT:
 def sparse_(tensor: ArrayT, sparsity: float, std: float = 0.01) -> ArrayT:
     """Fill ``tensor`` with normal numbers, and the share ``sparsity`` of each column with 0 (J. Martens, 2010)."""
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
-        raise ShapeError(f"[sparse_] fills matrices, with sparsity in [0, 1]; received {tensor.shape} and {sparsity}.")
+        raise ShapeError(
+            f"[sparse_] tensor must be a matrix and sparsity in [0, 1]; got {tensor.shape} and {sparsity}."
+        )
     rows = tensor.shape[0]
     order = ops.argsort(ops.argsort(ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float32"), 0), 0)
     drawn = ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, 0.0, std)
     return _filled(tensor, ops.where(ops.less(order, math.ceil(sparsity * rows)), 0, drawn))
 
 
-# Their names of before 2018, which PyTorch has kept.
+# PyTorch's names from before 2018.
 constant, dirac, normal, orthogonal, sparse, uniform = constant_, dirac_, normal_, orthogonal_, sparse_, uniform_
 kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
 xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_

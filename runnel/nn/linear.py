@@ -1,4 +1,4 @@
-"""The dense layer, and layers that return or reshape their input."""
+"""Dense and bilinear layers, and layers that return or flatten their input."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
         or (input1.shape[-1:], input2.shape[-1:]) != (weight.shape[1:2], weight.shape[2:])
     ):
         raise ShapeError(
-            f"[bilinear] takes inputs (…, in1) and (…, in2) with a weight (out, in1, in2); received shapes "
+            f"[bilinear] inputs and weight must have shapes (…, in1), (…, in2) and (out, in1, in2); got "
             f"{input1.shape}, {input2.shape} and {weight.shape}."
         )
     out, first, second = weight.shape
@@ -118,7 +118,8 @@ def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
     """Convolve (T, N, in) with a weight (kernel, in, out) along the first axis; return (T', N, out)."""
     if x.ndim != 3 or weight.ndim != 3:
         raise ShapeError(
-            f"[conv_tbc] takes (T, N, in) and a weight (kernel, in, out); received shapes {x.shape} and {weight.shape}."
+            f"[conv_tbc] x and weight must have shapes (T, N, in) and (kernel, in, out); got {x.shape} and "
+            f"{weight.shape}."
         )
     channels_first = ops.conv(ops.permute(x, (1, 2, 0)), ops.permute(weight, (2, 1, 0)), bias, padding=pad)
     result: Tensor = ops.permute(channels_first, (2, 0, 1))
@@ -126,9 +127,17 @@ def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
 
 
 class Bilinear(Module):
-    """Compute x1ᵀ · weight[k] · x2 + bias[k], with a weight (out_features, in1_features, in2_features).
+    """Compute x1ᵀ · weight[k] · x2 + bias[k] for each output feature k.
 
-    Weight and bias start uniform in ±1/√in1_features, as in PyTorch.
+    ``weight`` has shape (out_features, in1_features, in2_features). Weight and bias start uniform in ±1/√in1_features,
+    as in PyTorch.
+
+    Args:
+        in1_features: the size of the last axis of the first input.
+        in2_features: the size of the last axis of the second input.
+        out_features: the size of the last axis of the output.
+        bias: whether to add a bias.
+        dtype: the dtype of the Parameters; float32 by default.
     """
 
     bias: Parameter | None
@@ -137,7 +146,7 @@ class Bilinear(Module):
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Dtype = None
     ) -> None:
         if in1_features < 1:
-            raise ValueError(f"[Bilinear] in1_features is positive; received {in1_features}.")
+            raise ValueError(f"[Bilinear] in1_features must be positive; got {in1_features}.")
         kind = parameter_dtype(dtype)
         self.in1_features = in1_features
         self.in2_features = in2_features

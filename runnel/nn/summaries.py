@@ -1,4 +1,4 @@
-"""Summaries of modules: for each of them its output, its Parameters, and what it computes."""
+"""Summarize modules: their outputs, Parameters and operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEADS = ("module", "class", "output", "calls", "parameters", "bytes", "FLOPs")
 
 
 class Row(NamedTuple):
-    """A module: its first path, and what it and all below it have and do. ``calls`` is 0 for what was not called."""
+    """A module: its first path, and the figures of it and all below it. ``calls`` is 0 if it was not called."""
 
     path: str
     kind: str
@@ -45,9 +45,10 @@ class Summary:
 
     Attributes:
         rows: a :class:`Row` for each module, parents first; each module once.
-        parameters, trainable: how many numbers all Parameters hold, and those that require a gradient; each once.
-        nbytes: of Parameters and buffers.
-        flops: floating-point operations of a call, a multiply-add counts two; None where they could not be counted.
+        parameters: how many numbers all Parameters hold, each counted once.
+        trainable: how many numbers the Parameters hold that require a gradient.
+        nbytes: the size of all Parameters and buffers in bytes.
+        flops: floating-point operations of a call, two for a multiply-add; None if they could not be counted.
     """
 
     def __init__(self, model: Module, rows: list[Row], flops: int | None, depth: int | None) -> None:
@@ -91,24 +92,26 @@ class Summary:
 
 
 def summary(model: Module, *inputs: Any, depth: int | None = None, dtype: Dtype = "float32") -> Summary:
-    """A table of ``model``: for each module its class, the shape of its output, how often it is called, and the
-    numbers and bytes of its Parameters and its floating-point operations, those below it included. A module that is
-    held under several names has one row, and what is shared is counted once in the sums.
+    """Return a table of the modules of ``model``.
 
-    The model is called in evaluation mode on tensors without values; where it asks for values, on real ones (then
-    operations are not counted). Nothing of it changes.
+    Each row has the class of a module, the shape of its output, and how often it is called; and, including the modules
+    below, the numbers and bytes of its Parameters and its floating-point operations. A module with several names has
+    one row; sums count shared Parameters once.
+
+    The model is called in evaluation mode, on tensors without values. If it needs values, it is called on values, and
+    operations are not counted. The model does not change.
 
     Args:
         model: a Module.
-        inputs: what it is called with: shapes, such as ``(1, 3, 32, 32)``, or tensors or arrays; none for a table
-            without outputs.
-        depth: show modules down to so many levels below ``model``.
-        dtype: of the inputs that are shapes; floats are random, and integers are 0.
+        inputs: shapes of arguments, such as ``(1, 3, 32, 32)``, or tensors or arrays; none for a table without outputs.
+        depth: how many levels of modules to show below ``model``.
+        dtype: the dtype of inputs that are shapes; floats are random, and integers are 0.
 
-    ArgumentError for an input that is neither a shape nor an array; errors of the model's own calls.
+    Raises:
+        ArgumentError: an input is neither a shape nor an array.
     """
     if not isinstance(model, Module):
-        raise ArgumentError(f"[summary] model is a Module; received {type(model).__name__}.")
+        raise ArgumentError(f"[summary] model must be a Module; got {type(model).__name__}.")
     if not inputs:
         return Summary(model, _rows(model, _Calls()), None, depth)
     examples = [_example(x, dtype) for x in inputs]
@@ -117,13 +120,13 @@ def summary(model: Module, *inputs: Any, depth: int | None = None, dtype: Dtype 
     except (CaptureError, NotImplementedError):
         calls = _run(model, examples)
     except DTypeError as error:
-        error.add_note(f"[summary] inputs that are shapes are {dtype}; dtype= chooses, such as 'int64' for indices.")
+        error.add_note(f"[summary] inputs given as shapes are {dtype}; pass dtype=, such as 'int64' for indices.")
         raise
     return Summary(model, _rows(model, calls), calls.total, depth)
 
 
 class _Calls:
-    """What was seen of each module, by its id."""
+    """The calls of each module, by its id."""
 
     def __init__(self) -> None:
         self.count: dict[int, int] = {}
@@ -133,7 +136,7 @@ class _Calls:
 
 
 class _CountingTrace(Trace):
-    """Counts the operations of what is recorded, by table ``cost``."""
+    """A trace that counts operations by the table ``cost``."""
 
     flops = 0
 
@@ -163,7 +166,7 @@ def _run(model: Module, examples: Sequence[Any]) -> _Calls:
 
 @contextmanager
 def _as_it_was(model: Module) -> Iterator[None]:
-    """Evaluation mode; modes and random numbers are put back."""
+    """Set evaluation mode; restore modes and the random state afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     random = get_rng_state()
     model.eval()
@@ -178,7 +181,7 @@ def _as_it_was(model: Module) -> Iterator[None]:
 
 @contextmanager
 def _watched(model: Module, calls: _Calls, flops: Any) -> Iterator[None]:
-    """Write down the calls of all modules."""
+    """Record the calls of all modules."""
     begun: list[int] = []
 
     def before(module: Module, args: Any) -> None:
@@ -199,7 +202,7 @@ def _watched(model: Module, calls: _Calls, flops: Any) -> Iterator[None]:
 
 
 def _shape(result: Any) -> str:
-    """The shapes of a result as text."""
+    """Return the shapes of a result as a string."""
     if isinstance(result, TensorLike):
         return str(tuple(result.shape))
     if isinstance(result, Mapping):
@@ -210,7 +213,7 @@ def _shape(result: Any) -> str:
 
 
 def _example(value: Any, dtype: Dtype) -> Any:
-    """An input as a tensor."""
+    """Return an input as a tensor."""
     if isinstance(value, ArrayMethods | np.ndarray):
         return asarray(value)
     if isinstance(value, list | tuple) and all(
@@ -220,7 +223,7 @@ def _example(value: Any, dtype: Dtype) -> Any:
         noise = np.random.default_rng(0).standard_normal(value)
         return asarray(noise.astype(kind) if as_dtype(dtype).is_float else np.zeros(value, kind))
     raise ArgumentError(
-        f"[summary] an input is a shape, such as (1, 3, 32, 32), a tensor or an array; received {value!r}."
+        f"[summary] an input must be a shape, such as (1, 3, 32, 32), a tensor or an array; got {value!r}."
     )
 
 

@@ -20,10 +20,10 @@ def fuse_conv_bn(conv: Convolution, bn: BatchNorm, transpose: bool = False) -> C
     The running statistics scale its weight and shift its bias. Both layers stay unchanged.
     """
     if bn.running_mean is None or bn.running_var is None:
-        raise ValueError("[fuse_conv_bn] the normalization keeps no running statistics; there is nothing to fold.")
+        raise ValueError("[fuse_conv_bn] bn must have running statistics.")
     if bn.num_features != conv.out_channels:
         raise ShapeError(
-            f"[fuse_conv_bn] a convolution to {conv.out_channels} channels is not followed by a normalization of "
+            f"[fuse_conv_bn] bn must have the {conv.out_channels} output channels of conv as num_features; got "
             f"{bn.num_features}."
         )
     scale = ops.rsqrt(bn.running_var + bn.eps)
@@ -81,8 +81,8 @@ def fuse_linear_bn_eval(linear: Linear, bn: BatchNorm) -> Linear:
     """Return a dense layer that computes ``linear`` followed by ``bn`` in evaluation mode. Both stay unchanged."""
     if bn.num_features != linear.out_features:
         raise ShapeError(
-            f"[fuse_linear_bn_eval] {linear.out_features} features are not followed by a normalization of "
-            f"{bn.num_features}."
+            f"[fuse_linear_bn_eval] bn must have the {linear.out_features} output features of linear as num_features; "
+            f"got {bn.num_features}."
         )
     state = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
     fused = copy.copy(linear)

@@ -19,7 +19,9 @@ def _with_gradients(parameters: Parameters, name: str) -> list[tuple[Variable, T
     listed = [parameters] if isinstance(parameters, Variable) else list(parameters)
     pairs = [(p, g) for p in listed if (g := p.grad) is not None]
     if not pairs:
-        raise GradientError(f"[{name}] none of the {len(listed)} Parameters has a gradient; call backward() first.")
+        raise GradientError(
+            f"[{name}] at least one of the {len(listed)} Parameters must have a gradient; call backward() first."
+        )
     return pairs
 
 
@@ -29,7 +31,7 @@ def get_total_norm(
     """Return the norm of all ``tensors`` as if they were one. ``foreach`` has no effect."""
     listed = [tensors] if isinstance(tensors, (Tensor, Variable)) else list(tensors)
     if not listed:
-        raise ValueError("[get_total_norm] there is no norm of no tensors.")
+        raise ValueError("[get_total_norm] tensors must contain at least one tensor.")
     if math.isinf(norm_type):
         total = ops.max(ops.stack([ops.max(ops.abs(g)) for g in listed]))
     else:
@@ -84,7 +86,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
     size = sum(p.size for p in listed)
     if vec.shape != (size,):
         raise ShapeError(
-            f"[vector_to_parameters] {len(listed)} Parameters have {size} elements; received shape {vec.shape}."
+            f"[vector_to_parameters] vec must have shape ({size},) for {len(listed)} Parameters; got {vec.shape}."
         )
     at = 0
     for parameter in listed:

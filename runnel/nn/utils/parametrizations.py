@@ -1,4 +1,4 @@
-"""Parametrizations that are often used: weights by length and direction, of spectral norm 1, or orthogonal."""
+"""Parametrizations: weights by length and direction, of spectral norm 1, or orthogonal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _require(module: Module, name: str, op: str) -> Any:
 
 
 class WeightNorm(Module):
-    """g · v / |v| (T. Salimans, D. Kingma, 2016)."""
+    """Compute g · v / |v| (T. Salimans, D. Kingma, 2016)."""
 
     def __init__(self, dim: int | None = 0) -> None:
         self.dim = -1 if dim is None else dim
@@ -41,23 +41,25 @@ class WeightNorm(Module):
         return weight_v * (weight_g / norm_except(weight_v, self.dim))
 
     def right_inverse(self, weight: Any) -> tuple[Any, Any]:
-        """Length and direction of ``weight``."""
+        """Return length and direction of ``weight``."""
         return norm_except(weight, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Have ``module.name`` be g · v / |v|, with norms over all axes but ``dim`` (None: over all of them): Parameters
-    ``parametrizations.weight.original0`` (g) and ``original1`` (v)."""
+    """Compute ``module.name`` as g · v / |v|, with norms over all axes but ``dim``, or over all of them for None.
+
+    The Parameters are ``parametrizations.weight.original0`` (g) and ``original1`` (v).
+    """
     _require(module, name, "weight_norm")
     return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
 
 
 class SpectralNorm(Module):
-    """The weight over its greatest singular value, estimated by power iterations (T. Miyato et al., 2018)."""
+    """Divide a weight by its largest singular value, estimated by power iterations (T. Miyato et al., 2018)."""
 
     def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         if n_power_iterations < 1:
-            raise ValueError(f"[spectral_norm] n_power_iterations is positive; received {n_power_iterations}.")
+            raise ValueError(f"[spectral_norm] n_power_iterations must be positive; got {n_power_iterations}.")
         self.dim = dim % weight.ndim if weight.ndim else dim
         self.eps = eps
         if weight.ndim > 1:
@@ -80,15 +82,18 @@ class SpectralNorm(Module):
         return weight / ops.vecdot(u, ops.matmul(matrix, v))
 
     def right_inverse(self, value: Any) -> Any:
-        """``value`` itself: assumed to have norm 1."""
+        """Return ``value``, which should have norm 1."""
         return value
 
 
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Have ``module.name`` divided by its greatest singular value, as a matrix whose rows lie along ``dim``: by default
-    1 for transposed convolutions, else 0. Buffers ``parametrizations.weight.0._u`` and ``_v``."""
+    """Divide ``module.name`` by its largest singular value, as a matrix whose rows lie along ``dim``.
+
+    By default ``dim`` is 1 for transposed convolutions, and otherwise 0. The buffers are
+    ``parametrizations.weight.0._u`` and ``_v``.
+    """
     weight = _require(module, name, "spectral_norm")
     if dim is None:
         dim = 1 if "Transpose" in type(module).__name__ else 0
@@ -96,8 +101,10 @@ def spectral_norm(
 
 
 class Orthogonal(Module):
-    """A matrix with orthogonal rows or columns, whichever are fewer: a base times a rotation, which a skew-symmetric
-    matrix gives, made of what is below the diagonal of the Parameter."""
+    """Compute a matrix with orthogonal rows or columns, whichever are fewer: a base times a rotation.
+
+    The rotation is a function of a skew-symmetric matrix, of the elements below the diagonal of the Parameter.
+    """
 
     def __init__(self, weight: Any, kind: str, use_trivialization: bool) -> None:
         self.kind = kind
@@ -123,12 +130,12 @@ class Orthogonal(Module):
         return ops.transpose(q) if is_wide else q
 
     def right_inverse(self, weight: Any) -> Any:
-        """Zeros, which give the base; without one, ``weight`` itself."""
+        """Return zeros, whose result is the base; without a base, ``weight``."""
         return weight if self.base is None else weight * 0
 
 
 def _base(weight: Any) -> Any:
-    """The orthogonal factor of a weight, made square."""
+    """Return the orthogonal factor of a weight, as a square matrix."""
     tall = ops.transpose(weight) if weight.shape[-2] < weight.shape[-1] else weight
     n, k = tall.shape[-2:]
     q, r = qr(tall, "complete")
@@ -138,7 +145,7 @@ def _base(weight: Any) -> Any:
 
 
 def _exponential(a: Any, identity: Any) -> Any:
-    """exp(a) by scaling and squaring: Taylor's series to the 18th order of a / 2⁸."""
+    """Compute exp(a) by scaling and squaring, with the Taylor series of a / 2⁸ to order 18."""
     small = a / 256
     total = term = identity + a * 0
     for i in range(1, 19):
@@ -152,15 +159,21 @@ def _exponential(a: Any, identity: Any) -> Any:
 def orthogonal(
     module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Module:
-    """Have ``module.name`` be orthogonal (M. Lezcano-Casado, 2019): the exponential ("matrix_exp", the default) or the
-    Cayley transform ("cayley") of a skew-symmetric matrix, times the orthogonal factor of the weight there was, unless
-    ``use_trivialization`` is False. Products of Householder reflections are not offered."""
+    """Compute ``module.name`` as an orthogonal matrix (M. Lezcano-Casado, 2019).
+
+    Args:
+        module: a module.
+        name: the name of a Parameter.
+        orthogonal_map: the function of a skew-symmetric matrix: its exponential "matrix_exp" (default), or the Cayley
+            transform "cayley". Householder reflections are not supported.
+        use_trivialization: multiply by the orthogonal factor of the present weight.
+    """
     weight = _require(module, name, "orthogonal")
     if weight.ndim < 2:
-        raise ShapeError(f"[orthogonal] needs a matrix, or a stack of them; received shape {weight.shape}.")
+        raise ShapeError(f"[orthogonal] '{name}' must have two axes or more; got shape {weight.shape}.")
     kind = "matrix_exp" if orthogonal_map is None else orthogonal_map
     if kind not in ("matrix_exp", "cayley"):
-        raise ValueError(f"[orthogonal] orthogonal_map is 'matrix_exp' or 'cayley'; received {orthogonal_map!r}.")
+        raise ValueError(f"[orthogonal] orthogonal_map must be 'matrix_exp' or 'cayley'; got {orthogonal_map!r}.")
     return register_parametrization(module, name, Orthogonal(weight, kind, use_trivialization), unsafe=True)
 
 

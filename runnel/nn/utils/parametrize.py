@@ -1,5 +1,8 @@
-"""Weights that are functions of other Parameters, with PyTorch's names: ``parametrizations.weight.original`` holds what
-is trained, and the modules ``parametrizations.weight.0``, … make the weight of it."""
+"""Weights that are functions of other Parameters, with PyTorch's names.
+
+The Parameter ``parametrizations.weight.original`` is trained; the modules ``parametrizations.weight.0``, … compute the
+weight from it.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,10 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and the Parameters that it is made of: ``original``, or ``original0``, …
-    where the first one's ``right_inverse`` gives several."""
+    """The parametrizations of one tensor, and its Parameters: ``original``, or ``original0``, … for several.
+
+    The ``right_inverse`` of the first parametrization decides how many they are.
+    """
 
     def __init__(self, modules: list[Module], original: Any, unsafe: bool = False) -> None:
         super().__init__(modules)
@@ -73,11 +78,11 @@ class ParametrizationList(ModuleList):
             self.register_buffer(name, plain)
 
     def right_inverse(self, value: Any) -> None:
-        """Give the Parameters values that make ``value``."""
+        """Set the Parameters so that the tensor becomes ``value``."""
         for module in reversed(self._items()):
             if not hasattr(module, "right_inverse"):
                 raise NotImplementedError(
-                    f"[parametrize] {type(module).__name__} has no right_inverse(), so that the tensor cannot be set."
+                    f"[parametrize] {type(module).__name__} must define right_inverse() to set the tensor."
                 )
             value = module.right_inverse(value)
         for name, part in zip(self._names(), (value,) if self.is_tensor else tuple(value), strict=True):
@@ -114,11 +119,19 @@ class _Parametrized(Recipe):
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Have ``module.tensor_name`` computed by ``parametrization`` from a Parameter that takes its place.
+    """Compute ``module.tensor_name`` by ``parametrization`` from a Parameter that replaces it.
 
-    ``parametrization.right_inverse(value)``, where there is one, gives the Parameter's value, or several, so that the
-    tensor is near ``value``. A second one is applied after the first. Unless ``unsafe``, shape and dtype of the tensor
-    stay as they are (ShapeError).
+    If the parametrization defines ``right_inverse(value)``, it returns the Parameter's value, or several, such that the
+    tensor becomes about ``value``. A second parametrization is applied after the first.
+
+    Args:
+        module: a module.
+        tensor_name: the name of a Parameter or buffer.
+        parametrization: a module that computes the tensor.
+        unsafe: allow another shape or dtype of the tensor, which is otherwise a ShapeError.
+
+    Returns:
+        ``module``.
     """
     parametrization.train(module.training)
     if isinstance(recipe_of(module, tensor_name), _Parametrized):
@@ -148,8 +161,8 @@ def register_parametrization(
 def _require_same(before: Any, after: Any, unsafe: bool) -> None:
     if not unsafe and (before.shape != after.shape or before.dtype is not after.dtype):
         raise ShapeError(
-            f"[register_parametrization] a parametrization gives {after.dtype.name}{list(after.shape)} for a tensor of "
-            f"{before.dtype.name}{list(before.shape)}; pass unsafe=True if that is what you want."
+            f"[register_parametrization] a parametrization must return {before.dtype.name}{list(before.shape)} like "
+            f"the tensor; got {after.dtype.name}{list(after.shape)}. Pass unsafe=True if this is intended."
         )
 
 
@@ -160,15 +173,17 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make ``tensor_name`` a Parameter again: with the value it has, or, without ``leave_parametrized``, with that of
-    the original."""
+    """Make ``tensor_name`` a Parameter again.
+
+    It keeps its value, or without ``leave_parametrized`` takes the value of the original Parameter.
+    """
     if not is_parametrized(module, tensor_name):
         raise ArgumentError(f"[remove_parametrizations] {type(module).__name__} has no parametrized '{tensor_name}'.")
     parametrizations: ParametrizationList = module.parametrizations[tensor_name]
     if not leave_parametrized and not parametrizations.is_tensor:
         raise ArgumentError(
-            f"[remove_parametrizations] '{tensor_name}' is made of {parametrizations.ntensors} Parameters; "
-            "leave_parametrized=False needs one."
+            f"[remove_parametrizations] '{tensor_name}' must have one original for leave_parametrized=False; got "
+            f"{parametrizations.ntensors}."
         )
     original = getattr(parametrizations, parametrizations._names()[0])
     value = parametrizations() if leave_parametrized else original
@@ -185,7 +200,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that the module was made of."""
+    """Return the class of the module without parametrizations."""
     return getattr(type(module), "own_class", type(module))
 
 

@@ -1,7 +1,4 @@
-"""Weights of which a mask holds some elements at 0, with PyTorch's names.
-
-The Parameter ``weight_orig`` and the buffer ``weight_mask`` are multiplied to ``weight``.
-"""
+"""Prune weights by masks, with PyTorch's names: ``weight`` is ``weight_orig`` (a Parameter) · ``weight_mask``."""
 
 from __future__ import annotations
 
@@ -56,13 +53,13 @@ def _values(x: Any) -> np.ndarray[Any, Any]:
 
 
 class BasePruningMethod(ABC):
-    """The base of ways to choose elements that are held at 0. Subclasses define ``compute_mask``."""
+    """The base of pruning methods. Subclasses define ``compute_mask``."""
 
     PRUNING_TYPE: ClassVar[str] = "unstructured"
 
     @abstractmethod
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """Return 0 where the array ``t`` is to be held at 0, including where ``default_mask`` is 0, and else 1."""
+        """Return 0 for the elements of ``t`` to prune, including those where ``default_mask`` is 0, and else 1."""
 
     def apply_mask(self, module: Module) -> Any:
         """Return the module's masked tensor."""
@@ -72,14 +69,14 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
-        """Prune ``module.name`` in this way, which is made of ``args``; more than once, the masks multiply."""
+        """Prune ``module.name`` by ``cls(*args, **kwargs)``. Masks of repeated calls multiply."""
         method = cls(*args, **kwargs)
         method._name = name
         _prune(module, name, method.compute_mask, importance_scores)
         return method
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
-        """Return ``t`` with 0 where this method holds it."""
+        """Return ``t`` with its pruned elements set to 0."""
         mask = np.ones(t.shape) if default_mask is None else _values(default_mask)
         chosen = self.compute_mask(_values(t if importance_scores is None else importance_scores), mask)
         return t * asarray(_values(chosen)).astype(t.dtype)
@@ -97,10 +94,12 @@ def _prune(module: Module, name: str, compute_mask: Any, importance_scores: Any 
     before = _values(getattr(module, f"{name}_mask")) if is_masked else np.ones(weight.shape, weight.dtype.numpy)
     scores = _values(weight if importance_scores is None else importance_scores)
     if scores.shape != weight.shape:
-        raise ShapeError(f"[prune] importance_scores have the shape of '{name}', {weight.shape}; got {scores.shape}.")
+        raise ShapeError(
+            f"[prune] importance_scores must have the shape of '{name}', {weight.shape}; got {scores.shape}."
+        )
     mask = _values(compute_mask(scores, before))
     if mask.shape != weight.shape:
-        raise ShapeError(f"[prune] a mask has the shape of '{name}', {weight.shape}; received {mask.shape}.")
+        raise ShapeError(f"[prune] a mask must have the shape of '{name}', {weight.shape}; got {mask.shape}.")
     if is_masked:
         getattr(module, f"{name}_mask").assign(mask.astype(weight.dtype.numpy))
         return
@@ -110,12 +109,12 @@ def _prune(module: Module, name: str, compute_mask: Any, importance_scores: Any 
 
 
 def _count(amount: float, size: int, what: str) -> int:
-    """Return how many of ``size`` elements an amount means: a number of them, or a share."""
+    """Return how many of ``size`` elements to prune; ``amount`` is a number or a share."""
     if isinstance(amount, bool) or amount < 0 or (isinstance(amount, float) and amount > 1):
-        raise ValueError(f"[prune] amount is a number of {what}, or a part of all in [0, 1]; received {amount}.")
+        raise ValueError(f"[prune] amount must be a number of {what}, or a share in [0, 1]; got {amount}.")
     count = round(amount * size) if isinstance(amount, float) else int(amount)
     if count > size:
-        raise ValueError(f"[prune] {count} of {size} {what} cannot be pruned.")
+        raise ValueError(f"[prune] amount must be at most {size} {what}; got {count}.")
     return count
 
 
@@ -132,14 +131,14 @@ def _random_order(size: int) -> np.ndarray[Any, Any]:
 
 
 class Identity(BasePruningMethod):
-    """Hold nothing at 0."""
+    """Prune nothing."""
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         return _values(default_mask)
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Hold random elements at 0."""
+    """Prune random elements."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
@@ -151,7 +150,7 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """Hold the elements nearest to 0 at 0."""
+    """Prune the elements nearest to 0."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
@@ -171,13 +170,13 @@ class _Structured(BasePruningMethod):
         self.dim = dim
 
     def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return a number for each row; the rows with the smallest ones are held at 0."""
+        """Return a score for each row; the rows with the smallest scores are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         values, mask = _values(t), _values(default_mask).copy()
         if not -values.ndim <= self.dim < values.ndim:
-            raise ShapeError(f"[prune] dim {self.dim} is no axis of shape {values.shape}.")
+            raise ShapeError(f"[prune] dim must be an axis of shape {values.shape}; got {self.dim}.")
         rows = np.moveaxis(values * mask, self.dim, 0).reshape(values.shape[self.dim], -1)
         left = np.flatnonzero(np.moveaxis(mask, self.dim, 0).reshape(rows.shape).any(1))
         order = left[np.argsort(self.scores(rows[left]), kind="stable")]
@@ -186,14 +185,14 @@ class _Structured(BasePruningMethod):
 
 
 class RandomStructured(_Structured):
-    """Hold random rows along ``dim`` at 0."""
+    """Prune random rows along ``dim``."""
 
     def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.argsort(_random_order(len(rows)))
 
 
 class LnStructured(_Structured):
-    """Hold the rows along ``dim`` with the smallest n-norms at 0."""
+    """Prune the rows along ``dim`` with the smallest n-norms."""
 
     def __init__(self, amount: float, n: float, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -204,7 +203,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Hold the elements of a given mask at 0."""
+    """Prune the elements where a given mask is 0."""
 
     def __init__(self, mask: Any) -> None:
         self.mask = mask
@@ -214,7 +213,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several ways, each of which chooses among the elements that the previous ones left."""
+    """Apply several methods, each to the elements that the previous ones left."""
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self.methods: list[BasePruningMethod] = []
@@ -224,7 +223,7 @@ class PruningContainer(BasePruningMethod):
     def add_pruning_method(self, method: BasePruningMethod) -> None:
         """Append a method."""
         if not isinstance(method, BasePruningMethod):
-            raise TypeError(f"[PruningContainer] holds ways to prune; received {type(method).__name__}.")
+            raise TypeError(f"[PruningContainer] methods must be BasePruningMethods; got {type(method).__name__}.")
         self.methods.append(method)
 
     def __len__(self) -> int:
@@ -246,19 +245,19 @@ def identity(module: Module, name: str) -> Module:
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Hold random elements at 0: ``amount`` of them, or this share."""
+    """Prune random elements: ``amount`` of them, or this share."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Any = None) -> Module:
-    """Hold the elements nearest to 0, or with the smallest ``importance_scores``, at 0."""
+    """Prune the elements nearest to 0, or with the smallest ``importance_scores``."""
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Hold random rows along ``dim`` at 0."""
+    """Prune random rows along ``dim``."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -266,13 +265,13 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: float, dim: int, importance_scores: Any = None
 ) -> Module:
-    """Hold the rows along ``dim`` with the smallest n-norms at 0."""
+    """Prune the rows along ``dim`` with the smallest n-norms."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
-    """Hold the elements where ``mask`` is 0 at 0."""
+    """Prune the elements where ``mask`` is 0."""
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -285,17 +284,17 @@ def global_unstructured(
     ``parameters`` are pairs of a module and a name, and ``importance_scores`` a dict by such pairs.
     """
     if not isinstance(parameters, Iterable):
-        raise ArgumentError(f"[global_unstructured] parameters are pairs; received {short_repr(parameters)}.")
+        raise ArgumentError(f"[global_unstructured] parameters must be pairs; got {short_repr(parameters)}.")
     pairs = list(parameters)
     if not isinstance(pruning_method, type) or not issubclass(pruning_method, BasePruningMethod):
         raise ArgumentError(
-            f"[global_unstructured] pruning_method is a class of methods; received {short_repr(pruning_method)}."
+            f"[global_unstructured] pruning_method must be a class of methods; got {short_repr(pruning_method)}."
         )
     if not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], Module) for p in pairs):
-        raise ArgumentError("[global_unstructured] parameters are pairs (module, name of a Parameter).")
+        raise ArgumentError("[global_unstructured] parameters must be pairs (module, name of a Parameter).")
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
-        raise ValueError("[global_unstructured] only methods that choose single elements can be used.")
+        raise ValueError("[global_unstructured] pruning_method must choose single elements.")
     scores_by_pair = importance_scores or {}
     scores = [_values(scores_by_pair.get(pair, getattr(pair[0], pair[1]))).reshape(-1) for pair in pairs]
     masks = [_values(getattr(m, f"{n}_mask", np.ones(getattr(m, n).shape))).reshape(-1) for m, n in pairs]

@@ -1,5 +1,4 @@
-"""Weights by length and direction, and of spectral norm 1, with the names of PyTorch's older functions: ``weight_g``
-and ``weight_v``; ``weight_orig``, ``weight_u`` and ``weight_v``. New code takes those of ``parametrizations``."""
+"""Weight and spectral normalization with PyTorch's older names; use ``parametrizations`` in new code."""
 
 from __future__ import annotations
 
@@ -77,8 +76,10 @@ def _restored(module: Module, name: str, recipe: type[Recipe], op: str, parts: t
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Have ``module.name`` be g · v / |v|, with norms over all axes but ``dim`` (None: over all of them), for
-    Parameters ``name_g`` and ``name_v`` (T. Salimans, D. Kingma, 2016)."""
+    """Compute ``module.name`` as g · v / |v| from Parameters ``name_g`` and ``name_v`` (T. Salimans, D. Kingma, 2016).
+
+    Norms are over all axes but ``dim``, or over all of them for None.
+    """
     axis = -1 if dim is None else dim
     value = _parameter(module, name, "weight_norm").read().detach()
     compute(module, name, _WeightNorm(name, axis))
@@ -114,11 +115,19 @@ class _SpectralNorm(Recipe):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Have ``module.name`` be the Parameter ``name_orig`` over its greatest singular value, as a matrix whose rows lie
-    along ``dim`` (1 for transposed convolutions, else 0 by default), estimated with buffers ``name_u`` and ``name_v``
-    by power iterations in training mode (T. Miyato et al., 2018)."""
+    """Divide the Parameter ``name_orig`` by its largest singular value to compute ``module.name``.
+
+    Power iterations in training mode estimate it, with buffers ``name_u`` and ``name_v`` (T. Miyato et al., 2018).
+
+    Args:
+        module: a module.
+        name: the name of a Parameter.
+        n_power_iterations: iterations at each call.
+        eps: the smallest norm of a vector.
+        dim: the axis of the rows; by default 1 for transposed convolutions, and otherwise 0.
+    """
     if n_power_iterations < 1:
-        raise ValueError(f"[spectral_norm] n_power_iterations is positive; received {n_power_iterations}.")
+        raise ValueError(f"[spectral_norm] n_power_iterations must be positive; got {n_power_iterations}.")
     weight = _parameter(module, name, "spectral_norm")
     if dim is None:
         dim = 1 if "Transpose" in type(module).__name__ else 0

@@ -1,4 +1,4 @@
-"""Padding and packing of sequences of different lengths, under PyTorch's module name."""
+"""Pad and pack sequences of different lengths, under PyTorch's module name."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _Numbers = tuple[int, ...]
 
 
 class _Steps(NamedTuple):
-    """The steps of a packed sequence, in numbers that are part of a program."""
+    """The steps of a packed sequence, as numbers that are part of a program."""
 
     sizes: _Numbers
     order: _Numbers | None
     back: _Numbers | None
 
     def lengths(self) -> list[int]:
-        """The length of each sequence, the longest first."""
+        """Return the length of each sequence, the longest first."""
         sizes = np.array(self.sizes, np.int64)
         return [int((sizes > row).sum()) for row in range(self.batch)]
 
@@ -150,12 +150,12 @@ def _constant(numbers: _Numbers, device: Any) -> Tensor:
 
 def _numbers(name: str, values: Any) -> _Numbers:
     traced = (
-        f"[PackedSequence] {name} is part of a program, and in a compiled function its values exist only when that "
-        "runs; pack the sequences outside, or give a tuple of ints."
+        f"[PackedSequence] {name} must be known when a function is compiled; pack the sequences outside, or pass a "
+        "tuple of ints."
     )
     known = required(values, traced) if isinstance(values, TensorLike) else np.asarray(values)
     if known.ndim != 1 or (known.size and known.dtype.kind not in "iu"):
-        raise ShapeError(f"[PackedSequence] {name} is a vector of integers; received {values!r}.")
+        raise ShapeError(f"[PackedSequence] {name} must be a vector of integers; got {values!r}.")
     return tuple(known.tolist())
 
 
@@ -179,14 +179,15 @@ def pack_padded_sequence(
             :func:`pad_packed_sequence` restore their order.
     """
     if input.ndim < 2:
-        raise ShapeError(f"[pack_padded_sequence] a batch has axes of steps and sequences; received {input.shape}.")
+        raise ShapeError(
+            f"[pack_padded_sequence] input must have axes of steps and sequences; got shape {input.shape}."
+        )
     x = ops.moveaxis(input, 0, 1) if batch_first else input
     steps, batch = x.shape[:2]
     counts = np.asarray(lengths).astype(np.int64)
     if counts.shape != (batch,) or (batch and (counts.min() < 1 or counts.max() > steps)):
         raise ShapeError(
-            f"[pack_padded_sequence] a batch of {batch} sequences of up to {steps} steps needs {batch} lengths from 1 "
-            f"to {steps}; received {counts.tolist()}."
+            f"[pack_padded_sequence] lengths must be {batch} numbers from 1 to {steps}; got {counts.tolist()}."
         )
     order: np.ndarray | None = None
     if not enforce_sorted:
@@ -194,7 +195,7 @@ def pack_padded_sequence(
         counts = counts[order]
     elif np.any(np.diff(counts) > 0):
         raise ShapeError(
-            f"[pack_padded_sequence] lengths must fall with enforce_sorted=True; received {counts.tolist()}."
+            f"[pack_padded_sequence] lengths must decrease for enforce_sorted=True; got {counts.tolist()}."
         )
     sizes = tuple(int((counts > step).sum()) for step in range(int(counts.max(initial=0))))
     columns = np.arange(batch) if order is None else order
@@ -218,7 +219,9 @@ def pad_packed_sequence(
     sizes = own.sizes
     steps = len(sizes) if total_length is None else total_length
     if steps < len(sizes):
-        raise ShapeError(f"[pad_packed_sequence] total_length={steps} is less than the longest length, {len(sizes)}.")
+        raise ShapeError(
+            f"[pad_packed_sequence] total_length must be at least the longest length, {len(sizes)}; got {steps}."
+        )
     rows = own.rows(steps)
     lengths = np.array(own.lengths(), np.int64)
     if own.back is not None:
@@ -249,12 +252,12 @@ def pad_sequence(
     """
     if not sequences or padding_side not in ("right", "left"):
         raise ValueError(
-            f"[pad_sequence] takes some sequences and padding_side 'right' or 'left'; received {len(sequences)} and "
-            f"{padding_side!r}."
+            f"[pad_sequence] sequences must not be empty, and padding_side be 'right' or 'left'; got {len(sequences)} "
+            f"sequences and {padding_side!r}."
         )
     if any(x.shape[1:] != sequences[0].shape[1:] for x in sequences):
         raise ShapeError(
-            f"[pad_sequence] sequences differ in their lengths alone; received {[x.shape for x in sequences]}."
+            f"[pad_sequence] sequences must only differ in their lengths; got shapes {[x.shape for x in sequences]}."
         )
     longest = max(x.shape[0] for x in sequences)
     padded = []
@@ -267,16 +270,17 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Array, lengths: Array | Sequence[int], batch_first: bool = False) -> list[Tensor]:
-    """Return the sequences that ``pad_sequence`` made one array of. Their lengths are part of a program."""
+    """Return the sequences in a result of ``pad_sequence``. Their lengths are part of a program."""
     if padded_sequences.ndim < 2:
         raise ShapeError(
-            f"[unpad_sequence] a batch has axes of steps and sequences; received {padded_sequences.shape}."
+            f"[unpad_sequence] padded_sequences must have axes of steps and sequences; got shape "
+            f"{padded_sequences.shape}."
         )
     x = padded_sequences if batch_first else ops.moveaxis(padded_sequences, 1, 0)
     counts = np.asarray(lengths)
     if counts.shape != x.shape[:1] or ((counts < 0) | (counts > x.shape[1])).any():
         raise ShapeError(
-            f"[unpad_sequence] {x.shape[0]} sequences of up to {x.shape[1]} steps; received lengths {counts.tolist()}."
+            f"[unpad_sequence] lengths must be {x.shape[0]} numbers from 0 to {x.shape[1]}; got {counts.tolist()}."
         )
     return [x[i, : int(n)] for i, n in enumerate(counts)]
 
