@@ -77,9 +77,9 @@ def test_refused() -> None:
         nn.functional.embedding(rn.asarray([0]), rn.ones((3, 2)), max_norm=1.0)
     with pytest.raises(ValueError, match="padding_idx must be one of the 3 rows; got 3"):
         nn.Embedding(3, 2, padding_idx=3)
-    with pytest.raises(ValueError, match="not 'median'"):
+    with pytest.raises(ValueError, match="got 'median'"):
         nn.EmbeddingBag(3, 2, mode="median")
     with pytest.raises(ShapeError, match="without offsets"):
         nn.EmbeddingBag(3, 2)(rn.asarray([0, 1]))
-    with pytest.raises(ShapeError, match="per_sample_weights are for mode 'sum'"):
+    with pytest.raises(ShapeError, match="per_sample_weights must have the shape"):
         nn.EmbeddingBag(3, 2, mode="max")(rn.asarray([0, 1]), rn.asarray([0]), rn.ones(2))

@@ -56,5 +56,5 @@ def test_a_first_call_that_is_compiled_runs_eagerly() -> None:
 def test_refused() -> None:
     with pytest.raises(ShapeError, match="2 spatial ones"):
         nn.LazyConv2d(2, 3)(rn.ones((2, 3)))
-    with pytest.raises(ShapeError, match="3 channels are not 2 groups"):
+    with pytest.raises(ShapeError, match="groups=2 must divide the channels; got 3"):
         nn.LazyConv1d(4, 3, groups=2)(rn.ones((1, 3, 5)))

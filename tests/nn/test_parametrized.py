@@ -161,7 +161,7 @@ def test_pruning() -> None:
     two[1].weight.assign(two[1].weight * 100)
     prune.global_unstructured([(m, "weight") for m in two], prune.L1Unstructured, amount=4)
     assert not two[0].weight.numpy().any() and two[1].weight.numpy().all()
-    with pytest.raises(ValueError, match="amount is a number of elements, or a part of all"):
+    with pytest.raises(ValueError, match="amount must be a number of elements, or a share"):
         prune.l1_unstructured(layer, "weight", 1.5)
 
 

@@ -235,9 +235,9 @@ def test_packed_sequences_say_what_pytorchs_say() -> None:
     layer = nn.GRU(2, 3)
     outputs = rn.compile(lambda packed: layer(packed)[0])(packed)
     assert isinstance(outputs, PackedSequence) and outputs.batch_sizes.tolist() == sizes.tolist()
-    with pytest.raises(ShapeError, match=r"\[PackedSequence\] batch_sizes is a vector of integers"):
+    with pytest.raises(ShapeError, match=r"\[PackedSequence\] batch_sizes must be a vector of integers"):
         PackedSequence(data, 3)
-    with pytest.raises(TracedValueError, match=r"\[PackedSequence\] batch_sizes is part of a program"):
+    with pytest.raises(TracedValueError, match=r"\[PackedSequence\] batch_sizes must be known"):
         rn.compile(lambda x, n: PackedSequence(x, n).data)(data, rn.asarray([8]))
 
 
@@ -270,7 +270,7 @@ def test_what_does_not_fit() -> None:
         nn.GRU(3, 4, dropout=2.0)
     with pytest.raises(ValueError, match="num_layers must be in"):
         nn.GRU(3, 4, 0)
-    with pytest.raises(ShapeError, match="must fall"):
+    with pytest.raises(ShapeError, match="must decrease"):
         pack_padded_sequence(rn.ones((4, 2, 1)), [2, 4])
     with pytest.raises(ShapeError, match="lengths from 1"):
         pack_padded_sequence(rn.ones((4, 2, 1)), [5, 4])

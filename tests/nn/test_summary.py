@@ -88,9 +88,9 @@ def test_a_table_without_inputs_and_of_few_levels() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"\[summary\] an input is a shape.*received 'x'"):
+    with pytest.raises(ArgumentError, match=r"\[summary\] an input must be a shape.*got 'x'"):
         nn.summary(nn.ReLU(), "x")
-    with pytest.raises(ArgumentError, match=r"\[summary\] model is a Module; received function"):
+    with pytest.raises(ArgumentError, match=r"\[summary\] model must be a Module; got function"):
         nn.summary(lambda x: x, (1,))
     with pytest.raises(ShapeError):
         nn.summary(nn.Sequential(nn.Linear(3, 2)), (1, 4))

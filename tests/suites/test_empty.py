@@ -93,7 +93,7 @@ def test_batch_norm() -> None:
     assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]
     assert x.grad is not None and x.grad.shape == (0, 3) and layer.weight.grad.tolist() == [0, 0, 0]
     counted = layer.num_batches_tracked.item()
-    with pytest.raises(ShapeError, match=r"single element for each channel.*\(1, 3\)"):
+    with pytest.raises(ShapeError, match=r"more than one element for each channel.*\(1, 3\)"):
         layer(rn.zeros((1, 3)))
     assert layer.num_batches_tracked.item() == counted, "an error changes nothing"
     statistics = rn.Variable(np.zeros(3, np.float32)), rn.Variable(np.ones(3, np.float32))
