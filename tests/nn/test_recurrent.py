@@ -272,9 +272,9 @@ def test_what_does_not_fit() -> None:
         nn.GRU(3, 4, 0)
     with pytest.raises(ShapeError, match="must decrease"):
         pack_padded_sequence(rn.ones((4, 2, 1)), [2, 4])
-    with pytest.raises(ShapeError, match="lengths from 1"):
+    with pytest.raises(ShapeError, match="numbers from 1"):
         pack_padded_sequence(rn.ones((4, 2, 1)), [5, 4])
-    with pytest.raises(ShapeError, match="less than the longest"):
+    with pytest.raises(ShapeError, match="at least the longest"):
         pad_packed_sequence(pack_padded_sequence(rn.ones((4, 2, 1)), [4, 2]), total_length=3)
     with pytest.raises(ShapeError, match="state must have shape"):
         nn.GRUCell(3, 4)(rn.ones((2, 3)), rn.ones((3, 4)))
