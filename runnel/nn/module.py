@@ -21,9 +21,8 @@ from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.hooks import Hooks
 from runnel.nn.parameter import Buffer, Parameter, destination, named_in
-from runnel.nn.printing import lines
 from runnel.nn.saving import loaded, saved
-from runnel.nn.whereabouts import located
+from runnel.nn.showing import lines, located
 from runnel.tensor import tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import LoadReport, clear_gradients

@@ -7,8 +7,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.nn.recurrent import GRU, LSTM, RNN, RNNBase
-from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step
+from runnel.nn.recurrent import GRU, LSTM, RNN, RNNBase, State, elman_step, gru_step, lstm_step
 from runnel.nn.utils.rnn import PackedSequence
 from runnel.ops.arguments import Array
 
