@@ -192,7 +192,7 @@ def class_stub(
     }
     defaults = [*zip(known.kwonlyargs, known.kw_defaults, strict=True)]
     defaults += zip(known.args[::-1], known.defaults[::-1], strict=False)
-    usual = next(ast.unparse(d) for a, d in defaults if a.arg == "base" and d is not None)
+    usual = next((ast.unparse(d) for a, d in defaults if a.arg == "base" and d is not None), "")
     base = ast.unparse(places["base"]) if "base" in places else usual
     used = {sources.imports(module).get(base, (maker if base == usual else module, base))}
     found = sources.referenced(module, places["function"]) if "function" in places else None

@@ -159,7 +159,7 @@ def test_stubs_have_every_name_and_method() -> None:
         "from runnel.nn import *\n" in network
         and "from runnel.compat.torch.nn import functional as functional\n" in network
     )
-    assert "    def sum(self, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:\n" in tensor
+    assert "    def sum(self, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> ResultT:\n" in tensor
     assert "    def add_(self, other: Operand, *, alpha: float | Array = 1) -> Self:\n" in tensor
     assert "    def reshape(self, *shape: Any, " in tensor and "*args: Any, **kwargs" not in tensor
     assert (

@@ -74,10 +74,11 @@ def layer(
 
 
 def _arrays(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
-    """Iterate over the first parameters, as far as they must be arrays."""
+    """Iterate over the first parameters, as far as they must be given and may be arrays."""
     for parameter in parameters:
+        kind = parameter.annotation
         if parameter.default is not parameter.empty or not (
-            "Array" in parameter.annotation or parameter.annotation == "Operand"
+            kind in (parameter.empty, "Operand") or "Array" in str(kind)
         ):
             return
         yield parameter
@@ -126,7 +127,9 @@ def _method(
     function.__defaults__ = tuple(x for n, x in defaults.items() if n not in by_name)
     function.__kwdefaults__ = {n: x for n, x in defaults.items() if n in by_name}
     kinds = {p.name: "Any" if _is_array(p) and p.default is None else p.annotation for p in parameters}
-    function.__annotations__ = {**kinds, "return": returns}
+    function.__annotations__ = {
+        n: kind for n, kind in {**kinds, "return": returns}.items() if kind is not Parameter.empty
+    }
     function.__qualname__ = name
     return function
 

@@ -227,9 +227,9 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.Conv2d(3, 4, (3, 3, 3)), ShapeError, "kernel_size is an int or 2 ints"),
     (lambda: nn.BatchNorm2d(3)(rn.zeros((2, 3))), ShapeError, r"\[BatchNorm2d\].*4 axes.*got shape \(2, 3\)"),
     (lambda: nn.BatchNorm1d(3)(rn.zeros((2, 4))), ShapeError, "the second of size 3"),
-    (lambda: nn.BatchNorm1d(3)(rn.zeros((1, 3))), ShapeError, "single element"),
+    (lambda: nn.BatchNorm1d(3)(rn.zeros((1, 3))), ShapeError, "more than one element"),
     (lambda: nn.GroupNorm(2, 3), ShapeError, "must divide num_channels; got 2 and 3"),
-    (lambda: nn.utils.fuse_conv_bn(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(3)), ShapeError, "to 2 channels.*of 3"),
+    (lambda: nn.utils.fuse_conv_bn(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(3)), ShapeError, "2 output channels.*got 3"),
     (lambda: F.batch_norm(rn.zeros((2, 3)), None, None), ValueError, "running_mean and running_var"),
 ]  # fmt: skip
 

@@ -100,5 +100,5 @@ def test_what_is_refused() -> None:
 def test_a_shape_for_indices_is_answered_by_what_chooses_the_dtype() -> None:
     with pytest.raises(DTypeError) as caught:
         nn.summary(nn.Embedding(10, 4), (5, 2))
-    assert "dtype= chooses, such as 'int64'" in "".join(caught.value.__notes__)
+    assert "pass dtype=, such as 'int64'" in "".join(caught.value.__notes__)
     assert "(5, 2, 4)" in str(nn.summary(nn.Embedding(10, 4), (5, 2), dtype="int64"))
