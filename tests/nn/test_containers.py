@@ -58,5 +58,5 @@ def test_dict_by_name() -> None:
 
 @pytest.mark.parametrize("make", [nn.Sequential, lambda x: nn.ModuleList([x]), lambda x: nn.ModuleDict({"a": x})])
 def test_only_modules_go_in(make: object) -> None:
-    with pytest.raises(TypeError, match="must be .*Modules?( or|;| )"):
+    with pytest.raises(TypeError, match=r"must be .*Modules?( or|;| )"):
         make(lambda x: x)  # type: ignore[operator]

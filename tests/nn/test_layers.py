@@ -127,7 +127,7 @@ def test_constants_bounds_and_orthogonality() -> None:
     np.testing.assert_allclose(q @ q.T, 4 * np.eye(5), atol=1e-5)
     with pytest.raises(ShapeError, match="two axes or more"):
         init.xavier_uniform_(nn.Parameter(np.zeros(3, np.float32)))
-    with pytest.raises(ValueError, match="nonlinearity must be .*; got 'cube'"):
+    with pytest.raises(ValueError, match=r"nonlinearity must be .*; got 'cube'"):
         init.gain_of("cube")
 
 
