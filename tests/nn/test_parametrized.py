@@ -104,7 +104,7 @@ def test_parametrizations_that_do_not_fit() -> None:
             return x[:1]
 
     layer = nn.Linear(4, 4)
-    with pytest.raises(ShapeError, match=r"must return float32\[4, 4\] like the tensor; got float32\[1, 4\]\. Pass unsafe=True"):
+    with pytest.raises(ShapeError, match=r"must return float32\[4, 4\] .*got float32\[1, 4\]\. Pass unsafe=True"):
         parametrize.register_parametrization(layer, "weight", Shorter())
     assert isinstance(layer.weight, nn.Parameter) and not parametrize.is_parametrized(layer)
     with pytest.raises(ArgumentError, match="has no Parameter 'weights'"):
@@ -124,7 +124,7 @@ def test_norms_are_what_they_say_and_go_away() -> None:
     nn.utils.spectral_norm(layer, n_power_iterations=30)
     layer(rn.asarray(X))
     np.testing.assert_allclose(np.linalg.svd(layer.weight.numpy())[1][0], 1, rtol=1e-4)
-    with pytest.raises(AttributeError, match="cannot be set|must define right_inverse"):
+    with pytest.raises(AttributeError, match="cannot be set"):
         layer.weight = nn.Parameter(weight)
     nn.utils.remove_spectral_norm(layer)
     assert type(layer) is nn.Linear and [n for n, _ in layer.named_parameters()] == ["bias", "weight"]
