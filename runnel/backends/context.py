@@ -57,7 +57,7 @@ _KNOWN: Final[dict[_Key, CompileContext]] = {}
 
 
 def current() -> CompileContext:
-    """Return the context in force on this thread: that of :func:`entered`, else that of the switches."""
+    """Return the context in force on this thread: set by :func:`entered`, else by the switches."""
     return _ENTERED.context or switched()
 
 
@@ -83,7 +83,7 @@ def on(device: Device) -> CompileContext:
 
 
 def alone(context: CompileContext) -> CompileContext:
-    """``context``, but of one thread and without delays."""
+    """Return ``context``, but with one thread and without delays."""
     return _context_of(context.device, 1, 0, context.cache)
 
 

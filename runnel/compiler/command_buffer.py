@@ -13,12 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from runnel.backends.base import Backend
-from runnel.backends.commands import BARRIER, COMMAND_WORDS, COMMIT, JUMP, Bytes, Command, CommandBuffer, Words
+from runnel.backends.base import BARRIER, COMMAND_WORDS, COMMIT, JUMP, Backend, Bytes, Command, CommandBuffer, Words
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
-from runnel.compiler.plan_ir.plan import Plan
-from runnel.compiler.plan_ir.regions import AnyRegion, Branch, Repeat, While, counts, is_unbounded, sequence
-from runnel.compiler.plan_ir.work import Block
+from runnel.compiler.plan_ir.cost import Block
+from runnel.compiler.plan_ir.plan import AnyRegion, Branch, Plan, Repeat, While, counts, is_unbounded, sequence
 from runnel.compiler.schedule import partition
 
 

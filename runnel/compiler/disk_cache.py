@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.backends import base
-from runnel.backends.commands import CommandBuffer, checked
+from runnel.backends.base import CommandBuffer, checked
 from runnel.backends.context import CompileContext
 from runnel.backends.host import objects
 from runnel.core import switches

@@ -10,13 +10,13 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from runnel.backends import context as contexts
-from runnel.backends.commands import CommandBuffer
+from runnel.backends.base import CommandBuffer
 from runnel.backends.context import CompileContext
 from runnel.compiler import disk_cache
 from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.hoisted import split
 from runnel.compiler.passes.permutes import in_any_order
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL
 from runnel.compiler.plan import Planner
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
@@ -28,7 +28,7 @@ from runnel.graph.graph import Graph
 
 
 class Planned(NamedTuple):
-    """The plans of a graph's program and of that of its hoisted constants, and the strides of its results."""
+    """The plans of a graph's program and of its hoisted constants, and the strides of its results."""
 
     fitted: Fitted
     hoisted_constants: Plan | None
@@ -40,7 +40,7 @@ class Planned(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """The program of a graph, that of its hoisted constants if it has some, and the strides of its results."""
+    """The program of a graph, the program of its hoisted constants if it has some, and the strides of its results."""
 
     program: Program
     hoisted_constants: Program | None
@@ -112,7 +112,7 @@ class Recipe:
         return self.planned if self.options.keeps_plan else self._plan()
 
     def _plan_again(self, number: int) -> Plan:
-        """Return the plan of the program, or that of its hoisted constants."""
+        """Return the plan of the program, or of its hoisted constants."""
         with contexts.entered(self.context):
             return self._planned_now().plans[number]
 
@@ -150,7 +150,7 @@ class CompiledGraph(NamedTuple):
     """A graph as a program, for the caller to bind to memory and run.
 
     ``hoisted_constants`` computes the last inputs of ``program`` from Variables alone, and must run again when these
-    have changed; None if there are no such inputs. ``strides``, in elements, are those of each result in its memory.
+    have changed; None if there are no such inputs. ``strides``, in elements, describe each result in its memory.
     ``recipe`` can produce the program again, and does not keep it alive.
     """
 
@@ -163,10 +163,10 @@ class CompiledGraph(NamedTuple):
 def compile_graph(
     graph: Graph, bindings: Bindings, context: CompileContext, options: Options = DEFAULTS
 ) -> CompiledGraph:
-    """``graph`` as a program.
+    """Compile ``graph`` to a program.
 
     Args:
-        graph: what to compute; ``graph.verifier`` checks graphs of unknown origin.
+        graph: the graph to compute; ``graph.verifier`` checks graphs of unknown origin.
         bindings: properties of its inputs that are known before it runs.
         context: device, target, threads and everything else the program depends on.
         options: the effort of compilation.

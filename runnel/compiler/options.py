@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from runnel.compiler.memory.arena import MemoryPlanner
-from runnel.compiler.passes.pipeline import Pipeline
-from runnel.compiler.passes.usual import REQUIRED, USUAL
+from runnel.compiler.passes.pipeline import REQUIRED, USUAL, Pipeline
 from runnel.core.arrays import short_repr
 from runnel.core.avals import Shape
 from runnel.core.errors import ArgumentError
@@ -23,8 +22,8 @@ _NONE: Final[Mapping[Value, Shape]] = MappingProxyType({})
 class Bindings:
     """Properties of a graph's inputs that are known before it runs.
 
-    ``strides``, in elements, are those of arguments that are not dense. ``are_trained``: its Variables change between
-    most calls, so values that depend on them alone are not prepared.
+    ``strides``, in elements, belong to arguments that are not dense. ``are_trained``: its Variables change between most
+    calls, so values that depend only on them are not prepared.
     """
 
     strides: Mapping[Value, Shape] = _NONE
@@ -33,8 +32,8 @@ class Bindings:
 
 @record
 class Choices:
-    """What users choose of a compilation: the passes, who lays values out in memory (None: the usual search), and the
-    most bytes of intermediate values and results."""
+    """A user's choices: the passes, the memory planner (None: the usual search), and the most bytes of intermediate
+    values and results."""
 
     passes: Pipeline = USUAL
     memory_planner: MemoryPlanner | None = None
@@ -60,15 +59,15 @@ def chosen_by(
     if passes is not None:
         if not isinstance(passes, Pipeline):
             raise ArgumentError(
-                f"[{caller}] passes is a pipeline, such as rn.passes.USUAL.insert(...); received {short_repr(passes)}."
+                f"[{caller}] passes must be a pipeline, such as rn.passes.USUAL.insert(...); got {short_repr(passes)}."
             )
         passes.require(*REQUIRED)
         chosen["passes"] = passes
     if memory_planner is not None:
         if not callable(memory_planner) or not isinstance(memory_planner, Hashable):
             raise ArgumentError(
-                f"[{caller}] memory_planner is a function (or another object with a hash) from lifetimes to offsets, "
-                f"such as rn.memory.search; received {short_repr(memory_planner)}."
+                f"[{caller}] memory_planner must be a function (or another object with a hash) from lifetimes to "
+                f"offsets, such as rn.memory.search; got {short_repr(memory_planner)}."
             )
         chosen["memory_planner"] = memory_planner
     if memory_budget is not None:

@@ -7,22 +7,19 @@ results of another. A plan is data: ``program.py`` binds it to memory and machin
 
 from __future__ import annotations
 
-from runnel.compiler.fusion import Clustering
+from runnel.compiler.fusion import Clustering, Traffic, ordered
 from runnel.compiler.kernels import bounds
 from runnel.compiler.kernels.families import FAMILIES
-from runnel.compiler.lowering.nodes import inline_constant, resolve_views
 from runnel.compiler.lowering.operands import OffsetTables, Operands, copy_of_place
-from runnel.compiler.lowering.protocol import Request, lowering_of, register
+from runnel.compiler.lowering.protocol import Request, inline_constant, lowering_of, register, resolve_views
 from runnel.compiler.memory import arena, in_place
 from runnel.compiler.memory.arena import MemoryPlanner, name_of
 from runnel.compiler.plan_ir.calls import Allocation, BufferView, Call, MemorySpace
 from runnel.compiler.plan_ir.clusters import Cluster, Form, aligned_strides, unreduced_extents
-from runnel.compiler.plan_ir.plan import Bounded, Plan as Plan
-from runnel.compiler.plan_ir.regions import BodyPlan, Section
-from runnel.compiler.schedule import branches, synchronization
-from runnel.compiler.schedule.order import Traffic, ordered
+from runnel.compiler.plan_ir.plan import BodyPlan, Bounded, Plan as Plan, Section
+from runnel.compiler.schedule import partition, synchronization
 from runnel.compiler.schedule.partition import split_calls
-from runnel.compiler.verification import invariants, verifier
+from runnel.compiler.verification import verifier
 from runnel.core import switches
 from runnel.core.avals import Shape, row_major
 from runnel.core.records import replace
@@ -34,8 +31,8 @@ register(FAMILIES)
 
 
 class Planner:
-    """Builds a plan for one graph. ``strides`` gives those of inputs that are not dense; ``deals``: whether threads
-    compute independent branches at the same time, for which these need memory apart."""
+    """Builds a plan for one graph. ``strides`` are the strides of inputs that are not dense; with ``deals`` threads
+    compute independent branches at the same time, in separate memory."""
 
     def __init__(
         self,
@@ -66,9 +63,9 @@ class Planner:
         self.first: list[Call] = []  # copies of inputs, before anything is overwritten
         self.last: list[Call] = []  # copies into Variables
         self.late: list[tuple[Value, Allocation]] = []  # results that no kernel stores in their place
-        self.bounded = bounds.find(graph)
+        self.bounded = bounds.find_bounds(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
-        self.first_code = 0  # codes below are those of the enclosing graph
+        self.first_code = 0  # codes below belong to the enclosing graph
         self.checking = {
             cluster_of for node, cluster_of in self.clustering.cluster_of.items() if lowering_of(node).may_fail(node)
         }
@@ -88,8 +85,8 @@ class Planner:
         self._place_results()
         self._place_intermediates()
         order = self._order()
-        invariants.check_clusters(self.clustering)
-        invariants.check_order(order, self.clustering, self.overwritten)
+        verifier.check_clusters(self.clustering)
+        verifier.check_order(order, self.clustering, self.overwritten)
         section = Section()
         section.add([*self.first, *self._checks(None)])
         for cluster in order:
@@ -102,16 +99,16 @@ class Planner:
     def plan(self) -> Plan:
         section = self.build()
         calls, regions = section.calls, section.regions
-        invariants.check_calls(calls)
+        verifier.check_calls(calls)
         arena_plan = arena.lay_out(calls, regions, self.memory_planner)
         threads, blocks = split_calls(calls, self.threads, regions)
-        stretches = branches.find(calls, blocks, self.threads, regions) if self.deals else []
+        stretches = partition.find_stretches(calls, blocks, self.threads, regions) if self.deals else []
         apart = arena.lay_out_apart(calls, arena_plan, stretches) if stretches else None
         if apart is None:
             stretches = []
         else:
             arena_plan = apart
-            threads, blocks = branches.dealt(blocks, stretches)
+            threads, blocks = partition.dealt(blocks, stretches)
         self._collect_constants(calls)
         self._number_slots()
         barriers, again = synchronization.barriers(calls, blocks, regions, stretches)
@@ -145,7 +142,7 @@ class Planner:
             self.sources[node] = allocation
 
     def _place_results(self) -> None:
-        """Outputs and updates: stored by their producers where possible, else copied."""
+        """Let producers store outputs and updates where possible; else copy them."""
         number_of: dict[Value, int] = {}
         for node in self.graph.outputs:
             if node in number_of:
@@ -250,7 +247,7 @@ class Planner:
         return True
 
     def _order(self) -> list[Cluster]:
-        """Clusters in topological order, with few live bytes."""
+        """Return the clusters in topological order, with few live bytes."""
         clusters = self.clustering.clusters
         if len(clusters) < 2:
             return clusters
@@ -276,7 +273,7 @@ class Planner:
         return node in self.sources and self.sources[node].space is MemorySpace.ARENA
 
     def _place_intermediates(self) -> None:
-        """A place for each value that another cluster reads."""
+        """Choose a place for each value that another cluster reads."""
         needed = {self.views[x].base for node in self.clustering.cluster_of for x in node.inputs
                   if self.clustering.cluster_of.get(self.views[x].base) is not self.clustering.cluster_of[node]
                   and not self.in_place.spares(node, x)}  # fmt: skip
@@ -311,7 +308,7 @@ class Planner:
                 self.constants.append(allocation)
 
     def _number_slots(self) -> None:
-        """Slot 0 is the arena, 1 the constants, then inputs, Variables, outputs."""
+        """Set the numbers of slots: 0 is the arena, 1 the constants, then inputs, Variables, outputs."""
         for i, allocation in enumerate((*self.inputs, *self.variables.values(), *self.outputs)):
             allocation.slot = 2 + i
         offset = 0
@@ -347,7 +344,7 @@ class Planner:
         """Return the checks of indices that ``cluster`` computes; without one, of those available from the start."""
         operands = Operands(self.views, self.sources)
         return [
-            bounds.check(b, operands.view(b.indices))
+            bounds.bounds_check(b, operands.view(b.indices))
             for b in self.bounded
             if self.clustering.cluster_of.get(self.views[b.indices].base) is cluster
         ]

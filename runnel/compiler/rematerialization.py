@@ -8,19 +8,227 @@ values are repeated nodes of the graph next to their late readers, with control 
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from runnel.compiler.lowering.protocol import lowering_of
 from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.plan import Planner
-from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.plan_ir import cost
+from runnel.compiler.plan_ir.calls import Allocation, MemorySpace
+from runnel.compiler.plan_ir.plan import Life, Plan
 from runnel.compiler.plan_ir.strides import Strided
-from runnel.compiler.rematerialization_candidates import Candidates, RematCandidate
+from runnel.core import tables
 from runnel.core.errors import MemoryBudgetError
 from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
 from runnel.ops.conversion import optimization_barrier_p
+
+LONGEST = 400  # most nodes that are repeated for one value
+SMALL = 4  # a value may be kept alive for another with so many times its bytes
+
+
+class RematCandidate(NamedTuple):
+    """A value to be computed again: for which readers, after which value, by which nodes; its bytes and seconds."""
+
+    value: Value
+    users: tuple[Value, ...]
+    after: Value
+    repeated: frozenset[Value]
+    read: frozenset[Value]  # the inputs of the repetition
+    first: int  # the first call during which it is idle
+    last: int
+    nbytes: int
+    seconds: float
+    extended: tuple[tuple[Value, int, int], ...]  # values that live longer for it, and during which calls
+    kind: int  # the largest ``recompute_rank`` of the nodes that are repeated
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Cheap kinds first; then by bytes times idle time per second of work, descending."""
+        return (self.kind, -self.nbytes * (self.last - self.first + 1) / self.seconds)
+
+
+class Candidates:
+    """The candidates of one plan. Values in ``fruitless`` were tried before."""
+
+    def __init__(self, planner: Planner, plan: Plan, fruitless: set[Value]) -> None:
+        self.planner = planner
+        self.plan = plan
+        self.views = planner.views
+        self.fruitless = fruitless
+        self.time: dict[Value, int] = {}
+        self.at: dict[int, Value] = {}  # a result of each call
+        self.touched: dict[Allocation, list[int]] = {}
+        cluster_of = planner.clustering.cluster_of
+        for index, call in enumerate(plan.calls):
+            for node in call.nodes:
+                if node in cluster_of and self.time.setdefault(node, index) == index:
+                    self.at[index] = node
+            for access in call.accesses:
+                if access.allocation.space is MemorySpace.ARENA:
+                    self.touched.setdefault(access.allocation, []).append(index)
+        self.readers: dict[Value, list[Value]] = {}
+        for node in cluster_of:
+            for x in node.inputs:
+                self.readers.setdefault(self.views[x].base, []).append(node)
+        self.value_of = {
+            allocation: node for node, allocation in planner.sources.items() if allocation.space is MemorySpace.ARENA
+        }
+        self._known: dict[tuple[Value, int], RematCandidate | None] = {}
+
+    def choose(self, target: int, most: int) -> list[RematCandidate]:
+        """Picks that are estimated to reduce the live bytes to ``target`` at every call; at most ``most``."""
+        alive = np.zeros(len(self.plan.calls) + 1, np.int64)
+        for life in self.plan.arena.lives:
+            alive[life.first : life.last + 1] += life.nbytes
+        chosen: list[RematCandidate] = []
+        needed: set[Value] = set()
+        dropped: set[Value] = set()
+        live_until: dict[Value, int] = {}
+        while len(chosen) < most:
+            fullest = int(alive.argmax())
+            if chosen and alive[fullest] <= target:
+                break
+            picks = [self._pick(life, fullest) for life in self.plan.arena.lives if life.first < fullest < life.last]
+            usable = [p for p in picks if p is not None and p.value not in needed | dropped and not p.read & dropped]
+            if not usable:
+                break
+            candidate = min(usable, key=lambda p: (*p.rank, self.time[p.value]))
+            alive[candidate.first : candidate.last + 1] -= candidate.nbytes
+            for base, first, last in candidate.extended:
+                begin = max(first, live_until.get(base, first))
+                alive[begin : last + 1] += base.aval.nbytes
+                live_until[base] = max(begin, last + 1)
+            chosen.append(candidate)
+            dropped.add(candidate.value)
+            needed |= candidate.read
+        return chosen
+
+    def segments(self, count: int) -> list[RematCandidate]:
+        """Picks of all values that are idle at the arena's peak, except inputs of later segments, in ``count`` segments
+        by the time of computation: each segment's values are computed again together."""
+        fullest = self.plan.arena.peak_call
+        lives = [life for life in self.plan.arena.lives if life.first < fullest < life.last]
+        idle = [candidate for candidate in (self._pick(life, fullest) for life in lives) if candidate is not None]
+        cuts = self._cuts(idle, count, fullest)
+        groups: dict[int, list[RematCandidate]] = {}
+        for candidate in sorted(idle, key=lambda p: self.time[p.value]):
+            groups.setdefault(bisect.bisect_left(cuts, self.time[candidate.value]), []).append(candidate)
+        return [candidate for group in groups.values() for candidate in self._segment(group, fullest)]
+
+    def _cuts(self, idle: list[RematCandidate], count: int, fullest: int) -> list[int]:
+        """Return the last call of each segment but the last: segments have about equal bytes, and few bytes cross the
+        cuts."""
+        handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # bytes that cross each call, up to the peak
+        for life in self.plan.arena.lives:
+            reads = [t for t in self.touched[life.allocation] if t <= fullest]
+            handed[life.first : max(reads, default=life.first)] += life.nbytes
+        produced = np.zeros(len(self.plan.calls) + 1, np.int64)
+        for candidate in idle:
+            produced[self.time[candidate.value]] += candidate.nbytes
+        total = np.cumsum(produced)
+        share = total[-1] / count
+        cuts: list[int] = []
+        for number in range(1, count):
+            near = np.flatnonzero((abs(total - number * share) <= share / 2) & (produced > 0))
+            if len(near):
+                cut = int(near[np.argmin(handed[near])])
+                if not cuts or cut > cuts[-1]:
+                    cuts.append(cut)
+        return cuts
+
+    def _segment(self, group: list[RematCandidate], fullest: int) -> list[RematCandidate]:
+        """Return one segment's picks. Values that are read after it, up to the peak, are kept, and from then on their
+        operands, too."""
+        begin, end = self.time[group[0].value], self.time[group[-1].value]
+        inner = [p for p in group if not any(end < self.time[u] <= fullest for u in self.readers[p.value])]
+        if not inner:
+            return []
+        repeated = {p.value for p in inner}
+        stack = list(repeated)
+        while stack:
+            for base in {self.views[x].base for x in stack.pop().inputs} - repeated:
+                until = self._last_touch(base)
+                if until is None or (until <= fullest and self.time.get(base, -1) >= begin):
+                    if lowering_of(base).index_bound(base) is not None:
+                        return []
+                    repeated.add(base)
+                    stack.append(base)
+        after = min(inner, key=lambda p: p.last).after
+        return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
+
+    def _pick(self, life: Life, fullest: int) -> RematCandidate | None:
+        """Return the pick of a value that is idle at the call ``fullest``; None if it cannot be computed again."""
+        value = self.value_of.get(life.allocation)
+        if value is None or value in self.fruitless or value not in self.time:
+            return None
+        touched = self.touched[life.allocation]
+        before = max((t for t in touched if t <= fullest), default=-1)
+        after = min((t for t in touched if t > fullest), default=-1)
+        if before in (-1, fullest) or after == -1:
+            return None
+        key = (value, after)
+        if key not in self._known:
+            self._known[key] = self._repetition(value, life.nbytes, before + 1, after - 1, fullest)
+        return self._known[key]
+
+    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> RematCandidate | None:
+        users = tuple(u for u in self.readers.get(value, ()) if self.time.get(u, -1) > last)
+        after = next((self.at[t] for t in range(last, fullest - 1, -1) if t in self.at), None)
+        if not users or after is None or any(self.time.get(u, -1) < 0 for u in self.readers[value]):
+            return None
+        repeated: dict[Value, None] = {value: None}
+        read: set[Value] = set()
+        stack = [value]
+        flops, loaded, kind, saved = 0.0, nbytes, 0, nbytes
+        extended: list[tuple[Value, int, int]] = []
+        while stack:
+            node = stack.pop()
+            if lowering_of(node).index_bound(node) is not None or len(repeated) > LONGEST:
+                return None
+            seconds, its_kind = _work(node)
+            flops, kind = flops + seconds, max(kind, its_kind)
+            for base in {self.views[x].base for x in node.inputs} - repeated.keys():
+                if base in read:
+                    continue
+                until = self._last_touch(base)
+                small = base.aval.nbytes * SMALL <= nbytes
+                if until is None or (until <= fullest and not small):
+                    repeated[base] = None
+                    stack.append(base)
+                    continue
+                read.add(base)
+                loaded += base.aval.nbytes
+                if until <= last:
+                    extended.append((base, until + 1, last + 1))
+                    saved -= base.aval.nbytes if until <= fullest else 0
+        if saved <= 0:
+            return None
+        return RematCandidate(
+            value, users, after, frozenset(repeated), frozenset(read), first, last, saved,
+            max(flops, loaded / cost.BYTE_RATE) + cost.CALL_SECONDS,
+            tuple(extended), kind,
+        )  # fmt: skip
+
+    def _last_touch(self, base: Value) -> int | None:
+        """Return the last call at which ``base`` is available; None if it never is."""
+        allocation = self.planner.sources.get(base)
+        if allocation is None or allocation.space is not MemorySpace.ARENA:
+            return None if allocation is None and base.op is not None else len(self.plan.calls)
+        return self.touched.get(allocation, [-1])[-1]
+
+
+def _work(node: Value) -> tuple[float, int]:
+    """Return the seconds of a node's operations, and its kind of work."""
+    lowering = lowering_of(node)
+    price = tables.cost.get(node.op) if node.op is not None else None
+    flops = float(price(*(x.aval for x in node.inputs), **node.attrs)) if price is not None else float(node.aval.size)
+    return flops / lowering.rate, lowering.recompute_rank
 
 
 class Repeated(NamedTuple):
@@ -31,7 +239,7 @@ class Repeated(NamedTuple):
 
 
 def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[RematCandidate]) -> Repeated:
-    """``graph`` in which the late readers of each pick read another computation of its value."""
+    """Return ``graph`` in which the late readers of each pick read another computation of its value."""
     return _Rewriting(graph, views, picks).run()
 
 
@@ -106,7 +314,8 @@ class _Rewriting:
         return self.shared[key]
 
     def _with_inputs(self, value: Value, inputs: tuple[Value, ...]) -> Value:
-        """``value`` of the first computation, on other inputs. The results of one node remain results of one node."""
+        """Return ``value`` of the first computation, on other inputs. Results of one node remain results of one
+        node."""
         if not isinstance(value, Result):
             return value
         node = value.node
@@ -147,7 +356,7 @@ def counted(plan: Plan) -> int:
 
 
 def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPlanner | None = None) -> Fitted:
-    """``graph`` planned within ``budget`` bytes. MemoryBudgetError if rematerialization does not achieve that.
+    """Plan ``graph`` within ``budget`` bytes. MemoryBudgetError if rematerialization does not achieve that.
 
     Values are picked one by one, and in whole segments of the program (T. Chen et al., "Training deep nets with
     sublinear memory cost", 2016); of the plans that fit, the fastest by prediction is chosen.
@@ -201,7 +410,7 @@ class _State(NamedTuple):
 
 
 def _picked(state: _State, budget: int) -> _State:
-    """Values picked one by one, best first, until it fits or no pick helps."""
+    """Pick values one by one, best first, until it fits or no pick helps."""
     fruitless: set[Value] = set()
     most = len(state.plan.arena.lives)
     for _ in range(ROUNDS):

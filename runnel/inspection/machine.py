@@ -25,7 +25,7 @@ from runnel.backends.cpu.launch import Launch
 from runnel.backends.cpu.target import InstructionSet, in_force
 from runnel.backends.host import memory, objects
 from runnel.compiler.lowering.parts import named
-from runnel.compiler.plan_ir.rates import Machine
+from runnel.compiler.plan_ir.cost import Machine
 from runnel.core.dtypes import DType, float32
 from runnel.core.records import replace
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var

@@ -14,12 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.backends.base import Launch
-from runnel.backends.commands import COMMAND_WORDS
+from runnel.backends.base import COMMAND_WORDS, Launch
 from runnel.backends.host import memory
 from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
-from runnel.compiler.plan_ir.plan import Plan
-from runnel.compiler.plan_ir.regions import is_unbounded
+from runnel.compiler.plan_ir.plan import Plan, is_unbounded
 from runnel.compiler.program import Program
 from runnel.core.errors import ShapeError
 from runnel.core.records import asdict, record, replace

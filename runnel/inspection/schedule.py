@@ -13,9 +13,8 @@ from runnel.backends.base import Target
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import build, nest
 from runnel.compiler.plan_ir.calls import Call
-from runnel.compiler.plan_ir.plan import Plan
-from runnel.compiler.plan_ir.regions import GUESSED, AnyRegion, Repeat, While, sequence
-from runnel.compiler.plan_ir.work import Block
+from runnel.compiler.plan_ir.cost import Block
+from runnel.compiler.plan_ir.plan import GUESSED, AnyRegion, Plan, Repeat, While, sequence
 from runnel.core.records import asdict, record
 from runnel.inspection import tables
 from runnel.loops import printer

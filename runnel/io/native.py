@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.backends import base, context as contexts
-from runnel.backends.commands import CommandBuffer
+from runnel.backends.base import CommandBuffer
 from runnel.backends.context import default_device
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings

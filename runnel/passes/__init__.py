@@ -1,7 +1,6 @@
 """Write passes over graphs of programs, and attributes of ops, from outside the package (``docs/extend/passes.md``)."""
 
-from runnel.compiler.passes.pipeline import Pass, Pipeline
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL, Pass, Pipeline
 from runnel.core import public
 from runnel.core.errors import PassError, VerifierError
 from runnel.core.tables import Op, Table

@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from runnel.backends.host import layout, memory
 from runnel.backends.host.layout import STALE
-from runnel.backends.host.state import VERSION, WRITES, StateLock
+from runnel.backends.host.locks import VERSION, WRITES, StateLock
 from runnel.compiler.entry import CompiledGraph
-from runnel.compiler.frame import Frame, Pool
-from runnel.compiler.program import Program
+from runnel.compiler.program import Frame, Pool, Program
 from runnel.graph.node import InputKind
 from runnel.tensor.concurrency import MARKS, TURN
 from runnel.tensor.kept_values import HOLDS, protect

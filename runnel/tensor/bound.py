@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from runnel.backends.host.layout import COMPLETED, LATER, STALE
 from runnel.backends.host.memory import ALIGNMENT
-from runnel.compiler.frame import Pool
-from runnel.compiler.program import Program
+from runnel.compiler.program import Pool, Program
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.functions import function
 from runnel.tensor.handle import SERIALS

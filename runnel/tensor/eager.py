@@ -19,7 +19,7 @@ from runnel.compiler.kernels.bounds import outside
 from runnel.compiler.lowering.protocol import lowering_for
 from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.permutes import in_order
-from runnel.compiler.passes.usual import EXPANSION, NO_PASSES
+from runnel.compiler.passes.pipeline import EXPANSION, NO_PASSES
 from runnel.compiler.program import Program
 from runnel.core import switches, tables
 from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Final
 
-from runnel.backends.host.state import VERSION, StateLock
+from runnel.backends.host.locks import VERSION, StateLock
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Pin, Variable
 

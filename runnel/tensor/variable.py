@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from runnel.backends import base
-from runnel.backends.host.state import VERSION, StateLock
+from runnel.backends.host.locks import VERSION, StateLock
 from runnel.core import kinds, tracebacks
 from runnel.core.arrays import as_array
 from runnel.core.avals import ShapedArray

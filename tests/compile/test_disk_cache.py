@@ -15,7 +15,7 @@ import pytest
 
 import runnel as rn
 from runnel.backends import base, context
-from runnel.backends.commands import CommandBuffer
+from runnel.backends.base import CommandBuffer
 from runnel.backends.cpu.codegen import build, products
 from runnel.backends.cpu.compiler import Functions
 from runnel.backends.host import objects

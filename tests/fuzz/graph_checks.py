@@ -12,7 +12,7 @@ import pytest
 
 import runnel as rn
 from runnel.backends.cpu import target
-from runnel.compiler.schedule import branches, partition
+from runnel.compiler.schedule import partition
 from runnel.core import switches
 from tests.fuzz.graph_programs import Program, function
 from tests.fuzz.oracle import numpy_where_exact
@@ -26,8 +26,8 @@ def shared_always(*, dealt: bool = False) -> Iterator[None]:
         patch.setattr(partition, "WORTH_A_TEAM", 0.0)
         patch.setattr(partition, "WORTH_SPLITTING", math.inf if dealt else 0.0)
         if dealt:
-            patch.setattr(branches, "WORTH_DEALING", 0.0)
-            patch.setattr(branches, "WORTH_MEMORY", 0.0)
+            patch.setattr(partition, "WORTH_DEALING", 0.0)
+            patch.setattr(partition, "WORTH_MEMORY", 0.0)
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.core import switches
 from runnel.loops.formulas.table import ULP_BOUNDS

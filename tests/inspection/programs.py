@@ -6,7 +6,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL
 from runnel.inspection.inspection import Inspection
 from runnel.tensor.variable import Variable
 from tests.compiler.harness import Traced

@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.backends.host import memory
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.errors import CaptureError

@@ -9,7 +9,7 @@ import pytest
 
 from runnel.backends.cpu import target
 from runnel.backends.host import objects
-from runnel.compiler.plan_ir.rates import Machine
+from runnel.compiler.plan_ir.cost import Machine
 from runnel.core import switches
 from runnel.inspection import machine
 

@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.plan_ir.regions import GUESSED
+from runnel.compiler.plan_ir.plan import GUESSED
 from runnel.compiler.schedule import partition
 from runnel.inspection import measure
 from runnel.inspection.measure import Bench

@@ -15,7 +15,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn
-from runnel.backends.cpu import elf
+from runnel.backends.cpu import link
 from runnel.core import pytree
 from runnel.core.errors import ArgumentError, DeviceError, FileError, SideEffectError, TracedValueError
 from runnel.nn import functional as F
@@ -249,7 +249,7 @@ def test_errors_of_a_process(tmp_path: Path) -> None:
 
 def test_nothing_of_python_is_in_the_object_file(tmp_path: Path) -> None:
     rn.export_native(network(), (randn(4, 3, 16, 16),), tmp_path)
-    file = elf.parse((tmp_path / "model.o").read_bytes())
+    file = link.parse((tmp_path / "model.o").read_bytes())
     outside = {s.name for s in file.symbols if s.section is None and s.name != "<string>"} - {""}
     assert outside <= {"memcpy", "memset", "memmove", "syscall", "sched_yield", "usleep", "_GLOBAL_OFFSET_TABLE_"}
     text = (tmp_path / "model.c").read_text() + (tmp_path / "main.c").read_text()

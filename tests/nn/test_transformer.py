@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL
 from runnel.compiler.plan_ir.calls import MemorySpace
 from tests.compiler.harness import Traced
 

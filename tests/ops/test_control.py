@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runnel.compiler.passes.bodies import in_bodies, without_unused_results
+from runnel.compiler.passes.decompose import in_bodies, without_unused_results
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.dtypes import bool_, float32, int64
 from runnel.core.errors import DTypeError, ShapeError, VerifierError

@@ -200,7 +200,8 @@ class Compiler:
             return bytes(self._target_machine().emit_object(module))
 
     def joined_object_code(self, texts: Mapping[str, str], exported: Collection[str]) -> bytes:
-        """One object file of several modules' texts, by name; of its symbols only ``exported`` are visible outside."""
+        """Compile several modules' texts, by name, to one object file in which only ``exported`` symbols are
+        visible."""
         (name, first), *rest = texts.items()
         with self._parsed(first, name, rest) as module:
             for value in (*module.functions, *module.global_variables):
@@ -249,10 +250,10 @@ class Compiler:
 
     @contextmanager
     def _parsed(self, text: str, name: str, more: Iterable[tuple[str, str]] = ()) -> Iterator[llvm.ModuleRef]:
-        """The module of ``text`` for the block, joined with ``more``: names and texts."""
+        """Parse the module of ``text`` for the block, joined with ``more``: names and texts."""
         import llvmlite.binding as llvm
 
-        # A context of its own: the global one would keep every type and constant ever used.
+        # A separate context: the global one would keep every type and constant ever used.
         context = llvm.create_context()
         _CONTEXTS[id(context)] = context
         modules: list[llvm.ModuleRef] = []
@@ -301,7 +302,7 @@ def _verify(module: llvm.ModuleRef, name: str) -> None:
 
 
 def _llvm_lock() -> Any:
-    """llvmlite's lock around its calls; None while llvmlite is not loaded, or if its lock is elsewhere."""
+    """Return llvmlite's lock around its calls; None while llvmlite is not loaded, or if its lock is elsewhere."""
     ffi = sys.modules.get("llvmlite.binding.ffi")
     return getattr(getattr(ffi, "lib", None), "_lock", None)
 
@@ -310,7 +311,7 @@ _LOCKED: Final[list[Any]] = []  # by forks in progress
 
 
 def _before_fork() -> None:
-    """LLVM has internal locks, which a child would inherit: no thread may be in LLVM at a fork."""
+    """Wait until no thread is in LLVM, whose internal locks a child would inherit."""
     lock = _llvm_lock()
     if lock is not None:
         lock.__enter__()

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runnel.backends.cpu import locking, records, waiting
+from runnel.backends.cpu import locking, records
 from runnel.backends.cpu.compiler import Compiler
 from runnel.backends.cpu.link import Function
 from runnel.backends.host.layout import (
@@ -35,7 +35,7 @@ from runnel.backends.host.layout import (
     STOP,
     TOO_FEW,
 )
-from runnel.backends.host.state import LockKeeper
+from runnel.backends.host.locks import LockKeeper
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -64,7 +64,7 @@ class EntryPoints(NamedTuple):
 def text(triple: str, symbol: str, system: str = sys.platform) -> str:
     """Return the driver as a module whose one global symbol ``symbol`` is the table of :class:`EntryPoints`."""
     table = ", ".join(f"ptr @{name}" for name in EntryPoints._fields)
-    return f"""{waiting.text(triple, system)}
+    return f"""{locking.waiting_text(triple, system)}
 {locking.text()}
 {records.text()}
 @{symbol} = constant [{len(EntryPoints._fields)} x ptr] [{table}]

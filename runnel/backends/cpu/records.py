@@ -28,7 +28,7 @@ _ALL: Final = 2**31 - 1  # sleepers to wake
 
 def text() -> str:
     """Return the functions ``@rn_run``, ``@stretch``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_commit``, for use inside
-    a module that has those of ``waiting``."""
+    a module that has the functions of ``waiting``."""
     return f"""; pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)
 define internal void @delay(ptr %thread, i64 %most) noinline {{
   %at = getelementptr i64, ptr %thread, i64 {RANDOM}
@@ -111,7 +111,7 @@ meet:
 
 
 def _walk(*, alone: bool) -> str:
-    """``@rn_run``, which runs a thread's records to their end; or, for one thread that does the work of all,
+    """Return ``@rn_run``, which runs a thread's records to their end; or, for one thread that does the work of all,
     ``@stretch``, which stops at the next barrier and returns the record after it, or null at the end."""
     head = f"define internal ptr @{'stretch' if alone else 'rn_run'}(ptr %thread, ptr %records)"
     onward = "meet" if alone else "call"

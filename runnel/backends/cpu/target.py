@@ -85,7 +85,7 @@ class InstructionSet(Target):
 
     @property
     def runs_here(self) -> bool:
-        """Whether this machine can execute the code."""
+        """True if this machine can execute the code."""
         return self.name in _runnable()
 
 
@@ -131,7 +131,7 @@ def _machine(target: InstructionSet) -> llvm.TargetMachine:
 
 @functools.cache
 def process_triple() -> str:
-    """The triple of the code this process runs."""
+    """Return the triple of the code this process runs."""
     import llvmlite.binding as llvm
 
     return str(llvm.get_process_triple())
@@ -139,7 +139,7 @@ def process_triple() -> str:
 
 @functools.cache
 def _runnable() -> tuple[str, ...]:
-    """The names of the rows this machine can run, best first."""
+    """Return the names of the rows this machine can run, best first."""
     import llvmlite.binding as llvm
 
     return runnable(process_triple(), {f for f, there in llvm.get_host_cpu_features().items() if there})
@@ -169,7 +169,7 @@ def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:
 
 
 def _here(row: InstructionSet) -> InstructionSet:
-    """``row`` with this system's triple (object format, calling convention) where the machine can run it."""
+    """Return ``row`` with this system's triple (object format, calling convention) where the machine can run it."""
     if row.runs_here and row.triple != process_triple():
         return replace(row, triple=process_triple())
     return row
@@ -201,7 +201,7 @@ def in_force() -> InstructionSet:
 
 @functools.cache
 def host() -> InstructionSet:
-    """The best row this machine can run."""
+    """Return the best row this machine can run."""
     for row in TARGETS:
         if row.runs_here:
             return _here(row)

@@ -103,12 +103,12 @@ class Team:
         self.stop()
 
     def after_fork(self) -> None:
-        """In the child of a fork: there are no workers."""
+        """Reset the team in the child of a fork, which has no workers."""
         self._workers = []
         self._clear()
 
     def run_worker(self, mailbox: int) -> None:
-        """A worker's life."""
+        """Run a worker until the team ends."""
         self._worker(self.address, mailbox)
 
     def _clear(self) -> None:
@@ -123,7 +123,7 @@ class Team:
         self._words[layout.SPINS // 8] = max(1, int(seconds * self.pauses_per_second))
 
     def _measure_pause(self) -> float:
-        """Pause instructions per second: 4 to 150 cycles each, depending on the processor."""
+        """Measure pause instructions per second: 4 to 150 cycles each, depending on the processor."""
         pause = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self._entry.rn_pause)
         shortest = 1.0
         for _ in range(3):

@@ -140,7 +140,7 @@ def locks_held() -> dict[int, bool]:
 
 
 def require_free(entries: Iterable[Sequence[int]]) -> None:
-    """Raise if a run that takes these locks would wait for the run that this thread is inside of."""
+    """Raise if a run that takes these locks would wait for the run that this thread is inside."""
     holding = locks_held()
     for address, exclusive, *_ in entries:
         if address in holding and (exclusive or holding[address]):

@@ -36,7 +36,7 @@ class Watcher:
         threading.Thread(target=self._watch, name="signals of runnel", daemon=True).start()
 
     def during(self, run: Callable[[], int], ask: Callable[[], None]) -> int:
-        """``run()``, from the main thread, with ``ask`` called on SIGINT."""
+        """Call ``run()`` from the main thread; SIGINT calls ``ask``."""
         outer, self.ask = self.ask, ask
         previous = signal.set_wakeup_fd(self._descriptor, warn_on_full_buffer=False)
         try:
@@ -47,7 +47,7 @@ class Watcher:
             self.ask = outer
 
     def after_fork(self) -> None:
-        """In the child of a fork: if the parent was watching, disconnect the child's signals from its watcher."""
+        """Disconnect the child of a fork from the watcher of its parent, if the parent was watching."""
         with contextlib.suppress(ValueError):
             descriptor = signal.set_wakeup_fd(_NONE)
             if descriptor not in (_NONE, self._descriptor):
@@ -88,7 +88,7 @@ class Interruptible:
         self._launch = launch
 
     def run(self) -> int:
-        """Run the program; its status is 0, a kernel's fault, or CANCELLED."""
+        """Run the program; its status is 0, a kernel's fault, or a request that stopped it."""
         while True:
             watcher = _watcher() if threading.current_thread() is threading.main_thread() else None
             if watcher is not None:

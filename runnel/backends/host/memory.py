@@ -53,7 +53,7 @@ class _Block:
 
 
 def _mapping(size: int) -> mmap.mmap:
-    """Anonymous memory. Private: by default a mapping would be shared with the child of a fork."""
+    """Map anonymous memory. Private: by default a mapping would be shared with the child of a fork."""
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -292,7 +292,7 @@ def statistics() -> Statistics:
 
 
 def reset_peak() -> None:
-    """Start measuring the peak of live bytes anew."""
+    """Restart measuring the peak of live bytes."""
     _POOL.peak = _POOL.live
 
 

@@ -105,7 +105,7 @@ class ObjectCache:
 
     @contextlib.contextmanager
     def _opened(self, *, create: bool) -> Iterator[int | None]:
-        """A handle to the folder; None if there is none, or if it must not be used."""
+        """Yield a handle to the folder; None if there is none, or if it must not be used."""
         handle = None
         if self._is_usable:
             try:
@@ -180,7 +180,7 @@ class ObjectCache:
     def _warn(self, what: str, error: OSError) -> None:
         if not self._has_warned:
             self._has_warned = True
-            _warn(f"The kernel cache {self.folder} {what}: {error}. Kernels are compiled anew in each process.")
+            _warn(f"The kernel cache {self.folder} {what}: {error}. Kernels are compiled again in each process.")
 
 
 def _user_secret(folder: int) -> bytes:
@@ -228,7 +228,7 @@ def current() -> ObjectCache | None:
             _OPEN[key] = ObjectCache(key[0] or user_cache_dir(), key[1])
         except OSError as error:
             _OPEN[key] = None
-            _warn(f"There is no kernel cache: {error}. Kernels are compiled anew in each process.")
+            _warn(f"There is no kernel cache: {error}. Kernels are compiled again in each process.")
     return _OPEN[key]
 
 

@@ -1,6 +1,6 @@
 """The number of threads of a program, and the size of a core's second-level cache.
 
-The number of threads is that of the switch, otherwise the number that the affinity mask and the cgroup quota allow.
+A switch sets the number of threads; otherwise the affinity mask and the cgroup quota limit it.
 Block sizes of matrix products depend on the cache; bits never do.
 """
 
@@ -32,7 +32,7 @@ def count() -> int:
 
 
 def affinity_count() -> int:
-    """The number of CPUs this process may be scheduled on."""
+    """Return the number of CPUs this process may be scheduled on."""
     if hasattr(os, "sched_getaffinity"):
         try:
             return max(1, len(os.sched_getaffinity(0)))
@@ -77,7 +77,7 @@ def _quota_v1(folder: Path) -> float | None:
 
 
 def _ratio(quota: str, period: str) -> float | None:
-    """Quota over period, or None where either is "max", -1, missing or invalid."""
+    """Return quota over period, or None where either is "max", -1, missing or invalid."""
     try:
         numbers = int(quota), int(period)
     except ValueError:

@@ -18,14 +18,13 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.backends import context
-from runnel.backends.base import ObjectFile, Target
-from runnel.backends.commands import BARRIER, COMMIT, JUMP, CommandBuffer, Words
+from runnel.backends.base import BARRIER, COMMIT, JUMP, CommandBuffer, ObjectFile, Target, Words
 from runnel.backends.cpu import target as targets
 from runnel.backends.cpu.backend import CpuPlanning
 from runnel.backends.host import calls as host, layout, memory
 from runnel.backends.host.layout import CANCELLED, INTERRUPTED, LATER
+from runnel.backends.host.locks import LockKeeper
 from runnel.backends.host.memory import HostMemory
-from runnel.backends.host.state import LockKeeper
 from runnel.backends.interpreter import kernels as interpreter
 from runnel.backends.interpreter.locking import KEEPER, attended
 from runnel.core.devices import INTERPRETER
@@ -218,7 +217,7 @@ class InterpreterBackend(CpuPlanning, HostMemory):
         raise DeviceError("[interpreter] the device has no machine code; export programs for cpu.")
 
     def clear(self) -> None:
-        """There is no code to free."""
+        """Do nothing: there is no code to free."""
 
     @property
     def lock_keeper(self) -> LockKeeper:

@@ -1,9 +1,15 @@
 """Kernels run in NumPy by the semantics of ``ir.py``: the oracle that generated code is compared with.
 
-Bitwise equal to native code. Operations that are exact or correctly rounded (arithmetic, comparison, select, casts, the
-order of accumulations, contractions) are NumPy's; transcendental functions are those of ``loops.formulas``, step by
+Bitwise equal to native code. NumPy computes operations that are exact or correctly rounded (arithmetic, comparison,
+select, casts, the order of accumulations, contractions); ``loops.formulas`` computes transcendental functions, step by
 step. Every index is checked against the size of its array. A vec loop is a NumPy operation per expression, a seq loop a
 Python loop.
+
+Products of pairs of bfloat16 follow the rounding of dot instructions. VDPBF16PS (Intel 64 and IA-32 Architectures
+Software Developer's Manual, volume 2) adds the product of the second elements of a pair, then the product of the first
+ones, each fused and rounded to nearest; subnormal operands and results are zeros. BFDOT (Arm Architecture Reference
+Manual for A-profile, functions BFDotAdd and BFAdd, without FEAT_EBF16) adds the two products, rounded to odd, and then
+the sum to the total, rounded to odd; subnormals are zeros likewise.
 """
 
 from __future__ import annotations
@@ -16,7 +22,6 @@ from typing import Any, Final, cast
 import numpy as np
 
 from runnel.backends.host import calls as host
-from runnel.backends.interpreter import dots
 from runnel.backends.interpreter.locking import on_callers_thread
 from runnel.core import dtypes
 from runnel.core.conversion import rounded
@@ -24,7 +29,7 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.loops import printer, scalar
 from runnel.loops.formulas import table
-from runnel.loops.formulas.computed import Computed, fused_multiply_add
+from runnel.loops.formulas.computed import Computed, fused_multiply_add, sum_to_odd
 from runnel.loops.ir import (
     CHAIN,
     K_BLOCK,
@@ -60,6 +65,48 @@ from runnel.loops.scalar import REDUCERS, ScalarOp
 from runnel.loops.uses import parts
 
 Array = np.ndarray[Any, Any]
+
+_SMALLEST: Final = np.finfo(np.float32).smallest_normal
+
+
+def vdpbf16ps(a: Array, b: Array, total: Array) -> Array:
+    """Compute ``total`` + Σ a[:, k]·b[k], for float32 matrices that hold an even number of bfloat16 along k."""
+    a, b, total = _flushed(a), _flushed(b), _flushed(total)
+    for pair in range(0, a.shape[1], 2):
+        for k in (pair + 1, pair):
+            total = _flushed(fused_multiply_add(a[:, k, None], b[None, k], total))
+    return total
+
+
+def bfdot(a: Array, b: Array, total: Array) -> Array:
+    """Return the same."""
+    a, b, wide = (_flushed(x).astype(np.float64) for x in (a, b, total))
+    for k in range(0, a.shape[1], 2):
+        first, second = a[:, k, None] * b[None, k], a[:, k + 1, None] * b[None, k + 1]
+        wide = _odd(wide, _odd(first, second))
+    return wide.astype(np.float32)
+
+
+def _odd(x: Array, y: Array) -> Array:
+    """Add numbers that float32 holds, or products of two bfloat16, rounded to odd in float32."""
+    total: Array = sum_to_odd(x, y)
+    near = total.astype(np.float32)
+    back = near.astype(np.float64)
+    bits = near.view(np.int32)
+    away = np.where(np.abs(back) > np.abs(total), -1, 1).astype(np.int32)
+    inexact = np.isfinite(total) & (back != total) & (bits & 1 == 0)
+    return _flushed(np.where(inexact, bits + away, bits).astype(np.int32).view(np.float32)).astype(np.float64)
+
+
+def _flushed(x: Array) -> Array:
+    """Replace subnormal numbers by zeros of their sign."""
+    flushed: Array = np.where(np.abs(x) < _SMALLEST, np.copysign(np.zeros_like(x), x), x)
+    return flushed
+
+
+ROUNDED_PAIRS: Final[dict[str, Callable[[Array, Array, Array], Array]]] = {"vdpbf16ps": vdpbf16ps, "bfdot": bfdot}
+
+
 _NO_ORIGINS: Final[Mapping[str, int]] = MappingProxyType({})
 _CHUNK: Final = 1024 * LANES  # positions of an independent vec loop evaluated at once
 
@@ -107,7 +154,8 @@ def run(
 
 
 def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict[str, Array], dict[RangeBound, int]]]:
-    """The blocks a kernel is run in: the whole, or with a tile buffer the blocks of the product, each with a tile."""
+    """Yield the blocks a kernel runs in: the whole, or with a tile buffer the blocks of the product, each with a
+    tile."""
     tiles = [b for b in kernel.buffers if b.mode == "tile"]
     if not tiles:
         yield {}, edges
@@ -142,7 +190,7 @@ class _Accumulated:
         self.begin(lanes)
 
     def begin(self, lanes: int) -> None:
-        """A new chain in so many lanes."""
+        """Begin a new chain in so many lanes."""
         self.lanes = np.full(lanes, REDUCERS[self.op].identity(self.dtype), self.dtype.numpy)
 
     def update(self, values: Array) -> None:
@@ -226,7 +274,7 @@ class _Run:
         return at
 
     def start(self, index: Index) -> Array:
-        """offset + Σ stride·var + Σ stride·expr."""
+        """Compute offset + Σ stride·var + Σ stride·expr."""
         at = np.full(1, self.integer(index.offset), np.int64)
         for var, stride in index.terms:
             at = at + self.vars[var.name] * self.integer(stride)
@@ -408,7 +456,8 @@ def _small_product(r: _Run, stmt: Product) -> None:
 
 
 def _chains(r: _Run, stmt: Contract | Product, at_a: Array, at_b: Array, at_c: Array, accumulate: bool = False) -> None:
-    """For each block of k one chain of fused multiply-adds per element, k ascending; blocks are combined pairwise."""
+    """Compute, for each block of k, a chain of fused multiply-adds per element, k ascending; combine blocks
+    pairwise."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
     a, b = r.arrays[stmt.a][at_a], r.arrays[stmt.b][at_b]
@@ -423,7 +472,7 @@ def _chains(r: _Run, stmt: Contract | Product, at_a: Array, at_b: Array, at_c: A
 
 
 def _meeting(blocks: list[Array]) -> Array:
-    """Return the sum of the first blocks, as many as the largest power of two below their number, plus that of the
+    """Return the sum of the first blocks, as many as the largest power of two below their number, plus the sum of the
     rest."""
     if len(blocks) == 1:
         return blocks[0]
@@ -432,12 +481,12 @@ def _meeting(blocks: list[Array]) -> Array:
 
 
 def _pairs(r: _Run, stmt: Contract, at_a: Array, at_b: Array, at_c: Array) -> None:
-    """By the rule of the precision; without one the sums rounded once, from which any rule differs by a part in 2²⁴ of
-    the products' magnitudes for each k and each result."""
+    """Apply the rule of the precision; without one round sums once, from which any rule differs by a part in 2²⁴ of the
+    products' magnitudes for each k and each result."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
     a, b = (r.arrays[name][at] for name, at in ((stmt.a, at_a), (stmt.b, at_b)))
-    rule = dots.RULES.get(r.precision)
+    rule = ROUNDED_PAIRS.get(r.precision)
     if rule is None:
         r.arrays[stmt.c][at_c] = a.astype(np.float64) @ b.astype(np.float64)
         return

@@ -63,7 +63,7 @@ _WORKER: Final = _Worker()
 
 
 def attended(work: Callable[[], int], stop: Callable[[], None]) -> int:
-    """``work()``, on another thread. If a signal handler raises here meanwhile, ``stop`` is called, and the exception
+    """Run ``work()`` on another thread. If a signal handler raises here meanwhile, call ``stop``; the exception
     propagates when the work has ended."""
     attendant = _Attendant()
     results: list[int] = []
@@ -97,7 +97,7 @@ def attended(work: Callable[[], int], stop: Callable[[], None]) -> int:
 
 
 def on_callers_thread(call: Callable[[], Any]) -> Any:
-    """``call()``, which must not raise, on the thread that called :func:`attended`."""
+    """Run ``call()``, which must not raise, on the thread that called :func:`attended`."""
     attendant = _WORKER.attendant
     if attendant is None:
         return call()
@@ -118,7 +118,7 @@ class Keeper:
         self.reopen()
 
     def take(self, entries: Entries) -> int:
-        """Take the locks of ``entries``: 0, or STALE, and then none is taken."""
+        """Take the locks of ``entries``. Return 0, or STALE, and then none is taken."""
         with self._changed:
             while self._closed or any(self._conflicts(address, exclusive) for address, exclusive, *_ in entries):
                 self._changed.wait()
@@ -129,7 +129,7 @@ class Keeper:
         return 0
 
     def begin_writing(self, entries: Entries) -> int:
-        """Make readers wait: 0; or STALE if a Variable has been read since the locks were taken."""
+        """Make readers wait. Return 0, or STALE if a Variable has been read since the locks were taken."""
         with self._changed:
             while self._closed:
                 self._changed.wait()
@@ -139,7 +139,7 @@ class Keeper:
         return 0
 
     def leave(self, entries: Entries) -> None:
-        """After the run: count the writes, and release the locks."""
+        """Count the writes of a run, and release its locks."""
         with self._changed:
             for address, exclusive, *_ in entries:
                 if self._writers.pop(address, None) is not None:

@@ -21,7 +21,7 @@ from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, RangeBound, Stmt, Update, Var
 
 
-def find(graph: Graph) -> list[Bounded]:
+def find_bounds(graph: Graph) -> list[Bounded]:
     """Return every set of indices of the graph that must be checked, once for each extent."""
     checks: dict[tuple[Value, int, int | None], Bounded] = {}
     for node in graph.values:
@@ -37,12 +37,12 @@ def _is_known(indices: Value, extent: int, allowed: int | None) -> bool:
 
 
 def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray:
-    """Which of the indices are out of range."""
+    """Return a mask of the indices that are out of range."""
     wrong: np.ndarray = (indices < 0) | (indices >= extent)
     return wrong if allowed is None else wrong & (indices != allowed)
 
 
-def check(bounded: Bounded, indices: BufferView) -> Call:
+def bounds_check(bounded: Bounded, indices: BufferView) -> Call:
     """Return the call that checks every index: rows are partitioned among threads, each row is one reduction
     to a bool."""
     allocation, offset, strides = indices
@@ -73,7 +73,7 @@ def check(bounded: Bounded, indices: BufferView) -> Call:
 
 
 def _in_range(index: Expr, extent: Expr, allowed: int | None) -> Expr:
-    """0 ≤ index < extent as one comparison: a negative index is a large unsigned number."""
+    """Compare 0 ≤ index < extent at once: a negative index is a large unsigned number."""
     unsigned = index
     if index.dtype is not uint64:
         wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)

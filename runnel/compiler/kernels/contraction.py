@@ -16,10 +16,10 @@ from runnel.compiler.kernels.epilogue import Epilogue
 from runnel.compiler.lowering.operands import Operands
 from runnel.compiler.lowering.parts import Parts, named
 from runnel.compiler.lowering.protocol import Lowering, Request
-from runnel.compiler.plan_ir import rates
+from runnel.compiler.plan_ir import cost
 from runnel.compiler.plan_ir.calls import GRAIN, Allocation, BufferAccess, Call, MemorySpace, hull
 from runnel.compiler.plan_ir.clusters import Cluster, essential_strides
-from runnel.compiler.plan_ir.regions import Section
+from runnel.compiler.plan_ir.plan import Section
 from runnel.compiler.plan_ir.strides import Extents, ResultAxes, Strided, merged_stride
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32
@@ -131,7 +131,7 @@ class _Product:
         return self.request.cluster.members[-1].where
 
     def _result(self) -> Allocation | None:
-        """Return the place where the product accumulates: its own, that of an epilogue value that overwrites it, a tile
+        """Return the place where the product accumulates: its own, the place of an epilogue value over it, a tile
         (None) where k is short enough to finish a block at once, or a new one."""
         dtype = self.node.aval.dtype
         targets = [p for n in self.request.cluster.members for p in self.request.targets.get(n, ()) if p.dtype is dtype]
@@ -168,7 +168,7 @@ class _Product:
         return Matrix(*self.operands.dense(x), axes.k, 1)
 
     def _second(self, x: Value) -> Matrix:
-        """B: by strides, in a dense copy if its axes do not merge."""
+        """Return B: by strides, in a dense copy if its axes do not merge."""
         axes = self.axes
         allocation, offset, strides = self.operands.view(x)
         strides = strides[len(axes.batch) :]
@@ -201,7 +201,7 @@ def _read(allocation: Allocation, offset: int, row: int, column: int, *inner: tu
 
 
 def batched_products(node: Value, operands: Operands, result: Allocation) -> list[Call]:
-    """One call for each index of the outer batch axes; the innermost batch axis is a loop in the kernel."""
+    """Return a call for each index of the outer batch axes; the innermost batch axis is a loop in the kernel."""
     a_place, a_offset, a_strides = operands.view(node.inputs[0])
     b_place, b_offset, b_strides = operands.view(node.inputs[1])
     *batch, m, n = node.aval.shape
@@ -246,7 +246,7 @@ class ProductLowering(Lowering):
 
     is_product: ClassVar[bool] = True
     reads_at_point: ClassVar[bool] = False
-    rate: ClassVar[float] = rates.PRODUCT_RATE
+    rate: ClassVar[float] = cost.PRODUCT_RATE
 
     def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
         axes = self.epilogue_axes(node)

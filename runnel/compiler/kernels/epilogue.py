@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runnel.compiler.kernels.elementwise.addressing import LoopIndices
-from runnel.compiler.kernels.elementwise.members import POSITION, Addressing, Members, Reach
+from runnel.compiler.kernels.members import POSITION, Addressing, LoopIndices, Members, Reach
 from runnel.compiler.lowering.operands import OffsetTables
 from runnel.compiler.lowering.parts import Parts
 from runnel.compiler.lowering.protocol import Request, lowering_of
@@ -94,8 +93,8 @@ class RowsAndColumns(Addressing):
 
 class Epilogue:
     """The epilogue of a kernel that visits each element of its result once, in loops over ``row`` and ``column``; in
-    these the result is called ``name``. The statements of :meth:`at_point` are inside both loops; those of ``before``,
-    which is complete after that, only in the loop over rows."""
+    these the result is called ``name``. The statements of :meth:`at_point` are inside both loops; the statements of
+    ``before``, which is complete after that, are only in the loop over rows."""
 
     def __init__(self, request: Request, parts: Parts, row: Var, column: Var, name: str = "result") -> None:
         self.node, self.operands = request.node, request.operands

@@ -8,15 +8,14 @@ from typing import Any, Final
 from runnel.compiler.kernels.attention.forward import AttentionLowering
 from runnel.compiler.kernels.attention.gradient import AttentionGradientLowering
 from runnel.compiler.kernels.contraction import DotGeneralLowering
-from runnel.compiler.kernels.control_flow import CondLowering, ScanLowering, WhileLowering
+from runnel.compiler.kernels.control_flow import CondLowering, HostCallLowering, ScanLowering, WhileLowering
 from runnel.compiler.kernels.copies import ConcatenationLowering, PaddingLowering, ViewLowering
-from runnel.compiler.kernels.elementwise.lowering import (
+from runnel.compiler.kernels.elementwise import (
     BoundsCheckedLowering,
     ElementwiseLowering,
     PositionLowering,
     ReductionLowering,
 )
-from runnel.compiler.kernels.host_calls import HostCallLowering
 from runnel.compiler.kernels.indexing import (
     CountingSortLowering,
     GatherLowering,

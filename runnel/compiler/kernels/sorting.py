@@ -68,7 +68,7 @@ class _Sort:
         self._buffer("indices", results[1], 0, "out")
 
     def _buffer(self, name: str, allocation: Allocation, offset: int, mode: str) -> None:
-        """A dense matrix, of which each row of the call accesses one row."""
+        """Declare a dense matrix, of which each row of the call accesses one row."""
         self.parts.declare(BufferAccess(allocation, mode != "in", offset, self.n, 0, max(self.n, 1)), mode, name=name)
 
     def call(self) -> Call:
@@ -81,7 +81,7 @@ class _Sort:
     # Keys -------------------------------------------------------------------------------------------------------------
 
     def _keys(self, target: str) -> For:
-        """The key of each element of the row."""
+        """Compute the key of each element of the row."""
         element = Load("x", self._in_row(_AT), self.dtype)
         return For(_AT, 0, self.length, "vec", (Let("element", element), Store(target, _cell(_AT), self._key())))
 
@@ -163,7 +163,7 @@ class _Sort:
         return [*body, *map(self._pass, range(passes)), self._gathered(passes % 2)]
 
     def _digit(self, number: int) -> Expr:
-        """Byte ``number`` of ``key``, the lowest first."""
+        """Return byte ``number`` of ``key``, the lowest first."""
         word = binary(scalar.shift_right, Ref("key", self.key_dtype), Const(8 * number, self.key_dtype))
         return Apply(scalar.cast, (binary(scalar.and_, word, Const(_DIGITS - 1, self.key_dtype)),), int64)
 
@@ -184,7 +184,7 @@ class _Sort:
         return For(_AT, 0, self.length, "seq", body)
 
     def _gathered(self, source: int) -> For:
-        """The elements in sorted order."""
+        """Store the elements in sorted order."""
         position = Let("position", self._clamped(Load(f"order{source}", _cell(_AT), int32)))
         value = Load("x", self._at("position"), self.dtype)
         stores = (

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from runnel.compiler.kernels.contraction import ProductLowering
-from runnel.compiler.kernels.elementwise.members import Addressing, Members, Reach
 from runnel.compiler.kernels.epilogue import RowTables, axes_of_result
+from runnel.compiler.kernels.members import Addressing, Members, Reach
 from runnel.compiler.kernels.winograd_tiles import (
     OUTSIDE,
     PIXELS,
@@ -35,7 +35,7 @@ from runnel.compiler.lowering.operands import OffsetTables, Operands, values_of
 from runnel.compiler.lowering.parts import Parts, step_of
 from runnel.compiler.lowering.protocol import Lowering, Request
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call
-from runnel.compiler.plan_ir.regions import Section
+from runnel.compiler.plan_ir.plan import Section
 from runnel.compiler.plan_ir.strides import ResultAxes, Strided
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int32, int64

@@ -80,8 +80,8 @@ class _Step(NamedTuple):
 
 
 class _Recipe:
-    """The steps that apply a matrix, whose values are numbered after those of the operands, and the numbers of the
-    results."""
+    """The steps that apply a matrix, and the numbers of the results. Values of steps are numbered after the
+    operands."""
 
     def __init__(self, operands: int) -> None:
         self.operands = operands
@@ -99,7 +99,7 @@ class _Recipe:
         return self.step(scalar.sub, (x, y))
 
     def combination(self, row: Row, values: Sequence[int]) -> int:
-        """Σ row·values, the terms with coefficients ±1 first, then a fused multiply-add for each other one."""
+        """Sum row·values, the terms with coefficients ±1 first, then a fused multiply-add for each other one."""
         pairs = [(c, v) for c, v in zip(row, values, strict=True) if c]
         (c, v), *rest = sorted(pairs, key=lambda t: (abs(t[0]) != 1, -t[0]))
         total = v if c == 1 else self.step(scalar.mul, (v,), c)
@@ -160,7 +160,7 @@ def _equal_and_opposite(x: Row, y: Row) -> tuple[list[Fraction], list[Fraction]]
 
 
 def _twins(rows: Sequence[Row]) -> dict[int, int]:
-    """Pairs of rows that are equal up to the signs of entries, with entries of both kinds: first → second."""
+    """Pair rows that are equal up to the signs of entries, with entries of both kinds: first → second."""
     twins: dict[int, int] = {}
     paired: set[int] = set()
     for i, row in enumerate(rows):
@@ -197,7 +197,7 @@ def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
 
 
 def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
-    """For each tile of results of ``shape`` (N, H, W, ·) the first element of x, and its 16 pixels."""
+    """Return, for each tile of results of ``shape`` (N, H, W, ·), the first element of x, and its 16 pixels."""
     n, height, width, _ = shape
     grid = (n, tiles(height), tiles(width))
     image, row, column = np.meshgrid(*map(np.arange, grid), indexing="ij", sparse=True)
@@ -246,7 +246,7 @@ class TileKernel(Parts):
         return LaneSteps(step_var, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
 
     def inputs(self, block: int, tile_terms: tuple[tuple[Var, int], ...], channels: Param) -> tuple[Stmt, ...]:
-        """V: the transformed inputs of a block's tiles. ``tile_terms`` are the index of the block's first tile."""
+        """Compute V, the transformed inputs of a block's tiles. ``tile_terms`` index the block's first tile."""
         terms = tuple((var, self.param(step)) for var, step in tile_terms)
         tile, lane = Var("tile"), Var("c")
         start = Load("starts", Index((*terms, (tile, 1))), int32)
@@ -292,7 +292,7 @@ class TileKernel(Parts):
         return rows
 
     def tile_call(self, body: tuple[Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
-        """The call over ``count`` tiles."""
+        """Return the call over ``count`` tiles."""
         flops = 2.0 * PLANES * count * self.channels * self.filters
         return self.call("winograd", body, shape, flops, self.node, split)
 

@@ -25,7 +25,7 @@ from runnel.loops.ir import LANES, Expr, For, Index, Load, RangeBound, Store, Va
 
 
 def copied(shape: Shape, source: BufferView, target: BufferView, node: Value) -> Call:
-    """target[i] = source[i] over ``shape``."""
+    """Copy target[i] = source[i] over ``shape``."""
     return _elementwise(shape, [source], target, lambda loads: loads[0], node)
 
 
@@ -42,7 +42,7 @@ def filled(shape: Shape, allocation: Allocation, value: Expr, node: Value) -> Ca
 def _elementwise(
     shape: Shape, loads: list[BufferView], store: BufferView, value: Callable[[list[Expr]], Expr], node: Value
 ) -> Call:
-    """store[i] = value(loads[i]…) over ``shape``, with axes merged where all accesses allow."""
+    """Compute store[i] = value(loads[i]…) over ``shape``, with axes merged where all accesses allow."""
     views = [*loads, store]
     axes = [(n, [strides[a] for _, _, strides in views]) for a, n in enumerate(shape) if n != 1]
     merged: list[tuple[int, list[int]]] = []
@@ -91,7 +91,7 @@ def _nest(
 
 
 def _for_the_reader(axes: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
-    """Axes of (extent, steps of load and store) in an order that reads a transposed source efficiently: a few of its
+    """Order axes of (extent, steps of load and store) so that a transposed source is read efficiently: a few of its
     rows at a time, in sequence."""
     n, (load, store) = axes[-1]
     if load in (0, 1) or store != 1 or len(axes) == 1 or any(abs(load) <= abs(steps[0]) for _, steps in axes[:-1]):
@@ -153,7 +153,7 @@ class Operands:
         return self.sources[view.base], view.offset, view.strides
 
     def dense(self, x: Value) -> tuple[Allocation, int]:
-        """Place and offset of dense row-major memory."""
+        """Return place and offset of dense row-major memory."""
         allocation, offset, strides = self.view(x)
         order = row_major(x.aval.shape)
         if all(n == 1 or s == d for n, s, d in zip(x.aval.shape, strides, order, strict=True)):

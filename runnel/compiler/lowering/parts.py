@@ -55,7 +55,7 @@ def _digest(contents: Any) -> str:
 
 @functools.cache
 def _fields(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return a function that gives the items of a tuple or the fields of an object of the loop IR; None for other
+    """Return a function that returns the items of a tuple or the fields of an object of the loop IR; None for other
     classes."""
     if kind is tuple:
         return tuple
@@ -76,7 +76,7 @@ class Parts:
         self.accesses: list[BufferAccess] = []
         self.params: list[Param] = []
         self.values: list[int] = []
-        self._scratch = 0  # bytes, after those of products
+        self._scratch = 0  # bytes, after the scratch of products
 
     @classmethod
     def of(cls, call: Call) -> Parts:
@@ -89,7 +89,7 @@ class Parts:
         return parts
 
     def declare(self, access: BufferAccess, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
-        """Return a buffer with this ``access``; ``dtype`` where it differs from that of its memory."""
+        """Return a buffer with this ``access``; ``dtype`` where it differs from the dtype of its memory."""
         name = f"b{len(self.buffers)}" if name is None else name
         self.buffers.append(ir.Buffer(name, access.allocation.dtype if dtype is None else dtype, mode))
         self.accesses.append(access)
@@ -98,17 +98,17 @@ class Parts:
     def buffer(
         self, name: str, allocation: Allocation, offset: int, mode: str = "in", *, is_bounded: bool = False
     ) -> str:
-        """Memory with an unknown access pattern: every thread may access all of it."""
+        """Declare memory with an unknown access pattern: every thread may access all of it."""
         access = BufferAccess(allocation, mode != "in", offset, None, None, allocation.size, is_bounded=is_bounded)
         return self.declare(access, mode, name=name)
 
     def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
-        """Constant integers of the plan."""
+        """Declare constant integers of the plan."""
         flat = np.ascontiguousarray(values, dtype.numpy).reshape(-1)
         return self.buffer(name, Allocation(MemorySpace.CONSTANT, dtype, flat.size, name, value=flat), 0)
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
-        """Return the thread's own memory, after that of earlier scratch buffers."""
+        """Declare memory of the thread, after earlier scratch buffers."""
         start = context.current().backend.product_scratch
         allocation = Allocation(MemorySpace.SCRATCH, dtype, size, name, slot=0, offset=start + self._scratch)
         self._scratch += -(-allocation.nbytes // _ALIGN) * _ALIGN
@@ -130,13 +130,13 @@ class Parts:
         doc: str | None = None,
     ) -> Call:
         """Return the kernel as a call of ``shape`` rows and columns, of which ``split`` are partitioned among threads;
-        ``doc`` is the source location, by default that of ``node``."""
+        ``doc`` is the source location, by default the location of ``node``."""
         kernel = named(prefix, tuple(self.buffers), tuple(self.params), body, node.where if doc is None else doc)
         return Call(kernel, self.accesses, self.values, *shape, split, flops, [node])
 
 
 def binary(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
-    """``op`` of two values of one dtype, in that dtype."""
+    """Apply ``op`` to two values of one dtype, in that dtype."""
     return Apply(op, (x, y), x.dtype)
 
 
@@ -156,7 +156,7 @@ def step_of(parts: Parts, step: int) -> ir.Stride:
 
 
 def clipped(value: Expr, least: int, most: Expr) -> Expr:
-    """``value`` clamped to [least, most], both int64."""
+    """Clamp ``value`` to [least, most], both int64."""
     return binary(scalar.minimum, binary(scalar.maximum, value, Const(least, int64)), most)
 
 

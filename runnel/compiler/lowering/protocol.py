@@ -1,29 +1,34 @@
-"""The protocol of lowerings, which kernel families implement.
+"""The protocol of lowerings, which kernel families implement, and properties of nodes that follow from it.
 
 A row of table ``lower`` is a :class:`Lowering`, or one of the forms of ``loops.rules``, for which ``families.py`` names
-the class. The compiler calls the methods and never tests the type: fusion asks what may join a kernel, the planner
-builds kernels, passes and transforms ask which rewrites of a node are valid. A family from outside the package
+the class. The compiler calls the methods and never tests the type: fusion asks which nodes may join a kernel, the
+planner builds kernels, passes and transforms ask which rewrites of a node are valid. A family from outside the package
 subclasses :class:`Lowering` and registers an instance (docs/extend/ops.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Hashable
 from typing import Any, ClassVar, Final
+
+import numpy as np
 
 from runnel.compiler.lowering.operands import OffsetTables, Operands
 from runnel.compiler.plan_ir.calls import Allocation, BufferView, Call, MemorySpace
 from runnel.compiler.plan_ir.clusters import Cluster, Form
-from runnel.compiler.plan_ir.rates import ORDINARY_RATE
-from runnel.compiler.plan_ir.regions import PlanBody, Section
+from runnel.compiler.plan_ir.cost import ORDINARY_RATE
+from runnel.compiler.plan_ir.plan import PlanBody, Section
 from runnel.compiler.plan_ir.strides import Extents, ResultAxes, Strided
 from runnel.core import tables
-from runnel.core.avals import Shape, ShapedArray
+from runnel.core.avals import Shape, ShapedArray, row_major
+from runnel.core.dtypes import int64
 from runnel.core.errors import MissingRuleError
 from runnel.core.records import record
 from runnel.core.tables import Op
+from runnel.graph.graph import Graph
 from runnel.graph.node import Result, Value
-from runnel.loops.ir import Expr, Stmt
+from runnel.loops import uses
+from runnel.loops.ir import Apply, Const, Expr, Ref, Stmt
 
 IndexBound = tuple[Value, int, int | None]  # indices, their exclusive bound, and one other value that is allowed
 
@@ -57,14 +62,14 @@ class Request:
         ]
 
     def copies(self) -> list[Call]:
-        """Calls that copy results to their other places."""
+        """Return calls that copy results to their other places."""
         copy = Operands(self.operands.views, self.operands.sources).copy
         return [copy(x, allocation) for x in self.cluster.members for allocation in self.targets[x][1:]]
 
 
 class Lowering:
-    """The lowering of the ops that share a rule. The defaults are those of a standalone kernel: nothing is fused with
-    it, and it reads its operands in any order. Most families override ``kernels``; those with elementwise epilogues
+    """The lowering of the ops that share a rule. The defaults describe a standalone kernel: nothing is fused with it,
+    and it reads its operands in any order. Most families override ``kernels``; families with elementwise epilogues
     define ``epilogue_axes`` and override ``build``."""
 
     is_view: ClassVar[bool] = False  # it computes nothing where ``layout`` finds strides
@@ -89,7 +94,7 @@ class Lowering:
     # Fusion -----------------------------------------------------------------------------------------------------------
 
     def form(self, node: Value, views: dict[Value, Strided]) -> Form:
-        """The form of the cluster that ``node`` begins."""
+        """Return the form of the cluster that ``node`` begins."""
         return Form.STANDALONE if self.epilogue_axes(node) is None else Form.ROOTED
 
     def epilogue_axes(self, node: Value) -> ResultAxes | None:
@@ -101,7 +106,7 @@ class Lowering:
         return node.aval.shape
 
     def reduced_axes(self, node: Value) -> tuple[int, ...]:
-        """Return the axes that ``node`` reduces, counted among those of its operand that are not 1."""
+        """Return the axes that ``node`` reduces, counted among the axes of its operand that are not 1."""
         return ()
 
     def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
@@ -127,7 +132,7 @@ class Lowering:
     def layout(
         self, source: ShapedArray, strides: Shape, result: ShapedArray, attrs: dict[str, Any]
     ) -> tuple[int, Shape] | None:
-        """Offset and strides of the result as a view of a source with ``strides``; None if there is none."""
+        """Return offset and strides of the result as a view of a source with ``strides``; None if there is none."""
         return None
 
     def position_steps(self, node: Value) -> Shape | None:
@@ -136,7 +141,7 @@ class Lowering:
         return None
 
     def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
-        """Return an element of the result, from those of the operands at the same point."""
+        """Return an element of the result, from the operands' elements at the same point."""
         return operands[0]
 
     def value_of_empty_row(self, node: Value) -> Any:
@@ -171,10 +176,10 @@ class Lowering:
     # Building ---------------------------------------------------------------------------------------------------------
 
     def declare(self, node: Value, members: Any) -> None:
-        """As a member of a cluster (``elementwise.members.Members``): declare the reaches of ``statements``."""
+        """Declare the reaches of ``statements`` as a member of a cluster (``kernels.members.Members``)."""
 
     def statements(self, node: Value, members: Any) -> list[Stmt]:
-        """As a member of a cluster: the statements that compute ``node`` at a point."""
+        """Return the statements that compute ``node`` at a point, as a member of a cluster."""
         return [members.let(node)]
 
     def build(self, request: Request) -> Section:
@@ -239,3 +244,86 @@ def lowering_of(value: Value) -> Lowering:
 def is_reduction(node: Value) -> bool:
     """Return whether a node combines elements (a reduction over axes of size 1 does not)."""
     return bool(lowering_for(node.op).reduced_axes(node))
+
+
+def resolve_views(graph: Graph, strides: dict[Value, Shape] | None = None) -> dict[Value, Strided]:
+    """Return, for every node, its base and strides: itself, unless its op is a view that needs no copy. ``strides`` are
+    the strides of inputs that are not dense.
+
+    A view that strides cannot express (a reshape that merges axes out of order) is its own base: it is copied.
+    """
+    views: dict[Value, Strided] = {}
+    for node in graph.values:
+        viewed = _view(views[node.inputs[0]], node) if lowering_of(node).is_view else None
+        own = (strides or {}).get(node, row_major(node.aval.shape))
+        views[node] = viewed if viewed is not None else Strided(node, 0, own)
+    return views
+
+
+def _view(source: Strided, node: Value) -> Strided | None:
+    viewed = lowering_of(node).layout(node.inputs[0].aval, source.strides, node.aval, node.attrs)
+    return None if viewed is None else Strided(source.base, source.offset + viewed[0], viewed[1])
+
+
+_COUNTED: dict[Hashable, tuple[float, float]] = {}  # by lowering, dtypes and attributes, whatever the shapes
+_MOST_COUNTED = 4096
+
+COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
+
+
+def inline_constant(node: Value) -> bool:
+    """Return whether a value is a constant of one element, which is part of the code."""
+    return node.is_constant and node.aval.size == 1
+
+
+def cost_of(node: Value) -> float:
+    """Return the operations per element, in additions."""
+    return _counts(node)[0]
+
+
+def code_size(node: Value) -> float:
+    """Return the same with shared subexpressions counted once: the size of the code."""
+    return _counts(node)[1]
+
+
+def _counts(node: Value) -> tuple[float, float]:
+    lowering = lowering_of(node)
+    if not lowering.is_expression:
+        return 1.0, 1.0
+    if any(isinstance(value, np.ndarray) for value in node.attrs.values()):
+        return _count(node, lowering)
+    key = (lowering, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
+    known = _COUNTED.get(key)
+    if known is None:
+        if len(_COUNTED) >= _MOST_COUNTED:
+            _COUNTED.clear()
+        known = _COUNTED[key] = _count(node, lowering)
+    return known
+
+
+def _count(node: Value, lowering: Lowering) -> tuple[float, float]:
+    value = lowering.expression(node, [Ref("x", x.aval.dtype) for x in node.inputs], Const(0, int64))
+    totals: dict[int, float] = {}
+    return _total(value, totals), float(sum(part.op.cost for part in uses.parts(value) if isinstance(part, Apply)))
+
+
+def _total(value: Expr, known: dict[int, float]) -> float:
+    """Return the operations of an expression, shared ones counted at each use."""
+    if not isinstance(value, Apply):
+        return 0.0
+    if id(value) not in known:
+        known[id(value)] = value.op.cost + sum(_total(a, known) for a in value.args)
+    return known[id(value)]
+
+
+def chain_is_costly(node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
+    """Return whether computing ``node`` again costs more than loading it."""
+    total, stack, visited = 0.0, [node], set[Value]()
+    while stack and total <= COSTLY:
+        n = stack.pop()
+        if n in visited:
+            continue
+        visited.add(n)
+        total += cost_of(n)
+        stack.extend(b for b in (views[x].base for x in n.inputs) if b in inside)
+    return total > COSTLY

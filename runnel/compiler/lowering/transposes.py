@@ -139,7 +139,7 @@ _EVEN: Final = 512  # least extent whose blocks are whole vectors, with some ele
 
 
 def through_scratch(call: Call) -> Call:
-    """``call``, with blocks of transposed operands copied into scratch memory first."""
+    """Rewrite ``call`` so that it first copies blocks of transposed operands into scratch memory."""
     nest = nest_of(call)
     blocks = None if nest is None else tiling_of(nest)
     return call if nest is None or blocks is None else _Rewriting(nest, blocks).call()
@@ -195,7 +195,7 @@ class _Rewriting:
         return before, self._columns(body)  # the operand's rows are read as a whole
 
     def _columns(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """``body`` for each block of columns."""
+        """Run ``body`` for each block of columns."""
         extent, width = self.nest.extents[self.nest.column], self.blocks.width
         number, block = self.parts.param(-(-extent // width)), Var("columns")
         first = binary(scalar.mul, Position(block, int64), Const(width, int64))
@@ -203,7 +203,7 @@ class _Rewriting:
         return (For(block, 0, number, "seq", (start, *body)),)
 
     def _along(self, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-        """``body`` for each block of the other axis, and the values bound before all loops: the length of a block, and
+        """Run ``body`` for each block of the other axis; bind before all loops the length of a block, and
         the number of blocks, which have equal lengths."""
         var, extent = self.blocks.along, self.nest.extents[self.blocks.along]
         shared = self.blocks.rows == var
@@ -226,7 +226,7 @@ class _Rewriting:
         return before, (For(block, 0, count("blocks"), "seq", (start, *body)),)
 
     def _reading(self) -> list[Stmt]:
-        """Copies of the operands' blocks to scratch memory."""
+        """Copy the operands' blocks to scratch memory."""
         column, run = Var("c"), Var("r")
         statements: list[Stmt] = []
         for access, dtype in zip(self.blocks.turned, self.dtypes(), strict=True):
@@ -241,7 +241,7 @@ class _Rewriting:
         return statements
 
     def _writing(self) -> Stmt:
-        """The nest's own statements for a block."""
+        """Return the nest's statements for a block."""
         blocks, moved = self.blocks, _Moved(self)
         body: Stmt = For(self.nest.column, 0, blocks.width, "vec", tuple(moved.statement(s) for s in self.nest.body))
         if blocks.unit is not None:
@@ -249,7 +249,7 @@ class _Rewriting:
         return For(blocks.along, 0, count("length"), "seq", (body,))
 
     def _scattering(self) -> Stmt:
-        """The nest's own statements, with vectors along the other axis."""
+        """Return the nest's statements, with vectors along the other axis."""
         column, along, moved = self.nest.column, self.blocks.along, _Moved(self)
         vectors = For(along, 0, count("length"), "vec", tuple(moved.statement(s) for s in self.nest.body))
         return For(column, 0, self.parts.param(self.nest.extents[column]), "seq", (vectors,))

@@ -2,7 +2,7 @@
 
 The producer of a part stores it directly into the concatenation or padded array if enough of the part's elements are
 adjacent there; other parts are copied. This applies to values of map kernels without reductions and of products with
-their epilogues. A value that is stored in a padded array needs no memory of its own (a padded alias) if all its other
+their epilogues. A value that is stored in a padded array needs no separate memory (a padded alias) if all its other
 readers can use strides or offset tables, and if the array is not much larger than the value, since it lives as long.
 """
 
@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from runnel.compiler.lowering.nodes import resolve_views
-from runnel.compiler.lowering.protocol import lowering_of
+from runnel.compiler.lowering.protocol import lowering_of, resolve_views
 from runnel.compiler.plan_ir.calls import Allocation, BufferView
 from runnel.compiler.plan_ir.clusters import Cluster, Form, aligned_strides, essential, essential_strides
 from runnel.compiler.plan_ir.strides import Strided, reshaped_strides
@@ -37,8 +36,8 @@ class Subview:
 
 @record
 class InPlace:
-    """``subviews`` are, for each concatenation and padded array, those of its inputs, by number, that their producers
-    store in place."""
+    """``subviews`` are, for each concatenation and padded array, the inputs, by number, that their producers store in
+    place."""
 
     subviews: dict[Value, dict[int, Subview]] = field(default_factory=dict)
 
@@ -106,8 +105,8 @@ def find_aliases(
     in_place: InPlace,
     dense: Collection[Value],
 ) -> PaddedAliases:
-    """Return the values that need no memory of their own; those of ``dense`` always have it. ``strides`` are those of
-    inputs that are not dense."""
+    """Return the values that need no separate memory; values of ``dense`` always have it. ``strides`` are the strides
+    of inputs that are not dense."""
     subviews: dict[Value, tuple[Value, Subview]] = {}
     for node, parts in in_place.subviews.items():
         if lowering_of(node).holds_operand and parts[0].base not in dense:

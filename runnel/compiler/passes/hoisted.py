@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from runnel.backends import context
-from runnel.compiler.lowering.nodes import resolve_views
-from runnel.compiler.lowering.protocol import lowering_of
+from runnel.compiler.lowering.protocol import lowering_of, resolve_views
 from runnel.compiler.passes.decompose import Decomposing
 from runnel.compiler.plan_ir.strides import Extents, Strided, merged_stride
 from runnel.graph.graph import Graph

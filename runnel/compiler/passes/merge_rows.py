@@ -24,7 +24,7 @@ LEAST_AXES = 3
 
 
 def merge_rows(graph: Graph) -> Graph:
-    """``graph`` with each region after a product of matrices in the product's rows and columns."""
+    """Move each region after a product of matrices to the product's rows and columns."""
     values = graph.values
     chosen = _chosen(values)
     if not chosen:
@@ -117,19 +117,19 @@ def _is_product(x: Value, rows: Shape) -> bool:
 
 
 def _moved(node: Value, inputs: tuple[Value, ...]) -> Value:
-    """``node`` in two axes."""
+    """Return ``node`` in two axes."""
     attrs = _merged(node) or {}
     shape = (math.prod(node.aval.shape[:-1]), node.aval.shape[-1])
     return reapplied(node, inputs, attrs, aval(shape, node.aval.dtype))
 
 
 def _two_axes(x: Value) -> Value:
-    """``x`` with all its axes but the last merged."""
+    """Merge all axes of ``x`` except the last."""
     return _reshaped(x, (math.prod(x.aval.shape[:-1]), x.aval.shape[-1]))
 
 
 def _reshaped(x: Value, shape: Shape) -> Value:
-    """``x`` with another shape; two reshapes are merged into one."""
+    """Reshape ``x``; two reshapes are merged into one."""
     source = x.inputs[0] if x.op is reshape_p else x
     if source.aval.shape == shape:
         return source

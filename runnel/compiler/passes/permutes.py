@@ -47,7 +47,7 @@ def _is_movable(node: Value) -> bool:
 
 
 def sink_permutes(graph: Graph) -> Graph:
-    """``graph`` with each region in the order of axes that its border prefers."""
+    """Compute each region of ``graph`` in the order of axes that its border prefers."""
     if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.values):
         return graph
     orders = _Regions(graph).orders()
@@ -83,7 +83,7 @@ class _Regions:
         return orders
 
     def _region(self, start: Value) -> list[Value]:
-        """``start`` and all members connected with it; sets their relative orders."""
+        """Collect ``start`` and all members connected with it; set their relative orders."""
         self.relative[start] = tuple(range(start.aval.ndim))
         region = [start]
         for node in region:
@@ -235,7 +235,7 @@ def _swapped(node: Value) -> Value:
 
 
 def in_any_order(graph: Graph) -> tuple[Graph, tuple[Shape, ...]]:
-    """``graph`` without the permutes at its end, and the strides of each result in memory."""
+    """Return ``graph`` without the permutes at its end, and the strides of each result in memory."""
     reordered = [_in_its_own(x) for x in graph.outputs]
     outputs = [x for x, _ in reordered]
     if outputs != list(graph.outputs):

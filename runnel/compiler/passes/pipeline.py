@@ -1,14 +1,20 @@
-"""Pipelines: passes in the order they run in. A pipeline never changes; adding a pass gives another one.
+"""Pipelines: passes in the order they run in, and the usual pipeline of compiled programs.
 
-Dead nodes need no pass: a graph lists only the nodes that its outputs and updates depend on.
+A pipeline never changes; adding a pass returns another one. Dead nodes need no pass: a graph lists only the nodes that
+its outputs and updates depend on.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
+from runnel.compiler.passes.decompose import decompose, in_bodies, without_unused_results
+from runnel.compiler.passes.merge_rows import merge_rows
+from runnel.compiler.passes.permutes import flip_transposed_products, sink_permutes
+from runnel.compiler.passes.simplify import fold_constants, merge_common_subexpressions, simplify
 from runnel.core import switches
 from runnel.core.arrays import short_repr
 from runnel.core.errors import PassError, VerifierError
@@ -57,9 +63,9 @@ class Pipeline:
                 raise PassError(f"[passes] two passes are called '{pass_.name}'; choose another name for one of them.")
 
     def insert(self, pass_: Pass, *, after: str | None = None, before: str | None = None) -> Pipeline:
-        """This pipeline with one more pass: after the one called ``after``, before ``before``, or at the end.
+        """Return this pipeline with one more pass: after the one called ``after``, before ``before``, or at the end.
 
-        PassError if there is no pass of that name, or one that is called like the new one.
+        PassError if no pass has that name, or if one has the name of the new one.
         """
         if after is not None and before is not None:
             raise PassError(f"[passes] '{_name(pass_)}' can be placed after one pass or before one; received both.")
@@ -71,7 +77,7 @@ class Pipeline:
         return Pipeline((*self.passes[:place], pass_, *self.passes[place:]))
 
     def without(self, *names: str) -> Pipeline:
-        """This pipeline without the passes of these names. PassError if there is none of that name."""
+        """Return this pipeline without the passes of these names. PassError if a name is unknown."""
         places = {self._place(name) for name in names}
         return Pipeline(p for place, p in enumerate(self.passes) if place not in places)
 
@@ -93,7 +99,7 @@ class Pipeline:
     def run(self, graph: Graph, keep: bool = False) -> tuple[Graph, list[tuple[str, Graph]]]:
         """Return the graph after all passes; and, with ``keep``, each pass's name with its result.
 
-        VerifierError if a pass returns what cannot stand for the graph it got.
+        VerifierError if a pass returns a graph with another interface than it got.
         """
         self.require()
         graphs: list[tuple[str, Graph]] = []
@@ -174,3 +180,67 @@ def _changes(before: Graph, after: object) -> Iterable[str]:
         yield f"it updates {list(after.updates)}, and updated {list(before.updates)}"
     if len(after.effects) != len(before.effects):
         yield f"it has {len(after.effects)} side effects, and had {len(before.effects)}"
+
+
+_own = partial(Pass, is_own=True)
+
+_EXPAND: Final = _own(
+    "decompose",
+    "ops that are made of simpler ones become those",
+    decompose,
+    gives=("decomposed",),
+)
+_SIMPLIFY: Final = _own(
+    "simplify",
+    "algebra that keeps every bit: x·1, views of views, casts to the same dtype",
+    simplify,
+)
+
+USUAL: Final = Pipeline(
+    (
+        _own(
+            "unused_results",
+            "loops make and carry only what is used",
+            without_unused_results,
+        ),
+        _own(
+            "bodies",
+            "the passes run on the bodies of loops and branches",
+            in_bodies,
+            gives=("decomposed bodies",),
+            nested=True,
+        ),
+        _EXPAND,
+        _own(
+            "fold",
+            "nodes that read only constants become constants",
+            fold_constants,
+        ),
+        _SIMPLIFY,
+        _own(
+            "sink_permutes",
+            "regions of a graph are computed in the order of axes that their borders want",
+            sink_permutes,
+        ),
+        _own(
+            "merge_rows",
+            "what is computed from a product of matrices is computed in its rows and columns",
+            merge_rows,
+        ),
+        _own(
+            "common_subexpressions",
+            "equal values are computed once",
+            merge_common_subexpressions,
+        ),
+        _own(
+            "transposed_products",
+            "a product that is only read transposed is computed transposed",
+            flip_transposed_products,
+        ),
+    )
+)
+
+NO_PASSES: Final = Pipeline()  # for a primitive op
+EXPANSION: Final = Pipeline((_EXPAND, _SIMPLIFY))  # for a composite op
+
+REQUIRED: Final = ("decomposed", "decomposed bodies")  # properties of a graph that becomes a program

@@ -53,7 +53,7 @@ class Identity:
 
 
 def simplify(graph: Graph) -> Graph:
-    """``graph`` with every row applied wherever it applies, until none does."""
+    """Apply every row wherever it applies, until none does."""
     rows: dict[Op, list[Rewrite]] = {}
     for row in ROWS:
         rows.setdefault(row.op, []).append(row.rewrite)
@@ -84,7 +84,7 @@ def _signs(x: Any) -> Any:
 
 
 def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite:
-    """op(x, number) is x, the number being input ``place``; ``floats=False``: on integers only."""
+    """Replace op(x, number) by x, the number being input ``place``; ``floats=False``: on integers only."""
 
     def rewrite_(node: Value) -> Value | None:
         operand = node.inputs[1 - place]
@@ -100,18 +100,18 @@ def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite
 
 
 def _same(place: int = 0, when: Callable[[Value], bool] = lambda node: True) -> Rewrite:
-    """The node is its input ``place``, if their avals are one and ``when`` holds."""
+    """Replace the node by its input ``place``, if their avals are one and ``when`` holds."""
     return lambda node: node.inputs[place] if node.inputs[place].aval is node.aval and when(node) else None
 
 
 def _undone(node: Value) -> Value | None:
-    """op(op(x)) is x."""
+    """Replace op(op(x)) by x."""
     inner = node.inputs[0]
     return inner.inputs[0] if inner.op is node.op else None
 
 
 def _through(op: Op, when: Callable[[Value], bool] = lambda node: True) -> Rewrite:
-    """outer(op(x)) is outer(x), with outer's attributes, if ``when`` holds of outer."""
+    """Replace outer(op(x)) by outer(x), with outer's attributes, if ``when`` holds of outer."""
 
     def rewrite_(node: Value) -> Value | None:
         inner = node.inputs[0]
@@ -129,7 +129,7 @@ def _permute_of_permute(node: Value) -> Value | None:
 
 
 def _permute_of_take(node: Value) -> Value | None:
-    """A permuted take of rows becomes a take with permuted indices."""
+    """Replace a permuted take of rows by a take with permuted indices."""
     inner = node.inputs[0]
     if inner.op is not take_p or inner.attrs["axis"] != 0:
         return None
@@ -222,7 +222,7 @@ MAX_WORK: Final = 1 << 22  # elements computed in one graph
 
 
 def fold_constants(graph: Graph, max_bytes: int = MAX_BYTES, max_work: int = MAX_WORK) -> Graph:
-    """``graph`` with constant nodes evaluated, while constants stay small and the work bounded."""
+    """Evaluate constant nodes, while constants stay small and the work bounded."""
     work = 0
 
     def visit(node: Value) -> Value:
@@ -252,12 +252,12 @@ def agrees(node: Value) -> bool:
 
 
 def _is_settled(node: Value, value: Any) -> bool:
-    """False where the sign of a NaN depends on the machine."""
+    """Return False where the sign of a NaN depends on the machine."""
     return not node.aval.dtype.is_float or lowering_of(node).moves_bits or not np.isnan(value).any()
 
 
 def merge_common_subexpressions(graph: Graph) -> Graph:
-    """``graph`` with every value computed by one node, the first of the equal ones."""
+    """Compute every value by one node, the first of the equal ones."""
     constants: dict[bytes, Value] = {}
     first: dict[Hashable, dict[int, Result]] = {}  # the needed results of a node, by number
 
@@ -277,7 +277,7 @@ def merge_common_subexpressions(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Hashable:
-    """Equal for nodes with equal results; None for a node with attributes that cannot be compared."""
+    """Return a key, equal for nodes with equal results; None for a node with attributes that cannot be compared."""
     try:
         return node.op, node.inputs, attrs_key(node.attrs), node.avals
     except VerifierError:

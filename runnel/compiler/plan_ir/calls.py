@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from runnel.backends.host.calls import HostFunction
-from runnel.compiler.plan_ir.rates import PLANNED, Machine, Prediction, predict
-from runnel.compiler.plan_ir.work import Block, Work, count
+from runnel.compiler.plan_ir.cost import PLANNED, Block, Machine, Prediction, Work, count, predict
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType
 from runnel.core.records import field, record

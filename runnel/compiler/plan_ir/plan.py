@@ -1,16 +1,163 @@
-"""The plan of a program: everything about it but its memory addresses and machine code."""
+"""The plan of a program: everything about it except its memory addresses and machine code.
+
+A plan's calls are one list that contains each call of a loop body once. A region, a loop or a branch, is a range of
+that list; regions nest. Each access of a call stores the number of elements by which it advances in each iteration of
+the enclosing ``Repeat`` regions. A :class:`Section` is a part of a plan under construction.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from runnel.compiler.plan_ir.calls import Allocation, Call
-from runnel.compiler.plan_ir.regions import AnyRegion
-from runnel.compiler.plan_ir.work import Block
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call
+from runnel.compiler.plan_ir.cost import Block
+from runnel.core.avals import Shape
 from runnel.core.errors import AxisError
 from runnel.core.records import field, record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
+
+GUESSED = 100  # iterations of a loop whose trip count is known only at run time
+
+
+@record(frozen=False, eq=False)
+class Region:
+    """The calls [begin, end) and the regions among them. ``barrier``: whether there is a barrier before the region in
+    the first iteration of the loop around it; ``again``: in later ones."""
+
+    begin: int
+    end: int
+    inner: list[AnyRegion] = field(default_factory=list)
+    barrier: bool = False
+    again: bool = False
+
+    def moved(self, by: int) -> None:
+        """Shift the region by ``by`` calls."""
+        self.begin += by
+        self.end += by
+        for region in self.inner:
+            region.moved(by)
+
+    @property
+    def flags(self) -> tuple[BufferAccess, ...]:
+        """The flags that this region itself reads."""
+        return ()
+
+    def touched(self) -> Iterator[BufferAccess]:
+        """Yield the flags that this region and nested ones read."""
+        yield from self.flags
+        for region in self.inner:
+            yield from region.touched()
+
+
+@record(frozen=False, eq=False)
+class Repeat(Region):
+    """``count`` iterations, at least one, known when the plan is made."""
+
+    count: int = 1
+
+
+@record(frozen=False, eq=False)
+class While(Region):
+    """The calls [begin, test) compute ``flag``; while it is true, the calls [test, end) run and then those again. There
+    is always a barrier before the flag is read."""
+
+    test: int = 0
+    flag: BufferAccess | None = None
+
+    @property
+    def flags(self) -> tuple[BufferAccess, ...]:
+        return () if self.flag is None else (self.flag,)
+
+    def moved(self, by: int) -> None:
+        Region.moved(self, by)
+        self.test += by
+
+
+@record(frozen=False, eq=False)
+class Branch(Region):
+    """The calls [begin, middle) run if ``flag`` is true, else the calls [middle, end)."""
+
+    middle: int = 0
+    flag: BufferAccess | None = None
+
+    @property
+    def flags(self) -> tuple[BufferAccess, ...]:
+        return () if self.flag is None else (self.flag,)
+
+    def moved(self, by: int) -> None:
+        Region.moved(self, by)
+        self.middle += by
+
+
+AnyRegion = Repeat | While | Branch
+
+
+def sequence(begin: int, end: int, regions: Sequence[AnyRegion]) -> Iterator[int | AnyRegion]:
+    """Yield the calls and the outermost regions of [begin, end); ``regions`` do not overlap, and none is empty."""
+    at = begin
+    for region in regions:
+        if region.begin < begin or region.end > end:
+            continue
+        yield from range(at, region.begin)
+        yield region
+        at = region.end
+    yield from range(at, end)
+
+
+def counts(calls: int, regions: Sequence[AnyRegion]) -> list[tuple[int, ...]]:
+    """Return, for each call, the numbers of iterations of the Repeats around it, outermost first."""
+    result: list[tuple[int, ...]] = [()] * calls
+
+    def walk(inner: Sequence[AnyRegion]) -> None:
+        for region in inner:
+            if isinstance(region, Repeat):
+                for i in range(region.begin, region.end):
+                    result[i] = (*result[i], region.count)
+            walk(region.inner)
+
+    walk(regions)
+    return result
+
+
+def is_unbounded(regions: Sequence[AnyRegion]) -> bool:
+    """Return whether there is a loop whose number of iterations is not known."""
+    return any(isinstance(s, While) or is_unbounded(s.inner) for s in regions)
+
+
+@record(frozen=False, eq=False)
+class Section:
+    """Calls in order and the loops among them."""
+
+    calls: list[Call] = field(default_factory=list)
+    regions: list[AnyRegion] = field(default_factory=list)
+
+    def add(self, calls: Sequence[Call]) -> None:
+        """Append calls, except empty ones."""
+        self.calls += [c for c in calls if c.rows and c.columns]
+
+    def join(self, other: Section) -> None:
+        """Append ``other``, with its regions renumbered."""
+        for region in other.regions:
+            region.moved(len(self.calls))
+        self.calls += other.calls
+        self.regions += other.regions
+
+
+@record(frozen=False, eq=False)
+class BodyPlan:
+    """The calls of a body's graph, on placeholder places."""
+
+    section: Section
+    inputs: list[Allocation]  # of the inputs that are not Variables
+    variables: dict[Value, Allocation]
+    outputs: list[Allocation]
+    output_of: list[int]
+
+
+PlanBody = Callable[[Graph, dict[Value, Shape]], BodyPlan]
+
 
 ALIGN: Final = 64  # bytes: of offsets, and of the sizes in lifetimes
 
@@ -57,7 +204,7 @@ class Bounded:
     def error(self) -> AxisError | ValueError:
         """Return the error of an index out of range, or of a fact that does not hold."""
         name = self.node.op.name if self.node.op else "?"
-        where = f"; the op stands at {self.node.where}" if self.node.where else ""
+        where = f"; the op was called at {self.node.where}" if self.node.where else ""
         message = self.node.attrs.get("message")
         if message is not None:
             return ValueError(f"{message}{where}. Nothing was changed.")

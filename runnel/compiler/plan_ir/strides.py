@@ -30,7 +30,7 @@ class Strided:
 
 
 def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
-    """Strides of ``target`` over the same memory in the same row-major order; None when a copy is needed."""
+    """Return strides of ``target`` over the same memory in the same row-major order; None when a copy is needed."""
     if 0 in target:
         return row_major(target)
     old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -147,7 +147,7 @@ class Extents:
 
     @property
     def is_batched(self) -> bool:
-        """Whether it is a batch of products."""
+        """True for a batch of products."""
         return any(size != 1 for size in self.batch)
 
     @property

@@ -3,7 +3,7 @@
 The analysis makes two passes over a loop's calls: the first iteration, and any later one. A later iteration starts
 with the accesses of earlier iterations since their last barrier. Two accesses that advance are compared at every
 distance of iterations at once, so the second pass is valid for all that follow: each starts with no more accesses than
-the second, since its barriers are those of the first pass and possibly others. Calls before and after a loop are
+the second, since its barriers include the barriers of the first pass. Calls before and after a loop are
 compared with the accesses of all iterations.
 
 A stretch of independent branches (``branches.py``) has its barrier before the first of its calls, whichever of them
@@ -20,10 +20,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
-from runnel.compiler.plan_ir.regions import AnyRegion, Branch, Repeat, While, sequence
-from runnel.compiler.plan_ir.work import Block
-from runnel.compiler.schedule.branches import Stretch
-from runnel.compiler.schedule.partition import TouchedBytes, touched_bytes
+from runnel.compiler.plan_ir.cost import Block
+from runnel.compiler.plan_ir.plan import AnyRegion, Branch, Repeat, While, sequence
+from runnel.compiler.schedule.partition import Stretch, TouchedBytes, touched_bytes
 from runnel.core.records import replace
 
 
@@ -60,7 +59,7 @@ class Touched:
             buckets.setdefault(bucket, []).append(touch)
 
     def near(self, reach: Bytes, *, writes: bool) -> Iterator[Touch]:
-        """The touches that may conflict with one of ``reach``: writes, and reads too if that one ``writes``."""
+        """Yield the touches that may conflict with one of ``reach``: writes, and reads too if that one ``writes``."""
         for files in (self._writes, self._reads) if writes else (self._writes,):
             for (key, level), buckets in files.items():
                 if key is reach.key:
@@ -82,7 +81,7 @@ _WHOLE: Block = (0, 1, 0, 1)
 
 
 class Barriers(NamedTuple):
-    """Whether there is a barrier before each call: at the first iteration of the loop around it (or its only run), and
+    """True where there is a barrier before a call: at the first iteration of the loop around it (or its only run), and
     at later iterations."""
 
     first: list[bool]
@@ -164,7 +163,7 @@ class _Walk:
         ]
 
     def _flag(self, flag: BufferAccess | None) -> list[Touch]:
-        """Every thread reads the flag of a loop or branch."""
+        """Let every thread read the flag of a loop or branch."""
         if flag is None:
             return []
         size = flag.allocation.dtype.itemsize

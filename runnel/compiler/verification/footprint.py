@@ -2,20 +2,19 @@
 
 This is the verifier's own analysis, from the loop IR and the call's params alone: it shares nothing with ``partition``
 and ``memory``, which it checks. Positions that depend on data are assumed to be anywhere in the range of the index
-expression.
+expression. Sets of bytes are runs: sorted ranges that do not touch.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from runnel.compiler.plan_ir.calls import BufferAccess, Call
-from runnel.compiler.plan_ir.work import Block
-from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, merged, runs_of
+from runnel.compiler.plan_ir.cost import Block
 from runnel.core.dtypes import int64
 from runnel.core.errors import VerifierError
 from runnel.core.records import record, replace
@@ -45,6 +44,71 @@ from runnel.loops.ir import (
     Var,
 )
 from runnel.loops.uses import parts
+
+Runs = np.ndarray[Any, np.dtype[np.int64]]  # (n, 2): begin and end of ranges, ascending, apart from one another
+
+LARGEST: Final = 1 << 16  # runs of one footprint; finer ones are not looked into
+
+
+class TooLarge(Exception):
+    """A footprint of more than ``LARGEST`` runs."""
+
+
+def runs_of(start: int, steps: list[tuple[int, int, int]], size: int) -> Runs:
+    """Return the bytes of the elements start + Σ stride·x for all begin ≤ x < end."""
+    runs: Runs = np.array([[start * size, start * size + size]], np.int64)
+    for begin, end, stride in sorted(steps, key=lambda s: abs(s[2])):
+        count = end - begin
+        if count <= 0:
+            return np.empty((0, 2), np.int64)
+        first = begin * stride if stride >= 0 else (end - 1) * stride
+        step = abs(stride) * size
+        runs = runs + first * size
+        if step == 0 or count == 1:
+            continue
+        if len(runs) == 1 and step <= runs[0, 1] - runs[0, 0]:
+            runs[0, 1] += (count - 1) * step
+            continue
+        if len(runs) * count > LARGEST:
+            raise TooLarge
+        shifts = np.arange(count, dtype=np.int64) * step
+        runs = merged((runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
+    return runs
+
+
+def merged(runs: Runs) -> Runs:
+    """Return any ranges as runs: sorted, and joined where they touch."""
+    if len(runs) < 2:
+        return runs
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(runs[:, 1])
+    first = np.concatenate([[True], runs[1:, 0] > reach[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return np.stack([runs[first, 0], reach[last]], axis=1)
+
+
+def common(a: Runs, b: Runs) -> tuple[int, int] | None:
+    """Return a range of bytes that is in both; None if there is none."""
+    if not len(a) or not len(b) or a[-1, 1] <= b[0, 0] or b[-1, 1] <= a[0, 0]:
+        return None
+    candidate = np.minimum(np.searchsorted(b[:, 1], a[:, 0], side="right"), len(b) - 1)
+    begin = np.maximum(a[:, 0], b[candidate, 0])
+    end = np.minimum(a[:, 1], b[candidate, 1])
+    hits = np.flatnonzero(begin < end)
+    return (int(begin[hits[0]]), int(end[hits[0]])) if len(hits) else None
+
+
+def missing(part: Runs, whole: Runs) -> tuple[int, int] | None:
+    """Return a run of ``part`` that does not lie in ``whole``; None if all do."""
+    if not len(part):
+        return None
+    if not len(whole):
+        return int(part[0, 0]), int(part[0, 1])
+    holder = np.maximum(np.searchsorted(whole[:, 0], part[:, 0], side="right") - 1, 0)
+    outside = (part[:, 0] < whole[holder, 0]) | (part[:, 1] > whole[holder, 1])
+    at = np.flatnonzero(outside)
+    return (int(part[at[0], 0]), int(part[at[0], 1])) if len(at) else None
+
 
 Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
@@ -158,7 +222,8 @@ class _Walk:
     def touch(
         self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
     ) -> Iterator[Footprint]:
-        """The footprint of one index (with ``extents``: of the elements those steps away), once for each index."""
+        """Yield the footprint of one index (with ``extents``: of the elements those steps away), once for each
+        index."""
         is_bounded = self.accesses[buffer].is_bounded
         if is_bounded and not writes:
             if (buffer,) not in self.yielded:
@@ -226,7 +291,7 @@ class _Walk:
         return np.unique(values[at]).astype(np.int64)
 
     def table_of(self, expr: Apply) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """What becomes of a table's numbers where the other operand is known."""
+        """Apply an operation to a table's numbers where the other operand is known."""
         tables = [self.table(argument) for argument in expr.args]
         ranges = [self.interval(argument) for argument in expr.args]
         for table, other in ((0, 1), (1, 0)):
@@ -255,7 +320,7 @@ class _Walk:
         return Footprint(access, buffer, writes, False, np.array([[0, access.allocation.nbytes]], np.int64), None)
 
     def contraction(self, stmt: Contract) -> Iterator[Footprint]:
-        """Both operands whole for the block's rows and columns, then the block of the result."""
+        """Yield both operands for the block's rows and columns, then the block of the result."""
         rows = (self.edges[RangeBound.I0], self.edges[RangeBound.I1])
         columns = (self.edges[RangeBound.J0], self.edges[RangeBound.J1])
         k = (0, self.integer(stmt.k))
@@ -314,7 +379,7 @@ class _Walk:
         )
 
     def product(self, stmt: Product) -> Iterator[Footprint]:
-        """The three matrices from wherever the indices of their first elements may be."""
+        """Yield the three matrices from wherever the indices of their first elements may be."""
         m, n, k = (self.integer(x) for x in (stmt.m, stmt.n, stmt.k))
         number = self.integer
         matrices = [
@@ -386,6 +451,6 @@ def _limited(expr: Apply, x: Interval, y: Interval) -> Interval:
 
 
 def _path(first: int, loops: list[Loop]) -> Path:
-    """Where an access lies at each point; axes along which the block has one value only shift it."""
+    """Return the place of an access at each point; axes along which the block has one value only shift it."""
     first += sum(begin * stride for _, begin, end, stride in loops if end - begin == 1)
     return first, frozenset((axis, stride) for axis, begin, end, stride in loops if stride and end - begin > 1)

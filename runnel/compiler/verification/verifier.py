@@ -1,26 +1,37 @@
-"""The checker of plans: kernels well formed, no value overwritten while it is needed, no two threads at odds.
+"""The checker of plans: kernels well formed, no value overwritten while it is needed, no races between threads.
 
-Runs under ``RUNNEL_VERIFY`` on every plan. It carries the plan out on sets of bytes instead of numbers, call by call
-and thread by thread; a call that touches memory in too many pieces ends that (what came before it is checked). Of a
-long loop the first iterations are carried out and the last one.
+:func:`verify` runs under ``RUNNEL_VERIFY``. It executes the plan on sets of bytes instead of numbers, call by call and
+thread by thread; a call that touches memory in too many pieces ends that. It executes the first iterations of a long
+loop and the last one. The cheap checks below it run on every plan and cost a few percent of making one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
+from runnel.compiler.fusion import Clustering, reads_same_point
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
-from runnel.compiler.plan_ir.plan import Plan
-from runnel.compiler.plan_ir.regions import AnyRegion, Branch, Repeat, While, sequence
-from runnel.compiler.plan_ir.work import Block
+from runnel.compiler.plan_ir.clusters import Cluster, Form
+from runnel.compiler.plan_ir.cost import Block
+from runnel.compiler.plan_ir.plan import AnyRegion, Branch, Plan, Repeat, While, sequence
 from runnel.compiler.schedule.partition import touched_bytes
-from runnel.compiler.verification.footprint import Footprint, footprints
-from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
+from runnel.compiler.verification.footprint import (
+    LARGEST,
+    Footprint,
+    Runs,
+    TooLarge,
+    common,
+    footprints,
+    merged,
+    missing,
+    runs_of,
+)
 from runnel.core.errors import VerifierError
 from runnel.core.records import replace
+from runnel.graph.node import Value
 from runnel.loops import verifier as loops
 
 _FEW: Final = 3  # iterations of a loop that are carried out, and the last one
@@ -43,7 +54,7 @@ def verify_places(plan: Plan, planner: str) -> None:
 
 
 def faults(plan: Plan) -> Iterator[str]:
-    """Every fault of a plan, a sentence each."""
+    """Yield every fault of a plan as a sentence."""
     yield from _structure(plan)
     yield from _places(plan)
     try:
@@ -53,7 +64,7 @@ def faults(plan: Plan) -> Iterator[str]:
 
 
 def _structure(plan: Plan) -> Iterator[str]:
-    """Lists that belong together, and blocks that cover each call exactly once."""
+    """Check the lengths of lists, and that blocks cover each call exactly once."""
     if not len(plan.calls) == len(plan.blocks) == len(plan.barriers):
         yield f"{len(plan.calls)} calls have {len(plan.blocks)} lists of blocks and {len(plan.barriers)} barriers"
         return
@@ -82,7 +93,7 @@ def _structure(plan: Plan) -> Iterator[str]:
 
 
 def _places(plan: Plan) -> Iterator[str]:
-    """Places of the arena that are alive at one call lie apart, and inside the arena."""
+    """Check that places of the arena alive at one call do not overlap, and are inside the arena."""
     life: dict[Allocation, tuple[int, int]] = {}
     for number, call in enumerate(plan.calls):
         for access in call.accesses:
@@ -111,7 +122,7 @@ def _places(plan: Plan) -> Iterator[str]:
 
 
 class _Simulation:
-    """What has been written where, and what each thread has touched since the last barrier."""
+    """The bytes written so far, and the bytes each thread has touched since the last barrier."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -122,7 +133,7 @@ class _Simulation:
         yield from self._run(sequence(0, len(self.plan.calls), self.plan.regions), (), again=False)
 
     def _run(self, items: Iterable[int | AnyRegion], at: tuple[int, ...], *, again: bool) -> Iterator[str]:
-        """Calls and loops in order, at these iterations of the loops around them."""
+        """Execute calls and loops in order, at these iterations of the loops around them."""
         for item in items:
             if isinstance(item, int):
                 if (self.plan.again if again else self.plan.barriers)[item]:
@@ -140,7 +151,7 @@ class _Simulation:
                 yield from self._branch(item, inside, at)
 
     def _repeat(self, region: Repeat, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
-        """All iterations if they are few, else the first ones and the last one."""
+        """Execute all iterations if they are few, else the first ones and the last one."""
         few = min(region.count, _FEW)
         for t in range(few):
             yield from self._run(inside, (*at, t), again=t > 0)
@@ -167,7 +178,7 @@ class _Simulation:
         self.epoch += [touch for touch in one if not any(touch is other for other in self.epoch)]
 
     def _flag(self, region: AnyRegion, flag: BufferAccess | None, at: tuple[int, ...]) -> Iterator[str]:
-        """Every thread reads the flag of a loop or branch."""
+        """Let every thread read the flag of a loop or branch."""
         if flag is None:
             return
         access = _moved(flag, at)
@@ -181,7 +192,7 @@ class _Simulation:
             yield from self._race(thread, region.begin, call, footprint)
 
     def _skip(self, region: AnyRegion, at: tuple[int | range, ...]) -> None:
-        """What the calls of ``region`` write at other iterations than those that are carried out."""
+        """Note the writes of ``region`` at iterations that are not executed."""
         for item in sequence(region.begin, region.end, region.inner):
             if not isinstance(item, int):
                 self._skip(item, (*at, range(item.count)) if isinstance(item, Repeat) else at)
@@ -232,7 +243,7 @@ class _Simulation:
                 )
 
     def _guarded(self, number: int, call: Call, block: Block, touched: list[Footprint]) -> Iterator[str]:
-        """What a block touches lies in the region that barriers were set for."""
+        """Check that a block touches only the region that barriers were set for."""
         for f in touched:
             allocation = f.access.allocation
             if allocation.strided or not len(f.runs):
@@ -248,7 +259,8 @@ class _Simulation:
                 )
 
     def _hazards(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
-        """What a block overwrites it may read only at the point where it writes, and in a contraction not at all."""
+        """Check that a block reads the values it overwrites only at the point where it writes, never in a
+        contraction."""
         for write in touched:
             if not write.writes:
                 continue
@@ -268,7 +280,7 @@ class _Simulation:
                     )
 
     def _value(self, number: int, call: Call, f: Footprint) -> Iterator[str]:
-        """Memory of the arena is read only where it was written, and no other value has come in between."""
+        """Check that memory of the arena is read only where it was written and not overwritten since."""
         allocation = f.access.allocation
         if allocation.space is not MemorySpace.ARENA:
             return
@@ -309,7 +321,7 @@ class _Simulation:
 
 
 def _moved(access: BufferAccess, at: tuple[int, ...]) -> BufferAccess:
-    """Where an access lies at these iterations of the loops around it."""
+    """Move an access to these iterations of the loops around it."""
     return replace(access, offset=access.offset + sum(t * step for t, step in zip(at, access.steps, strict=True)))
 
 
@@ -328,3 +340,56 @@ def _does(f: Footprint) -> str:
 
 def _bytes(allocation: Allocation) -> str:
     return f"bytes {allocation.offset} to {allocation.offset + allocation.nbytes}"
+
+
+def check_clusters(clustering: Clustering) -> None:
+    """Raise VerifierError unless each cluster is one loop nest: its values are computed one after another, each from
+    values of the same point."""
+    inside: dict[Cluster, set[Value]] = {}
+    for node, cluster in clustering.cluster_of.items():  # in the order of the graph
+        before = inside.setdefault(cluster, set())
+        if cluster.form is not Form.STANDALONE and not reads_same_point(cluster, node, before, clustering.views):
+            raise VerifierError(f"Fusion: {node} reads other values of its kernel at other points than its own.")
+        before.add(node)
+    for cluster, members in inside.items():
+        if len(members) != len(cluster.members) or not members.issuperset(cluster.members):
+            raise VerifierError(f"Fusion: {cluster} and the nodes that it is the home of are not the same.")
+
+
+def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: Mapping[Value, Cluster]) -> None:
+    """Raise VerifierError unless every cluster runs after those whose values it reads, and before the one that stores a
+    new value over a Variable of which it reads the old one (``overwritten``)."""
+    cluster_of, views = clustering.cluster_of, clustering.views
+    position = {cluster: number for number, cluster in enumerate(order)}
+    if len(position) != len(set(cluster_of.values())):
+        raise VerifierError("Fusion: some kernels wait for one another in a circle.")
+    computed: set[Value] = set()
+    for node, cluster in cluster_of.items():
+        for x in node.inputs:
+            base = views[x].base
+            for needed in (base, *(views[y].base for y in clustering.control_dependencies.get(x, ()))):
+                maker = cluster_of.get(needed)
+                if maker is not None and (
+                    needed not in computed if maker is cluster else position[maker] >= position[cluster]
+                ):
+                    raise VerifierError(f"Fusion: {node} is computed before {needed}, which it reads.")
+            if base in overwritten and position[overwritten[base]] < position[cluster]:
+                raise VerifierError(f"Fusion: {node} reads {base}, over which its next value is stored before.")
+        computed.add(node)
+
+
+def check_calls(calls: Sequence[Call]) -> None:
+    """Raise VerifierError if a call reads a value of the arena that no call before it has made."""
+    written: set[Allocation] = set()
+    for call in calls:
+        outputs: list[Allocation] = []
+        for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
+            if access.allocation.space is MemorySpace.ARENA and access.allocation.size:
+                if buffer.mode == "in" and access.allocation not in written:
+                    raise VerifierError(
+                        f"Plan: kernel '{call.kernel.name}' reads '{access.allocation.label}' before anything "
+                        "writes it."
+                    )
+                if buffer.mode != "in":
+                    outputs.append(access.allocation)
+        written.update(outputs)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from runnel.backends import context
-from runnel.backends.host.state import StateLock
+from runnel.backends.host.locks import StateLock
 from runnel.compiler.entry import CompiledGraph
 from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph

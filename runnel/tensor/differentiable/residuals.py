@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final
 
-from runnel.compiler.lowering.nodes import cost_of
-from runnel.compiler.lowering.protocol import lowering_of
+from runnel.compiler.lowering.protocol import cost_of, lowering_of
 from runnel.graph.graph import topological
 from runnel.graph.node import Value
 

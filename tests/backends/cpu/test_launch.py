@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from runnel.backends.cpu import driver, launch, team, waiting
+from runnel.backends.cpu import driver, launch, locking, team
 from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import layout
 from runnel.core import switches
@@ -402,7 +402,7 @@ def test_the_portable_way_of_waiting_works(kernels: dict[str, int], monkeypatch:
     import llvmlite.binding as llvm
 
     text = driver.text(llvm.get_process_triple(), "rn_portable", "darwin")
-    assert "syscall" not in text and waiting.architecture("arm64-apple-darwin") == "aarch64"
+    assert "syscall" not in text and locking.architecture("arm64-apple-darwin") == "aarch64"
     table = driver.host_compiler().addresses([("rn_portable", text)], {})[0]
     entry = driver.EntryPoints(*(ctypes.c_uint64 * len(driver.EntryPoints._fields)).from_address(table))
     monkeypatch.setattr(driver, "entry_points", lambda: entry)

@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from runnel.backends.cpu import compiler, driver, elf, link
+from runnel.backends.cpu import compiler, driver, link
 from runnel.backends.cpu.compiler import Functions
 from runnel.core.errors import VerifierError
 
@@ -145,7 +145,7 @@ def test_damaged_objects_end_in_one_error_or_load() -> None:
 
 def word(kind: int, instruction: int, target: int, place: int) -> int:
     image = bytearray(struct.pack("<I", instruction))
-    elf.AARCH64.rules[kind].write(image, 0, target, place)
+    link.AARCH64.rules[kind].write(image, 0, target, place)
     return int(struct.unpack("<I", image)[0])
 
 
@@ -179,8 +179,8 @@ def test_all_that_llvm_leaves_open_for_arm_is_known() -> None:
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(reloc="pic", codemodel="small")
     copying = "%copied = call ptr @memcpy(ptr %place, ptr %at, i64 %sum)\n  ret i64 %sum"
     text = "declare ptr @memcpy(ptr, ptr, i64)\n" + TABLE.replace("ret i64 %sum", copying)
-    file = elf.parse(machine.emit_object(llvm.parse_assembly(text)))
+    file = link.parse(machine.emit_object(llvm.parse_assembly(text)))
     assert file.machine == 183
     kinds = {r.kind for r in file.relocations}
     assert len(kinds) >= 3
-    assert kinds <= elf.AARCH64.rules.keys()
+    assert kinds <= link.AARCH64.rules.keys()

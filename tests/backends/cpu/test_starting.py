@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runnel.backends.cpu import driver, starting
+from runnel.backends.cpu import driver, launch
 from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import calls as host
 from runnel.backends.host.layout import LATER
@@ -116,7 +116,7 @@ def test_wrong_arguments_are_errors_and_run_nothing() -> None:
 
 def test_threads_that_come_first_at_once_keep_what_their_starts_refer_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first starts of a process, made by several threads: each may make a method of its own."""
-    starting._method.cache_clear()
+    launch._method.cache_clear()
     waiting = threading.Barrier(4)
     compiler = driver.host_compiler()
 
@@ -126,13 +126,13 @@ def test_threads_that_come_first_at_once_keep_what_their_starts_refer_to(monkeyp
             return compiler.addresses(*args)
 
     programs = [Increase() for _ in range(4)]
-    monkeypatch.setattr(starting.driver, "host_compiler", Slow)
-    starting._method.cache_clear()
+    monkeypatch.setattr(launch.driver, "host_compiler", Slow)
+    launch._method.cache_clear()
     methods: list[int] = []
-    threads = [threading.Thread(target=lambda: methods.append(id(starting._method()))) for _ in programs]
+    threads = [threading.Thread(target=lambda: methods.append(id(launch._method()))) for _ in programs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    kept = {id(method) for method, _ in starting._NEVER_FREED}
+    kept = {id(method) for method, _ in launch._NEVER_FREED}
     assert len(methods) == 4 and kept.issuperset(methods)

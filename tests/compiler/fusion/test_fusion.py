@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.compiler import plan
-from runnel.compiler.verification import invariants
+from runnel.compiler.verification import verifier
 from runnel.core.errors import VerifierError
 from runnel.graph.graph import Graph
 from runnel.ops.elementwise.arithmetic import add_p, mul_p
@@ -125,28 +125,28 @@ def _chain() -> Graph:
 def test_the_invariants_notice_a_value_that_is_read_at_other_points() -> None:
     clustering = plan.Planner(_chain(), 1).clustering
     cluster = clustering.clusters[0]
-    invariants.check_clusters(clustering)
+    verifier.check_clusters(clustering)
     cluster.domain = (4, 3)
     with pytest.raises(VerifierError, match="at other points than its own"):
-        invariants.check_clusters(clustering)
+        verifier.check_clusters(clustering)
 
 
 def test_the_invariants_notice_a_wrong_order() -> None:
     clustering = plan.Planner(_chain(), 1, fuse=False).clustering
     order = sorted(clustering.clusters, key=lambda c: c.first)
-    invariants.check_order(order, clustering, {})
+    verifier.check_order(order, clustering, {})
     with pytest.raises(VerifierError, match="is computed before"):
-        invariants.check_order(order[::-1], clustering, {})
+        verifier.check_order(order[::-1], clustering, {})
     with pytest.raises(VerifierError, match="in a circle"):
-        invariants.check_order(order[1:], clustering, {})
+        verifier.check_order(order[1:], clustering, {})
 
 
 def test_the_invariants_notice_memory_that_nothing_has_written() -> None:
     planner = plan.Planner(_chain(), 1, fuse=False)
     calls = planner.plan().calls
-    invariants.check_calls(calls)
+    verifier.check_calls(calls)
     with pytest.raises(VerifierError, match="before anything writes it"):
-        invariants.check_calls(calls[1:])
+        verifier.check_calls(calls[1:])
 
 
 def test_kernels_stay_small_however_long_a_chain_is() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runnel.compiler.plan_ir import precedence
-from runnel.compiler.plan_ir.precedence import Precedence, Vertex
+from runnel.compiler.plan_ir import clusters
+from runnel.compiler.plan_ir.clusters import Precedence, Vertex
 
 
 class _Plain:
@@ -77,7 +77,7 @@ def test_mergers_and_edges_are_refused_exactly_when_they_would_close_a_circle(se
 
 
 def test_a_merger_that_would_take_a_long_search_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precedence, "MOST_BETWEEN", 10)
+    monkeypatch.setattr(clusters, "MOST_BETWEEN", 10)
     order: Precedence[Vertex] = Precedence()
     first, aside, last = Vertex(), [Vertex() for _ in range(20)], Vertex()
     order.add(first, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runnel.compiler.memory.arrangement import Lifetime, arrange, pairs_alive, swept
+from runnel.compiler.memory.arena import Lifetime, arrange, pairs_alive, swept
 
 
 def _random(seed: int, count: int) -> list[Lifetime]:

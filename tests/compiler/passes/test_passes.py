@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from runnel.compiler.passes.pipeline import Pipeline
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL, Pipeline
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
 from runnel.graph import interpreter

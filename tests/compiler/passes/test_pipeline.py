@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from runnel.compiler.passes.pipeline import Pass, Pipeline
-from runnel.compiler.passes.usual import REQUIRED, USUAL
+from runnel.compiler.passes.pipeline import REQUIRED, USUAL, Pass, Pipeline
 from runnel.core import switches
 from runnel.core.avals import aval
 from runnel.core.dtypes import float64

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import ops
 from runnel.compiler.plan_ir.calls import Call
-from runnel.compiler.plan_ir.rates import PLANNED, Machine
+from runnel.compiler.plan_ir.cost import PLANNED, Machine
 from tests.compiler.harness import Traced
 
 

@@ -14,8 +14,8 @@ from runnel import ops
 from runnel.compiler.memory import arena
 from runnel.compiler.plan_ir.calls import MemorySpace
 from runnel.compiler.plan_ir.plan import Plan
-from runnel.compiler.schedule import branches, partition
-from runnel.compiler.schedule.branches import Stretch
+from runnel.compiler.schedule import partition
+from runnel.compiler.schedule.partition import Stretch
 from runnel.compiler.verification import verifier
 from runnel.core import switches
 from runnel.core.errors import VerifierError
@@ -224,8 +224,8 @@ def random_graph(seed: int) -> Callable[..., Any]:
 def test_random_graphs_have_one_threads_bits(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
     monkeypatch.setattr(partition, "WORTH_SPLITTING", 1.0)
-    monkeypatch.setattr(branches, "WORTH_DEALING", 0.0)
-    monkeypatch.setattr(branches, "WORTH_MEMORY", 0.0)
+    monkeypatch.setattr(partition, "WORTH_DEALING", 0.0)
+    monkeypatch.setattr(partition, "WORTH_MEMORY", 0.0)
     busy = 0
     for seed in range(first, first + 10):
         expected = Traced(random_graph(seed), ARGUMENTS)(*ARGUMENTS)
@@ -239,7 +239,7 @@ def test_random_graphs_have_one_threads_bits(first: int, monkeypatch: pytest.Mon
 
 def test_long_runs_of_small_calls_are_looked_through_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains that alternate and are longer than a stretch: every stretch has the same number of calls of both."""
-    monkeypatch.setattr(branches, "_LONGEST", 8)
+    monkeypatch.setattr(partition, "_LONGEST", 8)
 
     def alternating(x: Any, v: Any, w: Any) -> Any:
         a = b = x
@@ -249,9 +249,9 @@ def test_long_runs_of_small_calls_are_looked_through_in_windows(monkeypatch: pyt
 
     calls = Traced(alternating, ARGUMENTS).plan.calls
     order = [i // 2 + (len(calls) // 2) * (i % 2) for i in range(len(calls))]
-    monkeypatch.setattr(branches, "WORTH_DEALING", 3e-6)
+    monkeypatch.setattr(partition, "WORTH_DEALING", 3e-6)
     blocks: list[list[partition.Block | None]] = [[(0, EDGE, 0, EDGE)] for _ in calls]
-    stretches = branches.find([calls[i] for i in order], blocks, 2, ())
+    stretches = partition.find_stretches([calls[i] for i in order], blocks, 2, ())
     assert len(stretches) == -(-len(calls) // 8)
     assert all(sorted(s.threads).count(0) == len(s.threads) // 2 for s in stretches)
     assert [i for s in stretches for i in s.calls] == list(range(len(calls)))
@@ -260,6 +260,6 @@ def test_long_runs_of_small_calls_are_looked_through_in_windows(monkeypatch: pyt
 def test_blocks_move_whole() -> None:
     whole: partition.Block = (0, 3, 0, 4)
     split: list[partition.Block | None] = [(0, 1, 0, 4), (1, 3, 0, 4)]
-    threads, blocks = branches.dealt([[whole], split, [whole]], [Stretch(0, (0,), 0.0), Stretch(2, (2,), 0.0)])
+    threads, blocks = partition.dealt([[whole], split, [whole]], [Stretch(0, (0,), 0.0), Stretch(2, (2,), 0.0)])
     assert threads == 3
     assert blocks == [[whole, None, None], [*split, None], [None, None, whole]]

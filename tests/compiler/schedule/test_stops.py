@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
-from runnel.backends.commands import COMMIT
+from runnel.backends.base import COMMIT
 from runnel.compile import compile
 from runnel.compiler.plan_ir.calls import Call, MemorySpace
 from runnel.compiler.program import Program

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from runnel import ops
-from runnel.compiler.verification import runs
-from runnel.compiler.verification.footprint import footprints
-from runnel.compiler.verification.runs import TooLarge, common, merged, missing, runs_of
+from runnel.compiler.verification import footprint
+from runnel.compiler.verification.footprint import TooLarge, common, footprints, merged, missing, runs_of
 from tests.compiler.harness import Traced
 from tests.compiler.test_plans import numbers
 
@@ -71,7 +70,7 @@ def test_positions_from_data_stay_inside_their_clamp():
 
 
 def test_too_many_pieces_are_refused(monkeypatch):
-    monkeypatch.setattr(runs, "LARGEST", 8)
+    monkeypatch.setattr(footprint, "LARGEST", 8)
     (call,) = Traced(lambda x: ops.exp(x[:, 1:]), (numbers(30, 20),)).plan.calls
     with pytest.raises(TooLarge):
         footprints(call, (0, 30, 0, 19))

@@ -7,7 +7,7 @@ import pytest
 from runnel import ops
 from runnel.compiler.plan_ir.calls import MemorySpace
 from runnel.compiler.schedule import partition
-from runnel.compiler.verification import runs, verifier
+from runnel.compiler.verification import footprint, verifier
 from runnel.core.errors import VerifierError
 from runnel.core.records import replace
 from runnel.loops.ir import Update
@@ -173,7 +173,7 @@ def test_kernels_are_verified_too():
 
 
 def test_a_plan_in_too_many_pieces_is_let_pass(monkeypatch):
-    monkeypatch.setattr(runs, "LARGEST", 1)
+    monkeypatch.setattr(footprint, "LARGEST", 1)
     plan = chain()
     plan.barriers[:] = [False] * len(plan.barriers)
     verifier.verify(plan)

@@ -50,7 +50,7 @@ class Accumulator:
             self.operand = self.combine(em, self.operand, widen(em, value, self.dtype, self.lanes), self.lanes)
             return
         if active is None:
-            raise VerifierError(f"Accumulator '{self.name}' is updated both inside and outside of vec loops.")
+            raise VerifierError(f"Accumulator '{self.name}' is updated both inside and outside vec loops.")
         new = self.combine(em, self.operand, self._all_lanes(em, value, active.width), LANES)
         if active.count != LANES:
             flags = f"<{LANES} x i1> {active.flags(LANES)}"
@@ -85,7 +85,7 @@ class Accumulator:
         return em.value(f"getelementptr {self.type}, ptr {self.waiting}, i64 {level}")
 
     def meet(self, em: Emitter, place: str, block: str) -> str:
-        """``block`` combined with the earlier one at ``place``."""
+        """Combine ``block`` with the earlier one at ``place``."""
         earlier = em.value(f"load {self.type}, ptr {place}, align {self.dtype.itemsize}")
         return self.combine(em, earlier, block, self.lanes)
 

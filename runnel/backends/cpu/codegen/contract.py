@@ -17,7 +17,7 @@ and pending sums use at most SCRATCH bytes of the thread's scratch memory (``doc
 ABI").
 
 This file has the driver for k of one block: the loops over blocks, and the choice between reading operands in place and
-packing them. The loops are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+packing them. The loops follow Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
 The rows of a block are partitioned evenly into tiles, as in LIBXSMM (Heinecke et al., 2016), so that no tile is much
 smaller than the others.
 """
@@ -25,8 +25,8 @@ smaller than the others.
 from __future__ import annotations
 
 from runnel.backends import context
-from runnel.backends.cpu.codegen import k_blocks, packing, tiles
-from runnel.backends.cpu.codegen.flow import METADATA, Flow
+from runnel.backends.cpu.codegen import k_blocks, tiles
+from runnel.backends.cpu.codegen.text import METADATA, Flow
 from runnel.backends.cpu.target import InstructionSet
 from runnel.backends.host import layout
 from runnel.core.dtypes import DType
@@ -64,14 +64,14 @@ class Blocking:
     k_few: int = 512  # the same for a block of few columns: fewer loads and stores of the sums
     k_panels: int = 768  # of a prepacked B
     k_in_place: int = 2048
-    k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
+    k_crowded: int = 256  # of a B in place whose rows are on separate pages
     pack_k: int = 16  # the least k to pack for
     pack_rows: int = 192  # the least rows to pack a B with adjacent columns for
     pack_rows_crowded: int = 18  # the same if its rows compete for few sets of the second-level cache
     pack_a_columns: int = 192  # the least columns to pack an A for whose rows are not adjacent in k
     pack_a_k: int = 48
     k_indirect: int = 128  # of an indirect A in sums longer than
-    long_k: int = 4096  # this, where each k has a cache line of its own in A: gradients of convolution weights
+    long_k: int = 4096  # this, where each k has a separate cache line in A: gradients of convolution weights
 
 
 def blocking_of(dtype: DType, cache: int) -> Blocking:
@@ -106,9 +106,9 @@ def emit_module(dtype: DType, target: InstructionSet, blocking: Blocking | None 
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = tiles.emit(tile, target, dtype)
     if not target.has_masks:
         bodies[f"internal void @tail({tiles.TAIL})"] = tiles.tail(target, dtype)
-    bodies[f"internal void @pack_micro_panel({packing.MICRO_PANEL})"] = packing.strip(target, dtype)
-    bodies[f"internal void @strips({packing.STRIPS})"] = packing.strips(target, dtype)
-    bodies[f"internal void @panels({packing.PANELS})"] = packing.panels(target, dtype)
+    bodies[f"internal void @pack_micro_panel({tiles.MICRO_PANEL})"] = tiles.strip(target, dtype)
+    bodies[f"internal void @strips({tiles.STRIPS})"] = tiles.strips(target, dtype)
+    bodies[f"internal void @panels({tiles.PANELS})"] = tiles.panels(target, dtype)
     bodies[f"internal void @{SHORT}({PARAMETERS})"] = _Driver(target, dtype, blocks).body()
     bodies[f"internal void @meet({k_blocks.MEET})"] = k_blocks.meet(target, dtype)
     whole = k_blocks.Long(SHORT, PARAMETERS, dtype, PACKED)
@@ -209,7 +209,7 @@ class _Driver:
         return em
 
     def _choose(self, m: str, n: str) -> None:
-        """Which operands are packed: a function of extents and strides alone that does not affect the result."""
+        """Choose which operands to pack, from extents and strides only; the choice does not affect the result."""
         em, blocks = self.em, self.blocks
         often = em.test("sge", m, blocks.pack_rows)
         crowded = em.both(em.test("sge", m, blocks.pack_rows_crowded), self._crowds("%b_k"))
@@ -225,7 +225,7 @@ class _Driver:
         self.packs_a = em.both(stepping, em.both(wide, deep))
 
     def _address_a(self) -> None:
-        """The arguments of tiles for A: for an indirect one in place, the addresses of its offset tables instead of
+        """Set the arguments of tiles for A: for an indirect one in place, the addresses of its offset tables instead of
         strides."""
         em = self.em
         lists = [em.value(f"ptrtoint ptr {x} to i64") for x in ("%a_rows", "%a_ks")]
@@ -246,7 +246,8 @@ class _Driver:
     def _block(
         self, i: str, height: str, j: str, block: k_blocks.ColumnPartition, p: str, depth: str, b: str, b_next: str
     ) -> None:
-        """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
+        """Emit all tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from
+        p."""
         em = self.em
         row_tiles = k_blocks.partition_rows(em, height, self.tile_rows)
         a = em.at("%A", em.mul(p, self.k_step), em.mul(i, self.row_step))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from runnel.backends import context
 from runnel.backends.cpu.codegen import contract, dot_tiles, k_blocks, tiles
 from runnel.backends.cpu.codegen.dot_tiles import moved
-from runnel.backends.cpu.codegen.flow import METADATA, Flow
+from runnel.backends.cpu.codegen.text import METADATA, Flow
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import bfloat16, float32
 from runnel.core.errors import DTypeError
@@ -34,7 +34,7 @@ _ATTRIBUTES = 'nounwind "tune-cpu"="generic"'
 
 @record
 class DotBlocking:
-    """The sizes of blocks in elements: as many bytes as those for float32 (``contract``)."""
+    """The sizes of blocks in elements: as many bytes as for float32 (``contract``)."""
 
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
     columns_in_place: int  # where A is read in place
@@ -139,8 +139,7 @@ class _Driver:
         return em
 
     def _choose(self) -> None:
-        """Return whether A is packed: a function of its strides or offset tables alone that does not affect
-        the result."""
+        """Choose whether to pack A, from its strides or offset tables only; the choice does not affect the result."""
         em = self.em
         self.indirect = em.value("icmp ne ptr %a_rows, null")
         checked_k = em.select(self.indirect, em.value("and i64 %k, -2"), 0)
@@ -156,7 +155,8 @@ class _Driver:
     def _block(
         self, i: str, height: str, j: str, block: k_blocks.ColumnPartition, p: str, depth: str, b: str, b_next: str
     ) -> None:
-        """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
+        """Emit all tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from
+        p."""
         em = self.em
         row_tiles = k_blocks.partition_rows(em, height, self.tile_rows)
         count = em.value(f"lshr i64 {em.add(depth, 1)}, 1")
@@ -192,7 +192,7 @@ class _Driver:
                 )
 
     def _pack(self, row: str, rows: str, p: str, depth: str, place: str) -> None:
-        """A tile's ``rows`` of A from ``row`` on to a panel."""
+        """Pack a tile's ``rows`` of A from ``row`` on into a panel."""
         em = self.em
         with em.loop(0, rows, em.lanes) as r:
             few = em.minimum(em.lanes, em.sub(rows, r))

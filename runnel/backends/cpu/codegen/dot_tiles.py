@@ -2,7 +2,7 @@
 
 A dot instruction adds the products of two pairs of bfloat16 to each float32 of a vector. So a step of k is two steps
 of the matrix, a vector of B holds one pair of each column, and a pair of A is broadcast. The strides and offset tables
-of A count single bfloat16; pairs are adjacent. Otherwise the tiles are those of ``tiles``.
+of A count single bfloat16; pairs are adjacent. Otherwise the tiles equal the tiles of ``tiles``.
 
 A panel holds ``width`` columns; the pair of elements 2p and 2p + 1 along k of column c is at p·width + c, in units of
 four bytes. An odd last k is paired with zero. A strip of fewer columns than lanes is padded with its last column or
@@ -12,10 +12,8 @@ with zeros, which are read but not used. Nothing outside the block is accessed.
 from __future__ import annotations
 
 from runnel.backends.cpu.codegen import tiles
-from runnel.backends.cpu.codegen.flow import Flow, Operand
-from runnel.backends.cpu.codegen.packing import transposed
-from runnel.backends.cpu.codegen.text import vector
-from runnel.backends.cpu.codegen.tiles import Strided, Tile
+from runnel.backends.cpu.codegen.text import Flow, Operand, vector
+from runnel.backends.cpu.codegen.tiles import Strided, Tile, transposed
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import bfloat16, float32, int32
 
@@ -26,7 +24,7 @@ def emit(tile: Tile, target: InstructionSet) -> Flow:
 
 
 def moved(em: Flow, pointer: str, *offsets: Operand) -> str:
-    """``pointer`` moved by the sum of ``offsets``, in bfloat16."""
+    """Move ``pointer`` by the sum of ``offsets``, in bfloat16."""
     for offset in offsets:
         if offset != 0:
             pointer = em.value(f"getelementptr i16, ptr {pointer}, i64 {offset}")
@@ -48,7 +46,7 @@ class Pairs(Strided):
         return _halves(em, em.broadcast(pair, int32, em.lanes), vector(int32, em.lanes))
 
     def multiply_add(self, factor: str, column: str, total: str) -> str:
-        """``total`` with both products added, rounded as in docs/internals/kernels.md."""
+        """Add both products to ``total``, rounded as in docs/internals/kernels.md."""
         em, kind, pairs = self.em, self.em.vector_kind, vector(bfloat16, 2 * self.em.lanes)
         return em.intrinsic(em.target.dot, kind, (kind, total), (pairs, factor), (pairs, _halves(em, column, kind)))
 
@@ -128,18 +126,20 @@ class _IndirectSteps(_Steps):
 
 
 def strip(target: InstructionSet) -> Flow:
-    """``strip(from, k_step, c_step, k, columns, to, width)``: 1…lanes columns to one vector of each row of a panel."""
+    """Emit ``strip(from, k_step, c_step, k, columns, to, width)``, which copies 1…lanes columns to one vector of each
+    row of a panel."""
     return _strip(target, _Steps)
 
 
 def indirect_micro_panel(target: InstructionSet) -> Flow:
-    """``indirect_micro_panel(from, ks, cs, k, columns, to, width)``: the same with element (k, c) at ks[k] + cs[c]."""
+    """Emit ``indirect_micro_panel(from, ks, cs, k, columns, to, width)``: like ``strip`` with element (k, c) at ks[k] +
+    cs[c]."""
     return _strip(target, _IndirectSteps)
 
 
 def _strip(target: InstructionSet, kind: type[_Steps]) -> Flow:
-    """Rows of adjacent columns are interleaved in twos; where a column's elements are adjacent, squares of pairs are
-    transposed in registers; anything else, and an odd last k, is copied element by element."""
+    """Interleave rows of adjacent columns in twos; where a column's elements are adjacent, transpose squares of pairs
+    in registers; copy anything else, and an odd last k, element by element."""
     em = _flow(target)
     steps = kind(em)
     count = em.value("lshr i64 %k, 1")
@@ -192,7 +192,7 @@ def _strip(target: InstructionSet, kind: type[_Steps]) -> Flow:
 
 
 def panels(target: InstructionSet) -> Flow:
-    """``panels(from, k_step, c_step, k, columns, to)``: a block of B to panels of a tile's width, one after the other.
+    """Emit ``panels(from, k_step, c_step, k, columns, to)``, which copies a block of B to panels of a tile's width.
 
     Rows of adjacent columns are copied two whole rows at a time, so that memory is read in order.
     """
@@ -230,7 +230,7 @@ def panels(target: InstructionSet) -> Flow:
 
 
 def paired(target: InstructionSet) -> Flow:
-    """``paired(ks, k)``: whether each pair of entries of a table, of even length k, is n, n + 1."""
+    """Emit ``paired(ks, k)``, true if each pair of entries of a table, of even length k, is n, n + 1."""
     em = Flow(target, float32)
     head, body, good, bad = (em.new_label(n) for n in ("head", "body", "good", "bad"))
     em.jump(head)
@@ -248,7 +248,7 @@ def paired(target: InstructionSet) -> Flow:
 
 
 def _flow(target: InstructionSet) -> Flow:
-    """Its elements are pairs, with any alignment."""
+    """Return an emitter whose elements are pairs, with any alignment."""
     em = Flow(target, float32)
     em.alignment = bfloat16.itemsize
     return em

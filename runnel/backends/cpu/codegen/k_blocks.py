@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.flow import Flow, Operand
-from runnel.backends.cpu.codegen.text import element
+from runnel.backends.cpu.codegen.text import Flow, Operand, element
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.core.records import record
@@ -43,20 +42,20 @@ class RowPartition:
         return rows, em.add(em.mul(t, self.share), em.minimum(t, self.larger))
 
     def or_else(self, em: Flow, condition: str, other: RowPartition) -> RowPartition:
-        """``other`` if ``condition`` holds."""
+        """Return ``other`` if ``condition`` holds, else self."""
         pairs = ((other.count, self.count), (other.share, self.share), (other.larger, self.larger))
         return RowPartition(*(em.select(condition, a, b) for a, b in pairs))
 
 
 def partition_rows(em: Flow, height: str, limit: int) -> RowPartition:
-    """``height`` rows in as few tiles of at most ``limit`` as possible."""
+    """Partition ``height`` rows into as few tiles of at most ``limit`` as possible."""
     count = em.ceil_div(height, limit)
     share = em.divide(height, count)
     return RowPartition(count, share, em.sub(height, em.mul(share, count)))
 
 
 def partition_rows_if(em: Flow, condition: str, height: str, limit: int, otherwise: RowPartition) -> RowPartition:
-    """:func:`partition_rows` if ``condition`` holds: a division costs a small product too much."""
+    """Call :func:`partition_rows` if ``condition`` holds: a division costs a small product too much."""
     before, then, after = em.block, em.new_label("partition"), em.new_label("partitioned")
     em.branch(condition, then, after)
     em.start(then)
@@ -82,8 +81,8 @@ class ColumnPartition:
 
 
 def partition_columns(em: Flow, columns: str, may_widen: str) -> ColumnPartition:
-    """``columns`` as panels of the tiles' width. If ``may_widen``, and the target has tiles for it, the last one
-    includes a vector that would be a panel by itself."""
+    """Partition ``columns`` into panels of the tiles' width. If ``may_widen``, and the target has tiles for it, the
+    last one includes a vector that would be a panel by itself."""
     width = em.target.panel_columns(em.dtype)
     count, wide = em.ceil_div(columns, width), "false"
     if em.target.wide_panel_rows:
@@ -103,8 +102,8 @@ _ENTRY: Final = 4  # bytes of an entry of an offset table
 
 @record
 class Long:
-    """The exported function: ``short`` names the driver, ``parameters`` are those of both, ``operand`` is the dtype of
-    A and B, ``partials`` the offset in scratch memory of the partial sums."""
+    """The exported function: ``short`` names the driver, ``parameters`` are the parameters of both, ``operand`` is the
+    dtype of A and B, ``partials`` the offset in scratch memory of the partial sums."""
 
     short: str
     parameters: str
@@ -180,8 +179,8 @@ class Long:
 
 @record
 class _Sums:
-    """Partial sums of a block of C: those of the first level are in C, at ``corner``; the others ``level`` elements
-    apart from ``waiting`` on, with rows of ``row`` elements."""
+    """Partial sums of a block of C: the first level is in C, at ``corner``; the others are ``level`` elements apart
+    from ``waiting`` on, with rows of ``row`` elements."""
 
     corner: str
     waiting: str
@@ -203,7 +202,7 @@ def _row_bytes(em: Flow, columns: str) -> str:
 
 
 def meet(target: InstructionSet, dtype: DType) -> Flow:
-    """``meet(lower, lower_row, upper, upper_row, rows, columns)``: ``lower`` += ``upper``."""
+    """Emit ``meet(lower, lower_row, upper, upper_row, rows, columns)``: ``lower`` += ``upper``."""
     em = Flow(target, dtype)
     whole = em.value(f"and i64 %columns, {-em.lanes}")
     rest = em.sub("%columns", whole)

@@ -190,7 +190,7 @@ def overload_suffix(dtype: DType, lanes: int) -> str:
 
 
 def emit(em: Emitter, op: ScalarOp, args: list[str], arg_dtypes: list[DType], dtype: DType, lanes: int) -> str:
-    """LLVM for ``op`` on operands of ``lanes`` lanes; returns the operand that holds the result, of dtype ``dtype``."""
+    """Emit ``op`` on operands of ``lanes`` lanes; returns the operand that holds the result, of dtype ``dtype``."""
     values = [Emitted(em, name, d, lanes) for name, d in zip(args, arg_dtypes, strict=True)]
     return cast(Emitted, table.result(op, values, dtype)).name
 

@@ -179,8 +179,8 @@ class Loops:
         done.start()
 
     def _repeat(self, loop: For, begin: str, end: str, step: int, active: Active | None, done: Join) -> None:
-        """The loop's body for begin, begin + step, … below ``end``, at least once; continues at ``done``. For a vec
-        loop ``active`` are the active lanes; None: those below ``end``."""
+        """Run the loop's body for begin, begin + step, … below ``end``, at least once; continue at ``done``. For a vec
+        loop ``active`` are the active lanes; None: the lanes below ``end``."""
         em, carried = self.em, done.carried
         top, before = em.new_label("loop"), em.block
         em.jump(top)
@@ -201,7 +201,7 @@ class Loops:
         em.branch(more, top, done.edge(), LOOP_MARK)
 
     def _once(self, loop: For, counter: str, active: Active | None) -> None:
-        """The loop's body for one value of its variable, or one block of lanes from there on."""
+        """Run the loop's body for one value of its variable, or one block of lanes from there on."""
         with self._inside():
             if active is not None:
                 self.values.scope.vec = Vec(loop.var, active)
@@ -249,7 +249,7 @@ class Loops:
     def _product(self, stmt: Product) -> None:
         values = self.values
         if values.scope.vec is not None:
-            raise VerifierError("A Product stands inside a vec loop.")
+            raise VerifierError("A Product is inside a vec loop.")
         places = [values.place(b, at) for b, at in ((stmt.a, stmt.a_at), (stmt.b, stmt.b_at), (stmt.c, stmt.c_at))]
         strides = [values.stride(s) for s in (stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row)]
         m, n, k = (self._bound(x) for x in (stmt.m, stmt.n, stmt.k))
@@ -259,7 +259,7 @@ class Loops:
     # loops over lanes
 
     def _vec_known(self, loop: For, begin: int, end: int) -> None:
-        """Full blocks and the rest, both of known number: a short rest uses fewer lanes."""
+        """Emit full blocks and the rest, both of known number: a short rest uses fewer lanes."""
         full, rest = divmod(end - begin, LANES)
         stop = begin + full * LANES
         carried = self._carried(loop)
@@ -310,7 +310,7 @@ class Loops:
         return len(loop.body) >= LONG and len(self._known[id(loop)]) * RARE <= len(loop.body)
 
     def _vec_once(self, loop: For, begin: str, end: str, carried: list[Carried]) -> None:
-        """All blocks by the code for a partial one, so that a long body is emitted and compiled only once."""
+        """Emit all blocks by the code for a partial one, so that a long body is emitted and compiled only once."""
         em = self.em
         done, work = Join(em, "done", carried), em.new_label("work")
         em.branch(em.value(f"icmp slt i64 {begin}, {end}"), work, done.edge())

@@ -41,7 +41,7 @@ ALL_LANES = Active(LANES, LANES)
 
 
 def run_time(em: Emitter, count: str) -> Active:
-    """The first ``count`` (an i64 from 1 to LANES) of LANES lanes."""
+    """Activate the first ``count`` (an i64 from 1 to LANES) of LANES lanes."""
     few = em.value(f"trunc i64 {count} to i32")
     lanes = f"<{LANES} x i32>"
     one = em.value(f"insertelement {lanes} poison, i32 {few}, i32 0")
@@ -60,23 +60,23 @@ def stored(dtype: DType) -> str:
 
 
 def advance(em: Emitter, dtype: DType, pointer: str, elements: str) -> str:
-    """``pointer`` moved by a number of elements (an i64 operand)."""
+    """Move ``pointer`` by a number of elements (an i64 operand)."""
     return pointer if elements == "0" else em.value(f"getelementptr {stored(dtype)}, ptr {pointer}, i64 {elements}")
 
 
 def load(em: Emitter, dtype: DType, pointer: str) -> str:
-    """One element."""
+    """Load one element."""
     return _to_register(em, dtype, em.value(f"load {stored(dtype)}, ptr {pointer}, align {dtype.itemsize}"), 1)
 
 
 def store(em: Emitter, dtype: DType, pointer: str, operand: str) -> None:
-    """One element."""
+    """Store one element."""
     value = _to_memory(em, dtype, operand, 1)
     em.effect(f"store {stored(dtype)} {value}, ptr {pointer}, align {dtype.itemsize}")
 
 
 def load_lanes(em: Emitter, dtype: DType, pointer: str, active: Active) -> str:
-    """Adjacent elements, one per lane; zero in inactive lanes."""
+    """Load adjacent elements, one per lane; zero in inactive lanes."""
     width, align = active.width, dtype.itemsize
     kind, bit = f"<{width} x {stored(dtype)}>", f"i{8 * align}"
     if active.is_full:
@@ -100,7 +100,7 @@ def load_lanes(em: Emitter, dtype: DType, pointer: str, active: Active) -> str:
 
 
 def store_lanes(em: Emitter, dtype: DType, pointer: str, operand: str, active: Active) -> None:
-    """The active lanes to adjacent elements."""
+    """Store the active lanes to adjacent elements."""
     width, align = active.width, dtype.itemsize
     kind, bit = f"<{width} x {stored(dtype)}>", f"i{8 * align}"
     value = _to_memory(em, dtype, operand, width)
@@ -123,7 +123,7 @@ def store_lanes(em: Emitter, dtype: DType, pointer: str, operand: str, active: A
 
 
 def gather(em: Emitter, dtype: DType, pointer: str, offsets: Sequence[str], active: Active) -> str:
-    """Lane l from element ``offsets[l]`` (i64 operands) after ``pointer``.
+    """Load lane l from element ``offsets[l]`` (i64 operands) after ``pointer``.
 
     Scalar loads and inserts: they are as fast as the gather instructions of current x86 processors, and NEON has none.
     """
@@ -141,7 +141,7 @@ def gather(em: Emitter, dtype: DType, pointer: str, offsets: Sequence[str], acti
 
 
 def scatter(em: Emitter, dtype: DType, pointer: str, offsets: Sequence[str], operand: str, active: Active) -> None:
-    """Lane l to element ``offsets[l]`` after ``pointer``, in order of lane: of lanes with one address the last wins."""
+    """Store lane l to element ``offsets[l]`` after ``pointer``, in order of lane: the last lane of an address wins."""
     value, element_type = _to_memory(em, dtype, operand, active.width), stored(dtype)
     kind = f"<{active.width} x {element_type}>"
     lanes = [em.value(f"extractelement {kind} {value}, i32 {lane}") for lane in range(active.width)]

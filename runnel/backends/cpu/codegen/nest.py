@@ -154,7 +154,7 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
 
 @contextmanager
 def _counting(em: Emitter, begin: str, end: str, step: int) -> Iterator[str]:
-    """A loop over begin, begin + step, … below ``end`` around the code emitted inside."""
+    """Loop over begin, begin + step, … below ``end`` around the code emitted inside."""
     loop, done = em.new_label("loop"), em.new_label("done")
     some = em.value(f"icmp slt i64 {begin}, {end}")
     before = em.block

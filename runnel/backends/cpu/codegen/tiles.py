@@ -1,5 +1,6 @@
-"""The contraction's innermost kernels: a tile of C of 1…MR rows × 1…NV vectors stays in registers for a run of k.
+"""The contraction's innermost kernels, and the packing of matrix blocks into panels that they read in order.
 
+A tile of C of 1…MR rows × 1…NV vectors stays in registers for a run of k.
 ``tile(A, B, C, a_row, a_k, b_k, c_row, k, lanes, resume)`` computes C[r, j] = start + Σ_k A[r, k]·B[k, j] for its rows
 and columns; ``start`` is 0 or, to ``resume``, C[r, j] itself. Each element is one chain of fused multiply-adds in order
 of k. A is read one element at a time, with any strides; B one vector at a time, with adjacent columns. An *edge* tile
@@ -9,17 +10,21 @@ two offset tables of i32, and A[r, k] is element rows[r] + ks[k] of A: rows are 
 Dukhan, "The Indirect Convolution Algorithm" (2019), but with one table for the kernel offsets instead of a pointer for
 each pixel and kernel offset.
 
-The register blocking is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The
+The register blocking follows Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The
 driver looks the tiles up in one table, so that the tail of a block of rows runs in a kernel of exactly its size. On
-targets with few registers, an odd number of vectors ends with a panel of one vector more (and fewer rows): one vector
-alone would be too few independent chains.
+targets with few registers, an odd number of vectors ends with a panel of one vector more (and fewer rows), because a
+single vector has too few independent chains.
+
+A panel holds ``width`` columns; element (k, c) is at k·width + c. ``strip`` copies up to a vector's worth of columns,
+``panels`` a block of B. A strip of fewer columns is padded with its last column or with zeros, which are read but not
+used. Packing accesses nothing outside the block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runnel.backends.cpu.codegen.flow import Flow, Operand, rolled_branch
+from runnel.backends.cpu.codegen.text import Flow, Operand, rolled_branch
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.core.records import record
@@ -43,8 +48,8 @@ class Tile:
 
 
 def family(target: InstructionSet) -> list[Tile]:
-    """Return all tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, those of
-    the wider panel; then the same for indirect operands.
+    """Return all tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, the
+    tiles of the wider panel; then the same for indirect operands.
 
     A full panel has tiles without masks, unless predicate registers make masks free.
     """
@@ -52,7 +57,7 @@ def family(target: InstructionSet) -> list[Tile]:
 
 
 def _kinds(target: InstructionSet) -> Iterator[tuple[int, int, bool]]:
-    """Rows, vectors and whether it is an edge."""
+    """Yield rows, vectors and whether it is an edge."""
     rows = range(1, target.tile_rows + 1)
     whole = [] if target.has_masks else [(target.tile_vectors, False)]
     for vectors, edge in [*((v, True) for v in range(1, target.tile_vectors + 1)), *whole]:
@@ -173,7 +178,7 @@ class Strided:
         return em.broadcast(em.load(place, em.scalar_kind), em.dtype, em.lanes)
 
     def multiply_add(self, factor: str, column: str, total: str) -> str:
-        """``total`` with the product added, rounded once."""
+        """Add the product to ``total``, rounded once."""
         em, kind = self.em, self.em.vector_kind
         name = f"llvm.fma.v{em.lanes}f{em.dtype.itemsize * 8}"
         return em.intrinsic(name, kind, (kind, factor), (kind, column), (kind, total))
@@ -209,7 +214,8 @@ def _store_through_stack(em: Flow, rows: list[str], places: list[str]) -> None:
 
 
 def tail(target: InstructionSet, dtype: DType) -> Flow:
-    """``tail(from, to, c_row, rows, lanes)``: the first lanes of whole vectors to rows ``c_row`` apart.
+    """Emit ``tail(from, to, c_row, rows, lanes)``, which stores the first lanes of whole vectors to rows ``c_row``
+    apart.
 
     Each row is stored in parts of all lanes, a half, a quarter, … by the bits of the count: without predicate registers
     a masked store is slow (microcode on x86, a branch for each lane on NEON).
@@ -224,5 +230,171 @@ def tail(target: InstructionSet, dtype: DType) -> Flow:
                 stored = em.value(f"and i64 %lanes, {-2 * size}")
                 em.store(em.load(em.at(source, stored), kind), em.at(place, stored), kind)
             size //= 2
+    em.effect("ret void")
+    return em
+
+
+MICRO_PANEL = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
+STRIPS = "ptr %from, i64 %k_step, i64 %k, i64 %count, i64 %share, i64 %larger, ptr %to, i64 %to_step"
+PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %last"
+
+
+def strip(target: InstructionSet, dtype: DType) -> Flow:
+    """Emit ``strip(from, k_step, c_step, k, columns, to, width)``: 1…lanes columns to one vector of a panel's rows.
+
+    Rows of adjacent columns are copied; where a column's elements are adjacent, squares are transposed in registers;
+    anything else is copied element by element.
+    """
+    em = Flow(target, dtype)
+    lanes = em.lanes
+    full = em.test("eq", "%columns", lanes)
+    adjacent = em.test("eq", "%c_step", 1)
+    offsets = [0] + [
+        em.mul(em.select(em.test("sgt", "%columns", c), c, em.sub("%columns", 1)), "%c_step") for c in range(1, lanes)
+    ]
+    copies, other, squares, gathers, finish = (em.new_label(n) for n in ("copy", "other", "square", "gather", "finish"))
+    em.branch(adjacent if em.masked_loads else em.both(adjacent, full), copies, other)
+
+    em.start(copies)
+    mask = em.first_lanes("%columns") if em.masked_loads else ""
+    with em.loop(0, "%k", 1) as k:
+        source = em.at("%from", em.mul(k, "%k_step"))
+        em.store(em.masked_load(source, mask) if mask else em.load(source), em.at("%to", em.mul(k, "%width")))
+    em.jump(finish)
+
+    em.start(other)
+    em.branch(em.both(em.test("eq", "%k_step", 1), em.test("sge", "%k", lanes)), squares, gathers)
+
+    em.start(squares)
+    last = em.sub("%k", lanes)
+    # The last square is moved back to end at k: it writes some rows twice with the same elements.
+    with em.loop(0, "%k", lanes) as k:
+        at = em.minimum(k, last)
+        source, place = em.at("%from", at), em.at("%to", em.mul(at, "%width"))
+        for row in transposed(em, [em.at(source, offset) for offset in offsets]):
+            em.store(row, place)
+            place = em.at(place, "%width")
+    em.jump(finish)
+
+    em.start(gathers)
+    with em.loop(0, "%k", 1) as k:
+        source, place = em.at("%from", em.mul(k, "%k_step")), em.at("%to", em.mul(k, "%width"))
+        for c, offset in enumerate(offsets):
+            em.store(em.load(em.at(source, offset), em.scalar_kind), em.at(place, c), em.scalar_kind)
+    em.jump(finish)
+    em.start(finish)
+    em.effect("ret void")
+    return em
+
+
+def strips(target: InstructionSet, dtype: DType) -> Flow:
+    """Emit ``strips(from, k_step, k, count, share, larger, to, to_step)``, which copies the first ``count`` tiles of
+    rows of A, adjacent for each k, to strips ``to_step`` elements apart, each padded with the rows that follow its
+    tile. ``RowPartition`` defines the tiles. All are copied for one k before the next, so that memory is read in order.
+    """
+    em = Flow(target, dtype)
+    vectors = -(-target.tile_rows // em.lanes)
+    with em.loop(0, "%k", 1) as k:
+        source = em.at("%from", em.mul(k, "%k_step"))
+        place = em.at("%to", em.mul(k, vectors * em.lanes))
+        with em.loop(0, "%count", 1) as t:
+            here = em.at(source, em.mul(t, "%share"), em.minimum(t, "%larger"))
+            there = em.at(place, em.mul(t, "%to_step"))
+            for v in range(vectors):
+                em.store(em.load(em.at(here, v * em.lanes)), em.at(there, v * em.lanes))
+    em.effect("ret void")
+    return em
+
+
+def transposed(em: Flow, addresses: list[str]) -> list[str]:
+    """Return the transpose of a square of ``lanes`` rows in memory, by log₂ rounds that exchange corners of doubling
+    size.
+
+    Round s swaps bit s of the row's number with bit s of the lane's number (Eklundh, "A Fast Computer Method for Matrix
+    Transposing", 1972). The rounds commute; the one of the largest corners is done by loading half vectors to where
+    they belong, which keeps it off the shuffle units.
+    """
+    lanes, half = em.lanes, em.lanes // 2
+    part = f"<{half} x {em.scalar_kind}>"
+    joined = ", ".join(f"i32 {lane}" for lane in range(lanes))
+    rows = []
+    for r in range(lanes):
+        column = r & half  # rows of the lower half receive the right corners
+        pair = [em.load(em.at(addresses[at], column), part) for at in (r & ~half, r | half)]
+        rows.append(em.value(f"shufflevector {part} {pair[0]}, {part} {pair[1]}, <{lanes} x i32> <{joined}>"))
+    size = 1
+    while size < half:
+        result = list(rows)
+        for r in range(lanes):
+            if r & size:
+                continue
+            upper, lower = rows[r], rows[r + size]
+            low = [lane if not lane & size else lanes + lane - size for lane in range(lanes)]
+            high = [lane + size if not lane & size else lanes + lane for lane in range(lanes)]
+            result[r] = _shuffle(em, upper, lower, low)
+            result[r + size] = _shuffle(em, upper, lower, high)
+        rows, size = result, size * 2
+    return rows
+
+
+def _shuffle(em: Flow, a: str, b: str, picks: list[int]) -> str:
+    order = ", ".join(f"i32 {p}" for p in picks)
+    kind = em.vector_kind
+    return em.value(f"shufflevector {kind} {a}, {kind} {b}, <{em.lanes} x i32> <{order}>")
+
+
+def panels(target: InstructionSet, dtype: DType) -> Flow:
+    """Emit ``panels(from, k_step, c_step, k, columns, to, last)``, which copies a block of B to panels of a tile's
+    width. The columns from ``last`` on, a multiple of the width, are one panel, possibly wider by one vector.
+
+    Rows of adjacent columns are copied a whole row at a time, so that memory is read in order.
+    """
+    em = Flow(target, dtype)
+    width = target.panel_columns(dtype)
+    panel = em.mul("%k", width)
+    wide, narrow, finish = (em.new_label(n) for n in ("wide", "narrow", "finish"))
+    whole = em.mul(em.value(f"sdiv i64 %columns, {width}"), width)
+    whole = em.select(em.test("sgt", em.sub("%columns", "%last"), width), "%last", whole)
+    em.branch(em.test("eq", "%c_step", 1), wide, narrow)
+
+    em.start(wide)
+    size = em.mul(panel, em.dtype.itemsize)
+    with em.loop(0, "%k", 1) as k:
+        source, first = em.at("%from", em.mul(k, "%k_step")), em.at("%to", em.mul(k, width))
+        head, body, after = em.new_label("row"), em.new_label("copy"), em.new_label("after")
+        before = em.block
+        em.jump(head)
+        em.start(head)
+        column, place = em.phi("i64", ("0", before)), em.phi("ptr", (first, before))
+        em.branch(em.test("slt", column, whole), body, after)
+        em.start(body)
+        here = em.at(source, column)
+        values = [em.load(em.at(here, v * em.lanes)) for v in range(target.tile_vectors)]
+        for v, value in enumerate(values):
+            em.store(value, em.at(place, v * em.lanes))
+        em.add_edge(column, em.add(column, width), body)
+        em.add_edge(place, em.value(f"getelementptr i8, ptr {place}, i64 {size}"), body)
+        em.jump(head)
+        em.start(after)
+    copied = em.block
+    em.jump(finish)
+    em.start(narrow)
+    em.jump(finish)
+
+    em.start(finish)
+    start = em.phi("i64", (whole, copied), ("0", narrow))
+    with em.loop(start, em.add("%last", 1), width) as first_column:
+        rest = em.sub("%columns", first_column)
+        wide = em.select(em.test("sgt", rest, width), width + em.lanes, width)
+        step = em.select(em.test("eq", first_column, "%last"), wide, width)
+        panel_columns = em.minimum(step, rest)
+        base = em.at("%to", em.mul(first_column, "%k"))
+        with em.loop(0, panel_columns, em.lanes) as column:
+            source = em.at("%from", em.mul(em.add(first_column, column), "%c_step"))
+            few = em.minimum(em.lanes, em.sub(panel_columns, column))
+            em.effect(
+                f"call void @pack_micro_panel(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
+                f"ptr {em.at(base, column)}, i64 {step})"
+            )
     em.effect("ret void")
     return em

@@ -31,7 +31,7 @@ class Vec:
 @record(frozen=False)
 class Scope:
     """The scope of one block of statements. ``pointers`` hold each access's address as far as the variables of this
-    scope determine it (in a vec loop: that of lane 0); ``loads`` and ``results`` can be reused until a Store.
+    scope determine it (in a vec loop: the address of lane 0); ``loads`` and ``results`` are reused until a Store.
     """
 
     variables: dict[Var, str] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class Values:
         self.scope.forget_loads()
 
     def place(self, buffer: str, index: Index) -> str:
-        """Return the pointer of an access outside of vec loops."""
+        """Return the pointer of an access outside vec loops."""
         return self._place(buffer, index)[0]
 
     def _active(self) -> Active:

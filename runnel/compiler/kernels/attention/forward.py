@@ -6,9 +6,8 @@ maximum and sum for each query (M. Milakov, N. Gimelshein, "Online normalizer ca
 
 from __future__ import annotations
 
-from runnel.compiler.kernels.attention.blocks import ELEMENT, KEY_STEP, KEYS, QUERY, at, heads_first
+from runnel.compiler.kernels.attention.blocks import ELEMENT, KEY_STEP, KEYS, QUERY, Rows, at, heads_first
 from runnel.compiler.kernels.attention.masks import SEQUENCE, SequenceBounds
-from runnel.compiler.kernels.attention.rows import Rows
 from runnel.compiler.lowering.operands import Operands
 from runnel.compiler.lowering.parts import binary, count
 from runnel.compiler.lowering.protocol import Lowering, Request
@@ -67,11 +66,11 @@ class _Forward(Rows):
         ]  # fmt: skip
 
     def _drop(self, before: Expr | None) -> list[Stmt]:
-        """Zeros in place of the powers of row I that are dropped."""
+        """Replace the dropped powers of row I by zeros."""
         return self.drawn_row(before, (Store("s", self.s_cell, self.unless_dropped(self.score)),))
 
     def _finish(self, ratio: Expr, value: Expr) -> Stmt:
-        """Each query's values times its ratio."""
+        """Multiply each query's values by its ratio."""
         result = Store("o", self.out, binary(scalar.mul, value, self.number("ratio")))
         return For(
             QUERY, 0, count("height"), "seq", (Let("ratio", ratio), For(ELEMENT, 0, self.values, "vec", (result,)))
@@ -80,7 +79,7 @@ class _Forward(Rows):
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
     def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
-        """For each query: the largest score and the sum of powers so far in ``tops`` and ``sums``, its values in
+        """Store for each query the largest score and the sum of powers so far in ``tops`` and ``sums``, its values in
         ``values``, and the factor by which a k-block rescales earlier values in ``shrink``."""
         for name in ("tops", "sums", "shrink"):
             self.parts.scratch(name, self.dtype, self.height)

@@ -4,7 +4,7 @@ A call's rows are the heads of keys; the thread of a head sums its keys' and val
 query heads that read it, so that no thread waits for another. With more than K_BLOCK queries, the sum of each block is
 computed separately and added to those before, so that no chain is as long as the sequence. More than WHOLE keys are
 processed in k-blocks, in two passes: for each query's greatest score and sums, then for the gradients (T. Dao et al.,
-"FlashAttention", 2022, whose first pass is that of the forward kernel).
+"FlashAttention", 2022; here the forward kernel's pass is repeated).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from runnel.compiler.kernels.attention.blocks import (
     KEYS,
     QUERY,
     Matrix,
+    Rows,
     at,
     heads_first,
     unpacked,
 )
 from runnel.compiler.kernels.attention.masks import DROPPED, SEQUENCE, SequenceBounds
-from runnel.compiler.kernels.attention.rows import Rows
 from runnel.compiler.lowering.operands import Operands
 from runnel.compiler.lowering.parts import binary, clipped, count
 from runnel.compiler.lowering.protocol import Lowering, Request
@@ -104,7 +104,7 @@ class _Backward(Rows):
         return self.call("attention_gradient", (loop,), self.at.batch * self.at.kv_heads, 5)
 
     def _zeros(self) -> Stmt:
-        """The gradients of keys and values, set to zero."""
+        """Set the gradients of keys and values to zero."""
         zero = self.zero()
         dk = For(ELEMENT, 0, self.depth, "vec", (Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),))
         dv = For(ELEMENT, 0, self.values, "vec", (Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),))
@@ -118,8 +118,8 @@ class _Backward(Rows):
         return Load("t", self.s_cell, self.dtype)
 
     def _powers(self, end: Ref, before: Ref | None) -> list[Stmt]:
-        """Scores of row I to powers, with their sum ``total`` and their product ``dot`` with the weights' gradients. A
-        dropped power is stored with a minus sign."""
+        """Turn scores of row I into powers, with their sum ``total`` and their product ``dot`` with weights' gradients.
+        A dropped power is stored with a minus sign."""
         if self.dropout_mask is None:
             return self.powers_of_row(end, self._incoming)
         power, incoming = self.number("power"), self.number("came")
@@ -173,7 +173,7 @@ class _Backward(Rows):
     # All keys at once -------------------------------------------------------------------------------------------------
 
     def _whole(self) -> list[Stmt]:
-        """Three products compute the results from weights and gradients of the scores."""
+        """Compute the results by three products from weights and gradients of the scores."""
         height, visible = count("height"), count("seen")
         row = (
             self.row_limit(visible),
@@ -199,8 +199,8 @@ class _Backward(Rows):
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
     def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
-        """For each query the largest score, the sum of powers and that of their products with the weights' gradients,
-        in ``tops``, ``sums`` and ``dots``."""
+        """Store for each query the largest score, the sum of powers and the sum of their products with gradients of
+        weights in ``tops``, ``sums`` and ``dots``."""
         for name in ("tops", "sums", "dots"):
             self.parts.scratch(name, self.dtype, self.height)
         own = self.bounds is not None
@@ -224,7 +224,7 @@ class _Backward(Rows):
         return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
 
     def _turns(self) -> list[Stmt]:
-        """Two passes. The second reuses the powers of the first if there is only one k-block."""
+        """Run two passes. The second reuses the powers of the first if there is only one k-block."""
         again = Apply(scalar.gt, (count("k_blocks"), Const(1, int64)), bool_)
         zero, one = Const(0, int64), Const(1, int64)
         self.k_turn, self.v_turn = (((KEY_STEP, self.parts.param(KEYS * view[2][2])),) for view in (self.k, self.v))
@@ -278,12 +278,12 @@ class _Backward(Rows):
         )
 
     def _added(self, name: str, cell: Index, width: Param, row: Var) -> Stmt:
-        """The current row of ``part`` added to ``name``."""
+        """Add the current row of ``part`` to ``name``."""
         part = Load("part", Index(((row, width), (ELEMENT, 1))), self.dtype)
         return Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
 
     def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param, now: Ref) -> list[Stmt]:
-        """A·B added to the gradient ``name`` of the ``now`` keys in scratch. For concatenated sequences the row of each
+        """Add A·B to the gradient ``name`` of the ``now`` keys in scratch. For concatenated sequences the row of each
         key is computed, and clamped to the operand."""
         part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
         if self.bounds is None:

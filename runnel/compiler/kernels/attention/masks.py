@@ -25,7 +25,7 @@ _BITS: Final = 24  # bits of a word that are compared with the probability
 
 class DropoutMask:
     """Declares the key and the params of the probability ``p``; ``positions`` is the number of all weights, ``keys``
-    that of a row."""
+    the number of weights in a row."""
 
     def __init__(
         self, parts: Parts, key: tuple[Allocation, int, int], p: float, dtype: DType, positions: int, keys: int
@@ -62,7 +62,7 @@ class DropoutMask:
         return [*low, Let("high", Apply(scalar.cast, (binary(scalar.shift_right, whole, Const(32, uint64)),), uint32))]
 
     def draw(self, key: Var) -> list[Stmt]:
-        """``dropped``: whether the weight of ``key`` in this row is zeroed."""
+        """Bind ``dropped``, whether the weight of ``key`` in this row is zeroed."""
         statements: list[Stmt] = []
 
         def let(name: str, value: Expr) -> Ref:
@@ -112,8 +112,8 @@ class SequenceBounds:
         self.at_once = at_once
 
     def lets(self, causal: bool) -> list[Stmt]:
-        """For the sequence and the block of ``height`` queries from ``first`` on: the rows [``from``, ``to``) of the
-        block that belong to the sequence (``rows`` of them), the number ``seen`` of keys from ``key_begin`` on that
+        """Bind, for the sequence and the block of ``height`` queries from ``first`` on, the rows [``from``, ``to``) of
+        the block that belong to the sequence (``rows`` of them), the number ``seen`` of keys from ``key_begin`` on that
         these attend to, and the number of k-blocks, ``turns``; causal, row i attends to those before i + ``ahead``."""
         zero, first, height = Const(0, int64), count("first"), count("height")
         many, key_many = count("many"), count("key_many")

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from images import Array, Image
 
-from runnel.backends.commands import COMMAND_WORDS
+from runnel.backends.base import COMMAND_WORDS
 from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract, dot_contract, nest
 from runnel.backends.cpu.target import NEON, InstructionSet

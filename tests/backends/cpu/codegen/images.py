@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.backends.commands import COMMAND_WORDS
+from runnel.backends.base import COMMAND_WORDS
 from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract
 from runnel.backends.cpu.launch import Launch

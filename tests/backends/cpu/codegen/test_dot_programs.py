@@ -18,7 +18,7 @@ from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.target import NEON_BF16
 from runnel.compiler.passes import hoisted
-from runnel.compiler.passes.usual import EXPANSION, USUAL
+from runnel.compiler.passes.pipeline import EXPANSION, USUAL
 from runnel.compiler.plan import Planner
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.core import switches

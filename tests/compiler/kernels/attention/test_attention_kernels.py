@@ -11,7 +11,7 @@ import runnel as rn
 from runnel import nn, ops
 from runnel.backends.cpu.codegen.contract import SCRATCH
 from runnel.compiler.kernels.attention import blocks as attention_blocks, gradient as attention_gradient
-from runnel.compiler.passes.usual import USUAL
+from runnel.compiler.passes.pipeline import USUAL
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.dispatch import apply

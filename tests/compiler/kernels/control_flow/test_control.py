@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.backends.commands import BARRIER
+from runnel.backends.base import BARRIER
 from runnel.backends.host import memory
 from runnel.compiler.plan import Planner
-from runnel.compiler.plan_ir.regions import Repeat
+from runnel.compiler.plan_ir.plan import Repeat
 from runnel.compiler.program import Program
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification import verifier

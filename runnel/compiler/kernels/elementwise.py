@@ -1,4 +1,4 @@
-"""A fused cluster of elementwise ops and reductions as one kernel in loop IR.
+"""Elementwise ops and reductions: a fused cluster of them becomes one kernel in loop IR.
 
 The outer loops are over the axes that are not reduced; threads share the outermost of them. The inner loops are over
 the reduced axes. The domain's last axis is the vector axis. If it is reduced (row form), the kernel makes several
@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from runnel.compiler.kernels.elementwise.addressing import NestAddressing
-from runnel.compiler.kernels.elementwise.members import Members
-from runnel.compiler.lowering.nodes import chain_is_costly
+from runnel.compiler.kernels.members import Members, NestAddressing
 from runnel.compiler.lowering.parts import Parts, named
-from runnel.compiler.lowering.protocol import Request, is_reduction, lowering_of
+from runnel.compiler.lowering.protocol import IndexBound, Lowering, Request, chain_is_costly, is_reduction, lowering_of
 from runnel.compiler.lowering.transposes import through_scratch
 from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
-from runnel.compiler.plan_ir.clusters import Cluster
+from runnel.compiler.plan_ir.clusters import Cluster, Form, essential_strides, reduces_last
+from runnel.compiler.plan_ir.plan import Section
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core import tables
+from runnel.core.avals import Shape
 from runnel.core.dtypes import int64
-from runnel.graph.node import Value
+from runnel.graph.node import Constant, Value
 from runnel.loops import scalar
 from runnel.loops.ir import CHAIN, LANES, Acc, Apply, Const, Expr, For, Let, RangeBound, Ref, Stmt, Update, Var
+from runnel.loops.uses import parts
 from runnel.ops.elementwise.comparison import where_p
 
 
@@ -68,7 +69,7 @@ def _value(base: Value, read: Value, known: dict[Value, Any]) -> Any:
 
 
 def unless_empty(lengths: Sequence[Expr], block: Sequence[Stmt]) -> list[Stmt]:
-    """``block``, unless all ``lengths`` are 0."""
+    """Run ``block`` unless all ``lengths`` are 0."""
     total = functools.reduce(lambda x, y: Apply(scalar.add, (x, y), int64), lengths)
     once = Apply(scalar.minimum, (total, Const(1, int64)), int64)
     return [Let("named", once), For(Var("turn"), 0, Ref("named", int64), "seq", tuple(block))]
@@ -77,7 +78,7 @@ def unless_empty(lengths: Sequence[Expr], block: Sequence[Stmt]) -> list[Stmt]:
 class Passes:
     """``level`` of a member: the length of the longest chain of reductions that it depends on, which is the first pass
     that can compute it. ``spilled``: costly full-rank members that a later pass needs too, with the memory that holds
-    them in between: that of a value stored later, if there is one."""
+    them in between: the memory of a value stored later, if there is one."""
 
     def __init__(self, cluster: Cluster, views: dict[Value, Strided], targets: dict[Value, list[Allocation]]) -> None:
         self.cluster = cluster
@@ -216,7 +217,7 @@ class _Nest:
         return For(self.loops.vars[-1], RangeBound.J0, RangeBound.J1, "vec", tuple(block))
 
     def _reduced_loops(self, block: list[Stmt]) -> Stmt:
-        """The loops over the reduced axes; the last one is a vector loop in the row form."""
+        """Wrap ``block`` in the loops over the reduced axes; the last one is a vector loop in the row form."""
         loops = self.loops
         for axis in reversed([a for a, (_, reduced) in enumerate(loops.axes) if reduced]):
             kind = "vec" if axis == len(loops.axes) - 1 else "seq"
@@ -224,7 +225,7 @@ class _Nest:
         return block[0]
 
     def _column_form(self) -> list[Stmt]:
-        """Accumulators per lane, the reduced loops, then the values computed from the results."""
+        """Return accumulators per lane, the reduced loops, then the values computed from the results."""
         members = self.members
         accumulators = {n: f"a{k}" for k, n in enumerate(n for n in self.cluster.members if is_reduction(n))}
         sources = [self.views[n.inputs[0]].base for n in accumulators]
@@ -235,7 +236,7 @@ class _Nest:
         return statements + members.stores(reduced_members, self.targets)
 
     def _row_form(self) -> list[Stmt]:
-        """One pass along the row for each level of reductions, with the row's reduced values between them."""
+        """Return a pass along the row for each level of reductions, with the row's reduced values between them."""
         passes, members, cluster = self.passes, self.members, self.cluster
         reduced_members = [n for n in cluster.members if n in cluster.reduced_members]
         statements: list[Stmt] = [members.let(n) for n in reduced_members if passes.level[n] == 0]
@@ -290,3 +291,136 @@ class _Nest:
                 updates *= -(-extent // LANES) if axis == len(axes) - 1 else extent
         order = "short" if updates <= CHAIN else "blocks"
         return Acc(name, lowering_of(node).reduction or "", node.aval.dtype, order)
+
+
+SHORTEST: Final = 16  # adjacent elements that are worth storing into a subview
+_OF_EQUAL_VALUES: Final = ("any", "all", "max", "min")  # idempotent: the reduction of equal values is that value
+_ROUNDED_ONCE: Final = {
+    scalar.maximum, scalar.minimum,
+    scalar.add, scalar.sub, scalar.mul, scalar.div, scalar.sqrt, scalar.neg, scalar.abs_, scalar.sign,
+    scalar.floor, scalar.ceil, scalar.trunc, scalar.rint, scalar.cast, scalar.bitcast, scalar.select,
+    scalar.lt, scalar.le, scalar.gt, scalar.ge, scalar.eq, scalar.ne, scalar.isnan, scalar.isinf,
+}  # fmt: skip
+
+
+class NestLowering(Lowering):
+    """The base of all members of nests."""
+
+    recompute_rank: ClassVar[int] = 0
+
+    def form(self, node: Value, views: dict[Value, Strided]) -> Form:
+        return Form.NEST
+
+    def build(self, request: Request) -> Section:
+        section = Section()
+        section.add([build(request)])
+        return section
+
+    def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
+        """With reductions, ``result`` must be stored after all reads: in the last pass along a row."""
+        if not cluster.reduced or result in cluster.reduced_members:
+            return True
+        passes = Passes(cluster, views, {})
+        return reduces_last(cluster.domain, cluster.reduced) and passes.level[result] == passes.last
+
+    def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
+        return True
+
+    def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
+        """Return whether enough elements are adjacent."""
+        run = 1
+        for n, step in reversed([*zip((n for n in shape if n != 1), essential_strides(shape, strides), strict=True)]):
+            if step != run:
+                break
+            run *= n
+        return run >= SHORTEST
+
+
+class ElementwiseLowering(NestLowering):
+    """Each element is an expression of the operands' elements."""
+
+    is_expression: ClassVar[bool] = True
+    merges_rows: ClassVar[bool] = True
+
+    def __init__(self, rule: Any) -> None:
+        super().__init__(rule)
+        self.has_literals = rule.literal
+
+    def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
+        value: Expr = self.rule.expr((*(x.aval for x in node.inputs), node.aval), *operands, **node.attrs)
+        return value
+
+    def is_function_of_elements(self, node: Value) -> bool:
+        return True
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        """True for integers and bools, and for single correctly rounded operations of IEEE 754."""
+        value = self.expression(node, [Ref(f"x{i}", x.aval.dtype) for i, x in enumerate(node.inputs)], None)
+        if isinstance(value, Apply) and all(isinstance(arg, Ref) for arg in value.args):
+            return value.op in _ROUNDED_ONCE or not _has_floats(node)
+        return not any(part.dtype.is_float for part in parts(value))
+
+
+class BoundsCheckedLowering(ElementwiseLowering):
+    """Elementwise, with a bounds check of indices."""
+
+    merges_rows: ClassVar[bool] = False
+    stays_in_step: ClassVar[bool] = True
+
+    def index_bound(self, node: Value) -> IndexBound:
+        return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        """True where the indices are known to be in the range; else the check remains in the program."""
+        indices, extent, allowed = self.index_bound(node)
+        if not isinstance(indices, Constant):
+            return False
+        known = np.asarray(indices.value)
+        return bool((((known >= 0) & (known < extent)) | (known == allowed)).all())
+
+
+class PositionLowering(NestLowering):
+    """Elementwise, with a number that depends on the position (iota-like)."""
+
+    is_expression: ClassVar[bool] = True
+    merges_rows: ClassVar[bool] = True
+
+    def position_steps(self, node: Value) -> Shape:
+        steps: Shape = self.rule.steps(node.aval, **node.attrs)
+        return steps
+
+    def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
+        value: Expr = self.rule.expr((*(x.aval for x in node.inputs), node.aval), position, *operands, **node.attrs)
+        return value
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        return not _has_floats(node)
+
+
+class ReductionLowering(NestLowering):
+    """Reduces the elements along some axes."""
+
+    merges_rows: ClassVar[bool] = True
+    recompute_rank: ClassVar[int] = 1
+
+    def __init__(self, rule: Any) -> None:
+        super().__init__(rule)
+        self.reduction = rule.op
+
+    def point_shape(self, node: Value) -> Shape:
+        return node.inputs[0].aval.shape
+
+    def reduced_axes(self, node: Value) -> tuple[int, ...]:
+        shape, axes = node.inputs[0].aval.shape, node.attrs["axes"]
+        essential = [axis for axis, n in enumerate(shape) if n != 1]
+        return tuple(position for position, axis in enumerate(essential) if axis in axes)
+
+    def is_function_of_elements(self, node: Value) -> bool:
+        return self.reduction in _OF_EQUAL_VALUES
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        return not _has_floats(node)
+
+
+def _has_floats(node: Value) -> bool:
+    return node.aval.dtype.is_float or any(x.aval.dtype.is_float for x in node.inputs)

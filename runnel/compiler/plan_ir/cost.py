@@ -1,11 +1,13 @@
-"""The work of a kernel on a block of its domain, counted from its loops: arithmetic and multiply-adds of products.
+"""The predicted time of a kernel on a block of its domain: the work, counted from its loops, and rates of machines.
 
 A unit is the time of one float32 addition at the machine's peak rate for vectors. Extents that are only known at run
-time (the positions in a bucket) are taken as large as possible, and the count is marked as guessed.
+time (the positions in a bucket) are taken as large as possible, and the count is marked as guessed. Plans use
+:data:`PLANNED` and the constants below it, so that they are the same on every machine. Reports use measured rates.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -65,7 +67,7 @@ _MOST_LEVELS: Final = 4096
 
 @record(frozen=False)
 class Work:
-    """``flops`` are those of products, with tails padded to whole vectors; ``touched`` counts the elements of each
+    """``flops`` counts products, with tails padded to whole vectors; ``touched`` counts the elements of each
     buffer that loops load or store; ``guessed``: the true work is known only at run time."""
 
     units: float = 0.0
@@ -90,7 +92,7 @@ def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[s
 
 @record(frozen=False)
 class _Level:
-    """The statements of one loop, without those of nested loops. ``each`` is the work of an iteration in units."""
+    """The statements of one loop, without nested loops. ``each`` is the work of an iteration in units."""
 
     each: float = 0.0
     chain: float = 0.0
@@ -104,7 +106,7 @@ class _Level:
 
 
 def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
-    """``vector``: the variable of the loop over vectors that these statements are in."""
+    """Count statements inside the loop over vectors of variable ``vector``, if there is one."""
     level = _Level()
     arithmetic = moved = 0.0
     for stmt in body:
@@ -250,7 +252,7 @@ class _Counting:
         return float(stride) if isinstance(stride, int) else self.known.get(stride.name) or 0.0
 
     def _number(self, value: Expr) -> float | None:
-        """Return the mean of an integer outside of vectors; None if it is known only at run time."""
+        """Return the mean of an integer outside vectors; None if it is known only at run time."""
         if isinstance(value, Const):
             return float(value.value)
         if isinstance(value, RangeBound):
@@ -289,3 +291,62 @@ _ARITHMETIC: Final[dict[scalar.ScalarOp, Any]] = {
     scalar.floor_divide: lambda x, y: x // y if y else 0.0,
     scalar.cast: lambda x: x,
 }
+
+
+@record
+class Machine:
+    """Rates of ``threads`` threads together. ``flops``: float32 operations per second of fused multiply-adds.
+    ``levels``: sizes of a working set in bytes, each with the bytes per second read and written. ``call``: seconds to
+    start a kernel."""
+
+    flops: float
+    levels: tuple[tuple[int, float, float], ...]
+    threads: int = 1
+    call: float = 8e-9
+
+    def rates(self, footprint: float) -> tuple[float, float]:
+        """Return bytes read and written per second in a working set of ``footprint`` bytes, interpolated between levels
+        in the logarithm."""
+        at = bisect.bisect_left(self.levels, footprint, key=lambda level: level[0])
+        if at in (0, len(self.levels)):
+            _, read, write = self.levels[min(at, len(self.levels) - 1)]
+            return read, write
+        (low, *before), (high, *after) = self.levels[at - 1], self.levels[at]
+        share = (footprint - low) / (high - low)
+        read, write = (1 / ((1 - share) / x + share / y) for x, y in zip(before, after, strict=True))
+        return read, write
+
+
+@record
+class Prediction:
+    """Seconds for arithmetic alone, and for moving bytes alone."""
+
+    arithmetic: float
+    memory: float
+    call: float
+
+    @property
+    def seconds(self) -> float:
+        return self.call + math.hypot(self.arithmetic, self.memory)
+
+
+def predict(work: Work, read: float, written: float, machine: Machine) -> Prediction:
+    """Predict the time of a block on one thread of ``machine`` while all its threads are equally busy."""
+    threads = machine.threads
+    reads, writes = machine.rates((read + written) * threads)
+    arithmetic = (work.units * 2 + work.flops / PRODUCTS) * threads / machine.flops
+    return Prediction(arithmetic, (read / reads + written / writes) * threads, machine.call)
+
+
+PRODUCTS: Final = 0.92  # the share of the machine's rate that the best products reach
+PLANNED: Final = Machine(
+    flops=90e9,
+    levels=((1 << 14, 90e9, 200e9), (1 << 18, 60e9, 80e9), (1 << 22, 45e9, 45e9), (1 << 26, 18e9, 9e9)),
+)  # an ordinary core of a shared server of 2021
+
+
+ORDINARY_RATE: Final = 40e9  # operations per second
+PRODUCT_RATE: Final = 90e9  # the same in products of matrices
+HOST_RATE: Final = ORDINARY_RATE / 1000  # the same in host calls
+BYTE_RATE: Final = 15e9  # per second
+CALL_SECONDS: Final = 30e-9  # seconds to start a kernel
