@@ -146,15 +146,19 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     Attributes:
         params: the Parameters.
         plain: the hyper-parameters. Programs read numbers here, and keep alive nothing else of the group.
-        optimizer: a function that returns the optimizer of the group, or None if it does not exist (any more).
     """
 
-    __slots__ = ("optimizer", "params", "plain")
+    __slots__ = ("_optimizer", "params", "plain")
 
     def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: Any = None) -> None:
         self.params = tuple(params)
         self.plain = dict(values)
-        self.optimizer: Callable[[], Any] = weakref.ref(optimizer) if optimizer is not None else lambda: None
+        self._optimizer = None if optimizer is None else weakref.ref(optimizer)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer of the group, which the group does not keep alive; None for a copy of the group alone."""
+        return None if self._optimizer is None else self._optimizer()
 
     def __reduce__(self) -> Any:
         return ParamGroup, (self.params, self.plain)
@@ -189,7 +193,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
             raise SideEffectError(
                 f"[param_groups] {names} was set in a loop at {tracebacks.user_line()}; set it outside."
             )
-        optimizer = self.optimizer()
+        optimizer = self.optimizer
         before, values = dict(self.plain), {**self.plain, **values}
         self.plain.update(values if optimizer is None else optimizer.checked_group(values, self.params))
         if optimizer is not None and not self._keeps_shape(before):  # a learning rate changes at each step

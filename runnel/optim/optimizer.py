@@ -6,10 +6,8 @@ all updates of a step run as one program; in a compiled function they become par
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -299,22 +297,17 @@ class Optimizer(Stateful):
             self.group_changed(group)
         assign_together(values)
 
-    def __copy__(self) -> Self:
-        """Return another optimizer of the same Parameters, with the same state and separate groups."""
-        twin = type(self).__new__(type(self))
-        groups = tuple(copy(group) for group in self.param_groups)
-        twin.__setstate__({**self.__getstate__(), "_steps": list(self._steps), "param_groups": groups})
-        return twin
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: x for name, x in self.__dict__.items() if name not in ("_programs", "_structure")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over a state. A copy shares Parameters and their state, but has separate groups."""
         self.__dict__.update(state)
         self.state = TickingDict({p: self._slots(slots) for p, slots in self.state.items()})
         self._programs, self._structure = StepPrograms(), ()
+        self._steps = list(self._steps)
+        self.param_groups = tuple(ParamGroup(group.params, group.plain, self) for group in self.param_groups)
         for group in self.param_groups:
-            group.optimizer = weakref.ref(self)
             self.group_changed(group)
 
     def __repr__(self) -> str:
