@@ -229,7 +229,7 @@ def test_errors_of_a_process(tmp_path: Path) -> None:
     (tmp_path / "out0").unlink()
     fits = ["in0", "in1", "out0"]
     assert re.fullmatch(
-        r"model: \[take\] an index of shape \(2,\) lies outside \[0, 5\); the op stands at .*test_native.py:\d+. "
+        r"model: \[take\] an index of shape \(2,\) lies outside \[0, 5\); the op was called at .*test_native.py:\d+. "
         r"Nothing was changed.",
         said("model.safetensors", "in0", "outside", "out0"),
     )  # fmt: skip

@@ -198,11 +198,11 @@ def test_a_pass_that_changes_a_type_is_named_and_leaves_the_function_usable() ->
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"passes": [1]}, ArgumentError, r"\[compile\] passes is a pipeline, .* received"),
+        ({"passes": [1]}, ArgumentError, r"\[compile\] passes must be a pipeline, .* got"),
         ({"passes": passes.USUAL.without("decompose")}, PassError, "programs need 'decomposed', which no pass gives"),
         ({"passes": passes.USUAL.without("bodies")}, PassError, "programs need 'decomposed bodies'"),
-        ({"memory_planner": 3}, ArgumentError, r"\[compile\] memory_planner is a function .* received 3"),
-        ({"memory_planner": Unhashable()}, ArgumentError, r"\[compile\] memory_planner is a function .*with a hash"),
+        ({"memory_planner": 3}, ArgumentError, r"\[compile\] memory_planner must be a function .* got 3"),
+        ({"memory_planner": Unhashable()}, ArgumentError, r"\[compile\] memory_planner must be .*with a hash"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
