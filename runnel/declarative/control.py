@@ -13,7 +13,8 @@ from runnel.declarative.operation import Declared, ancestors, ordered
 from runnel.declarative.plan import Replay
 from runnel.declarative.state import Placeholder
 from runnel.tensor.creation import zeros
-from runnel.transforms import control as cond_transform, control as while_transform, scan as scan_transform
+from runnel.transforms.control import cond as cond_transform, while_loop as while_transform
+from runnel.transforms.scan import scan as scan_transform
 
 
 class BodyGraph(Graph):

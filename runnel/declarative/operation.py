@@ -21,7 +21,7 @@ Dims = tuple[int | None, ...]
 
 @record
 class Static:
-    """What is known of a declared tensor: its sizes, with None for unknown ones (or all), and its dtype."""
+    """Known facts about a declared tensor: its sizes, with None for unknown ones (or all), and its dtype."""
 
     shape: Dims | None
     dtype: DType | None

@@ -182,7 +182,7 @@ class _Resolver:
     def _form(self, node: Node) -> Affine:
         if isinstance(node, Number):
             if not isinstance(node.value, int):
-                self.fail(node.at, f"{node.value!r} is not an integer, as subscripts must be.")
+                self.fail(node.at, f"{node.value!r} is not an integer; subscripts must be integers.")
             return number(node.value)
         if isinstance(node, Name):
             if node.text in self.sizes:

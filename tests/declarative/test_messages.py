@@ -146,7 +146,7 @@ def forged(change: Callable[[dict[str, Any]], Any]) -> Callable[[str], str]:
 FILES: dict[str, tuple[Callable[[str], str], str]] = {
     "cut": (cut, "the text is not JSON, or is truncated: "),
     "empty": (lambda text: "", "the text is not JSON, or is truncated: "),
-    "a list": (lambda text: "[]", "it is no object."),
+    "a list": (lambda text: "[]", "it is not an object."),
     "another format": (lambda text: text.replace('"format":1', '"format":9'), "the format is 9, and not 1."),
     "a name twice": (
         lambda text: text.replace('"name":"exp"', '"name":"x"'),
@@ -171,12 +171,12 @@ FILES: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "a function that is nobody's business": (
         forged(lambda op: op.update(function="os:system")),
-        "operation 1, 'exp': 'os:system' (str) is no function that a graph calls.",
+        "operation 1, 'exp': 'os:system' (str) is not a function that a graph can call.",
     ),
     "something missing": (forged(lambda op: op.pop("arguments")), "operation 1, 'exp': 'arguments' is missing."),
     "something else": (
         forged(lambda op: op.update(inputs=7)),
-        "operation 1, 'exp': a value is not what belongs there ('int' object is not iterable).",
+        "operation 1, 'exp': a value has the wrong type ('int' object is not iterable).",
     ),
     "a dtype": (
         lambda text: text.replace('"float32"', '"float31"'),
@@ -194,7 +194,7 @@ def test_files(name: str, tmp_path: Path) -> None:
     count = len(dg.default_graph())
     with pytest.raises(FileError) as caught:
         dg.load(path)
-    message = f"[load] '{path}' is no whole graph: {told}"
+    message = f"[load] '{path}' is not a complete graph: {told}"
     assert str(caught.value) == message or (told.endswith(" ") and str(caught.value).startswith(message))
     assert len(dg.default_graph()) == count
     path.write_bytes(b"\xff\xfe")

@@ -22,7 +22,7 @@ SHAPES = {"A": (4, 5), "B": (5, 6), "v": (7,)}
         ("O[i] A[i, j]", 6, "expected after the result"),
         ("O[i] += A[i, j", 15, "',' expected"),
         ("O[i] += A[i, j] * ", 18, "expected; got 'the end'"),
-        ("O[i] += A[i, j] § 2", 17, "no part of an expression"),
+        ("O[i] += A[i, j] § 2", 17, "not part of an expression"),
         ("O[i] += A[i, j] j < 2", 17, "constraints begin with 'where'"),
         ("O[i] += A[i, j] where j", 24, "a constraint compares"),
         ("O[i] += norm(A[i, j])", 9, "no function is called 'norm'"),
