@@ -186,10 +186,8 @@ def class_stub(
     sources: Sources, module: str, name: str, call: ast.Call, maker: str, known: ast.arguments
 ) -> tuple[str, set[tuple[str, str]]]:
     """Return the class that a row makes, and the names that it uses, as (module, name)."""
-    places = {
-        **dict(zip((a.arg for a in known.args), call.args, strict=False)),
-        **{k.arg: k.value for k in call.keywords},
-    }
+    places: dict[str | None, ast.expr] = dict(zip((a.arg for a in known.args), call.args, strict=False))
+    places |= {keyword.arg: keyword.value for keyword in call.keywords}
     defaults = [*zip(known.kwonlyargs, known.kw_defaults, strict=True)]
     defaults += zip(known.args[::-1], known.defaults[::-1], strict=False)
     usual = next((ast.unparse(d) for a, d in defaults if a.arg == "base" and d is not None), "")

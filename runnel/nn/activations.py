@@ -138,7 +138,7 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
     update.__name__ = update.__qualname__ = name
     update.__doc__ = f"Replace the values of ``x`` by ``{function.__name__}(x)``."
-    update.__signature__ = inspect.signature(function)
+    update.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return update
 
 

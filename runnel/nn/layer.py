@@ -70,7 +70,7 @@ def layer(
         ),
         "_options": tuple(p for p in stored if not _is_array(p)),
     }
-    return type(base)(name, (base,), space)
+    return type(name, (base,), space)
 
 
 def _arrays(parameters: Iterable[Parameter]) -> Iterator[Parameter]:
@@ -90,7 +90,7 @@ def _is_array(parameter: Parameter) -> bool:
 
 def _chosen(options: str, parameters: Mapping[str, Parameter]) -> Iterator[Parameter]:
     """Iterate over the parameters that a text such as ``"*, p, inplace=False"`` names."""
-    kind = Parameter.POSITIONAL_OR_KEYWORD
+    kind: Any = Parameter.POSITIONAL_OR_KEYWORD
     for item in options.split(", ") if options else ():
         name, _, text = item.partition("=")
         default = ast.literal_eval(text) if text else Parameter.empty

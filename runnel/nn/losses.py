@@ -392,7 +392,7 @@ GaussianNLLLoss = layer("GaussianNLLLoss", gaussian_nll_loss, "*, full, eps, red
 PoissonNLLLoss = layer("PoissonNLLLoss", poisson_nll_loss, base=Loss)
 
 
-class NLLLoss2d(NLLLoss):
+class NLLLoss2d(NLLLoss):  # type: ignore[misc,valid-type]
     """Compute ``NLLLoss``; the class has the name that it had for images."""
 
 

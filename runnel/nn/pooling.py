@@ -199,6 +199,8 @@ _, fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = over
 class _Strided(Layer):
     """Pooling whose stride is the kernel size by default."""
 
+    stride: Any
+
     def _check(self) -> None:
         if self.stride is None:
             self.stride = self.kernel_size

@@ -346,14 +346,14 @@ def _cubic_weight(share: Array, tap: int, a: float = -0.75) -> Array:
 Upsample = layer("Upsample", interpolate, "size, scale_factor, mode, align_corners, recompute_scale_factor")
 
 
-class UpsamplingNearest2d(Upsample):
+class UpsamplingNearest2d(Upsample):  # type: ignore[misc,valid-type]
     """Resize images by ``interpolate`` with mode "nearest"."""
 
     def __init__(self, size: Size | None = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
-class UpsamplingBilinear2d(Upsample):
+class UpsamplingBilinear2d(Upsample):  # type: ignore[misc,valid-type]
     """Resize images by ``interpolate`` with mode "bilinear" and ``align_corners``."""
 
     def __init__(self, size: Size | None = None, scale_factor: Any = None) -> None:
