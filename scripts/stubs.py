@@ -95,6 +95,10 @@ class Sources:
         ``function``, with the docstring among the row's arguments; None for other calls."""
         found = self.function(module, ast.unparse(call.func)) if isinstance(call.func, ast.Name) else None
         inner = [n for n in found[1].body if isinstance(n, ast.FunctionDef) and n.name == "function"] if found else []
+        if found is not None and isinstance(last := found[1].body[-1], ast.Return) and isinstance(last.value, ast.Call):
+            passed = self.row(found[0], name, ast.Call(last.value.func, call.args, []))
+            if passed is not None:
+                return passed
         if found is None or not inner:
             return None
         doc = [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)][-1]

@@ -1,4 +1,4 @@
-"""Axes, shapes and dtypes as callers pass them, normalised for primitives. Knows no op; raises the errors."""
+"""Axes, shapes and dtypes as callers pass them, normalized for primitives. Knows no op; raises the errors."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Numbers: TypeAlias = Any  # an Operand, or numbers in a list: kinds.py
 
 
 def is_single(value: Any) -> bool:
-    """Whether ``value`` stands for one int; arrays of one axis stand for several, though they have ``__index__``."""
+    """Return whether ``value`` is one int. Arrays with an axis are several, although they have ``__index__``."""
     return isinstance(value, SupportsIndex) and not getattr(value, "ndim", 0)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """One value or several, as a tuple."""
+    """Convert one value, or a sequence of values, to a tuple."""
     return value if isinstance(value, tuple) else (value,) if is_single(value) else tuple(value)
 
 
 def gathered(values: tuple[Any, ...]) -> Any:
-    """What ``*values`` stand for: one sequence, or several ints, which are one."""
+    """Return the value of ``*values``: the sequence among them, or the ints themselves."""
     return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
 
 
 def normalize_axis(name: str, axis: int, ndim: int) -> int:
-    """``axis`` counted from the front; AxisError when the array has no such axis."""
+    """Return ``axis`` counted from the front; AxisError if the array has no such axis."""
     position = operator.index(axis)
     if not -ndim <= position < ndim:
         raise AxisError(f"[{name}] axis {axis} lies outside an array of {ndim} dimensions.")
@@ -43,7 +43,7 @@ def normalize_axis(name: str, axis: int, ndim: int) -> int:
 
 
 def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
-    """One axis, several or all of them (None) as a sorted tuple without repetition."""
+    """Return one axis, several or all of them (None) as a sorted tuple; AxisError for repetitions."""
     if axis is None:
         return tuple(range(ndim))
     listed = as_tuple(axis)
@@ -56,7 +56,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
 
 
 def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
-    """A shape given as one int or as any iterable of ints."""
+    """Convert one int, or an iterable of ints, to a shape."""
     sizes = as_tuple(shape)
     try:
         return tuple(map(operator.index, sizes))
@@ -65,7 +65,7 @@ def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
 
 
 def as_sizes(name: str, shape: int | Iterable[int]) -> Shape:
-    """A shape as :func:`as_shape` gives it, of sizes that are not negative."""
+    """Convert to a shape as :func:`as_shape` does; ShapeError for negative sizes and for too many elements."""
     sizes = as_shape(name, shape)
     if min(sizes, default=0) < 0:
         raise ShapeError(f"[{name}] sizes are not negative; received the shape {sizes}.")
@@ -75,7 +75,7 @@ def as_sizes(name: str, shape: int | Iterable[int]) -> Shape:
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
-    """The shape in which arrays of ``shapes`` meet (Array API, "Broadcasting")."""
+    """Return the shape to which arrays of ``shapes`` broadcast (Array API, "Broadcasting")."""
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -92,21 +92,21 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
 
 
 def require_dtype(name: str, dtype: DType, accepted: Sequence[DType]) -> None:
-    """DTypeError unless the primitive takes ``dtype``."""
+    """Raise DTypeError unless the primitive accepts ``dtype``."""
     if dtype not in accepted:
         names = ", ".join(d.name for d in accepted)
         raise DTypeError(f"[{name}] does not take {dtype.name}; it takes {names}. Cast the operand first.")
 
 
 def require_same_dtype(name: str, *avals: ShapedArray) -> None:
-    """DTypeError unless all operands have one dtype."""
+    """Raise DTypeError unless all operands have one dtype."""
     if any(a.dtype is not avals[0].dtype for a in avals):
         names = ", ".join(a.dtype.name for a in avals)
         raise DTypeError(f"[{name}] operands must have one dtype, got {names}; cast them to a common one.")
 
 
 def require_same_rank(name: str, *avals: ShapedArray) -> None:
-    """ShapeError unless all operands have the same number of dimensions."""
+    """Raise ShapeError unless all operands have the same number of dimensions."""
     if any(a.ndim != avals[0].ndim for a in avals):
         shapes = " and ".join(str(a.shape) for a in avals)
         raise ShapeError(f"[{name}] operands of shapes {shapes} must have the same number of dimensions.")

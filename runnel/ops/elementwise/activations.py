@@ -16,27 +16,30 @@ from runnel.ops.reductions.primitives import max, sum
 
 @composed
 def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
-    """x where positive, else negative_slope · x."""
+    """Return x where it is positive, negative_slope · x elsewhere."""
     return where(greater(x, 0), x, multiply(x, negative_slope))
 
 
 @composed
 def elu(x: Array, alpha: float = 1.0) -> Array:
-    """x where positive, else alpha · (exp(x) - 1)."""
+    """Return x where it is positive, alpha · (exp(x) - 1) elsewhere."""
     below = less_equal(x, 0)  # at 0, where the derivative is alpha, too; NaN is above
     return where(below, multiply(expm1(where(below, x, 0)), alpha), x)
 
 
 @composed
 def selu(x: Array) -> Array:
-    """elu scaled so that activations keep mean 0 and variance 1. The two constants are those of G. Klambauer et al.,
-    "Self-normalizing neural networks", 2017."""
+    """Return elu scaled so that activations keep mean 0 and variance 1.
+
+    Constants: G. Klambauer et al., "Self-normalizing neural networks", 2017."""
     return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
 @composed
 def gelu(x: Array, approximate: str = "none") -> Array:
-    """x · Φ(x), or its approximation by ``"tanh"`` (D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016)."""
+    """Return x · Φ(x), or with ``approximate="tanh"`` its approximation.
+
+    D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016."""
     if approximate == "none":
         return multiply(multiply(x, 0.5), add(erf(multiply(x, math.sqrt(0.5))), 1))
     if approximate == "tanh":
@@ -47,13 +50,13 @@ def gelu(x: Array, approximate: str = "none") -> Array:
 
 @composed
 def silu(x: Array) -> Array:
-    """x · sigmoid(x), also called swish."""
+    """Return x · sigmoid(x), also called swish."""
     return multiply(x, sigmoid(x))
 
 
 @composed
 def softplus(x: Array, beta: float = 1.0) -> Array:
-    """log(1 + exp(beta·x)) / beta, without overflow."""
+    """Return log(1 + exp(beta·x)) / beta, without overflow."""
     scaled = x if beta == 1 else multiply(x, beta)
     result = add(maximum(scaled, 0), log1p(exp(negative(abs(scaled)))))
     return result if beta == 1 else divide(result, beta)
@@ -61,20 +64,21 @@ def softplus(x: Array, beta: float = 1.0) -> Array:
 
 @composed
 def log_sigmoid(x: Array) -> Array:
-    """log(sigmoid(x)), without underflow."""
+    """Return log(sigmoid(x)), without underflow."""
     return negative(softplus(negative(x)))
 
 
 @composed
 def mish(x: Array) -> Array:
-    """x · tanh(softplus(x))."""
+    """Return x · tanh(softplus(x))."""
     return multiply(x, tanh(softplus(x)))
 
 
 @composed
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
-    """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds, nor at NaN. Integers stay
-    integers."""
+    """Limit x to [low, high].
+
+    Unlike ``clip``, no gradient passes at the bounds or at NaN. Integers stay integers."""
     if low > high:
         raise ValueError(f"[hardtanh] the lower bound is not above the upper one; received {low} and {high}.")
     if x.dtype.is_integer:
@@ -86,7 +90,7 @@ def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
 
 @composed
 def relu6(x: Array) -> Array:
-    """x kept within [0, 6]; no gradient passes at the bounds, nor at NaN."""
+    """Limit x to [0, 6]; no gradient passes at the bounds or at NaN."""
     if x.dtype.is_integer:
         return hardtanh(x, 0, 6)
     above = relu(where(isnan(x), math.nan, x))
@@ -95,18 +99,18 @@ def relu6(x: Array) -> Array:
 
 @composed
 def hardsigmoid(x: Array) -> Array:
-    """(x + 3) / 6 kept within [0, 1]."""
+    """Return (x + 3) / 6 limited to [0, 1]."""
     return divide(relu6(add(x, 3)), 6)
 
 
 @composed
 def hardswish(x: Array) -> Array:
-    """x · hardsigmoid(x)."""
+    """Return x · hardsigmoid(x)."""
     return multiply(x, hardsigmoid(x))
 
 
 def shifted(x: Array, axis: int) -> Array:
-    """x minus its greatest element along ``axis``: softmax and its kin do not change, and cannot overflow."""
+    """Subtract the largest element along ``axis``, which does not change softmax and prevents overflow."""
     if 0 in x.shape:
         return x  # nothing can overflow, and there need not be a greatest element
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
@@ -114,7 +118,7 @@ def shifted(x: Array, axis: int) -> Array:
 
 @composed
 def softmax(x: Array, axis: int = -1, dtype: Dtype = None) -> Array:
-    """exp(x) along ``axis``, divided by its sum; computed in ``dtype`` if there is one."""
+    """Return exp(x) divided by its sum along ``axis``; computed in ``dtype`` if it is given."""
     if dtype is not None:
         x = cast(x, as_dtype(dtype))
     powers = exp(shifted(x, axis))
@@ -123,7 +127,7 @@ def softmax(x: Array, axis: int = -1, dtype: Dtype = None) -> Array:
 
 @composed
 def log_softmax(x: Array, axis: int = -1, dtype: Dtype = None) -> Array:
-    """log(softmax(x)), without cancellation; computed in ``dtype`` if there is one."""
+    """Return log(softmax(x)) along ``axis``, without cancellation; computed in ``dtype`` if it is given."""
     if dtype is not None:
         x = cast(x, as_dtype(dtype))
     below = shifted(x, axis)
@@ -132,5 +136,5 @@ def log_softmax(x: Array, axis: int = -1, dtype: Dtype = None) -> Array:
 
 @composed
 def glu(x: Array, gate: Array) -> Array:
-    """x · sigmoid(gate): the gated linear unit."""
+    """Return x · sigmoid(gate), the gated linear unit."""
     return multiply(x, sigmoid(gate))

@@ -1,4 +1,4 @@
-"""Greatest common divisors and least common multiples, by NumPy."""
+"""Elementwise ops that NumPy computes: greatest common divisors, and floats split as mantissa · 2^exponent."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _gcd_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
 
 
 def gcd(x: Operand, y: Operand) -> Array:
-    """The greatest common divisor of |x| and |y|, integers; of zeros, 0."""
+    """Return the greatest common divisor of the absolute values of integers; 0 for zeros."""
     return binary(gcd_p, x, y)
 
 
 def lcm(x: Operand, y: Operand) -> Array:
-    """The least common multiple of |x| and |y|, integers; 0 where one of them is 0."""
+    """Return the least common multiple of the absolute values of integers; 0 where one of them is 0."""
     a, b = alike(gcd_p, x, y)
     divisor = binary(gcd_p, a, b)
     return abs(multiply(floor_divide(a, maximum(divisor, 1)), b))
@@ -81,6 +81,8 @@ def _frexp_vjp(gs: Any, outs: Any, x: Array, *, needs_grad: Any) -> tuple[Any]:
 
 
 def frexp(x: Array) -> Frexp:
-    """The mantissa in ±[0.5, 1) and the int32 exponent with x = mantissa · 2^exponent: a named tuple (mantissa,
-    exponent). 0, infinities and NaN are their own mantissas, with the exponent 0."""
+    """Split x as mantissa · 2^exponent: a named tuple (mantissa, exponent).
+
+    The mantissa is in ±[0.5, 1), the exponent is int32. For 0, infinities and NaN, the mantissa is x and the
+    exponent 0."""
     return Frexp(*apply(frexp_p, x))

@@ -30,8 +30,9 @@ _PARTS: Final = (float32, float64)
 
 
 def _part(op: Op, function: Callable[[Any], Any], back: Callable[[Array, Array], Array]) -> None:
-    """The rows of an op that takes complex numbers and gives as many; ``back`` takes the cotangent of the result, and
-    the operand, to that of the operand."""
+    """Register the rules of an op of complex numbers with as many results.
+
+    ``back`` maps the gradient of the result, and the operand, to the gradient of the operand."""
     gives_real = op is not conj_p
 
     def abstract_eval_rule(x: ShapedArray) -> ShapedArray:
@@ -77,7 +78,7 @@ def _pair_reference(x: Any, y: Any) -> Any:
 
 
 def complex_of_numpy(dtype: Any) -> Any:
-    """NumPy's complex dtype with parts of ``dtype``."""
+    """Return NumPy's complex dtype with parts of ``dtype``."""
     return np.complex64 if dtype == np.float32 else np.complex128
 
 
@@ -98,12 +99,12 @@ def _pair_jvp(tangents: Tangents, out: Array, x: Array, y: Array) -> list[Array]
 
 
 def real(x: Array) -> Array:
-    """The real part; of a real array, the array itself."""
+    """Return the real part; a real array is returned as it is."""
     return apply(real_p, x) if x.dtype.is_complex else x
 
 
 def imag(x: Array) -> Array:
-    """The imaginary part of complex numbers. DTypeError for a real array."""
+    """Return the imaginary part of complex numbers; DTypeError for a real array."""
     if not x.dtype.is_complex:
         raise DTypeError(
             f"[imag] takes complex numbers; received {x.dtype.name}, whose imaginary part is zeros_like(x)."
@@ -112,12 +113,12 @@ def imag(x: Array) -> Array:
 
 
 def conj(x: Array) -> Array:
-    """The complex conjugate; of a real array, the array itself."""
+    """Return the complex conjugate; a real array is returned as it is."""
     return apply(conj_p, x) if x.dtype.is_complex else x
 
 
 def complex(real: Operand, imag: Operand) -> Array:
-    """real + i·imag, of float arrays that broadcast: complex128 where one is float64, else complex64."""
+    """Return real + i·imag for float arrays that broadcast: complex128 if one is float64, else complex64."""
     like = anchor(pair_p, (real, imag))
     x, y = meet(pair_p, real, imag)
     if not x.dtype.is_float:
@@ -127,7 +128,7 @@ def complex(real: Operand, imag: Operand) -> Array:
 
 
 def conjugated_rule(rule: Callable[..., Any], g: Array, out: Array, *inputs: Array, **attrs: Any) -> tuple[Any, ...]:
-    """The cotangents of a holomorphic op, g·conj(f'), from a ``rule`` that gives g·f'."""
+    """Return the gradients g·conj(f') of a holomorphic op, from a ``rule`` that returns g·f'."""
     return tuple(map(_conjugated, rule(conj(g), out, *inputs, **attrs)))
 
 

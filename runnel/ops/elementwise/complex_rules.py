@@ -1,8 +1,8 @@
-"""Ops on complex numbers, which NumPy carries out: one op stands for all of them, and this is their table.
+"""Ops of complex numbers, which NumPy computes: one op represents all of them, and this is their table.
 
-Gradients are PyTorch's: that of a real L by z is ∂L/∂Re z + i·∂L/∂Im z. Of a holomorphic op it is g·conj(f'(z)):
-the rule of real numbers conjugated, ``conj(rule(conj(g)))``. Tangents are the transposes of gradients
-(docs/train/complex.md).
+Gradients are PyTorch's: the gradient of a real L by z is ∂L/∂Re z + i·∂L/∂Im z. For a holomorphic op it is
+g·conj(f'(z)), the rule for real numbers conjugated: ``conj(rule(conj(g)))``. Tangents are the transposes of
+gradients (docs/train/complex.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ complex_rules.register(complex_p, NATIVE)
 
 
 def applied(op: Op, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """``op`` of operands some of which are complex, or with a complex result."""
+    """Apply ``op`` to operands of which at least one is complex, or with a complex result."""
     return operands[0].apply_op(complex_p, operands, {"name": op.name, "attrs": tuple(attrs.items())})
 
 
@@ -55,7 +55,7 @@ def _rule(op: Op, *avals: ShapedArray) -> ByNumPy:
 
 @abstract_eval.rule(complex_p)
 def _abstract_eval(*operands: ShapedArray, name: str, attrs: Attrs) -> ShapedArray:
-    """That of floats, which become complex numbers again."""
+    """Infer as for floats, then make the result complex again."""
     inner = Op.registry[name]
     rule = _rule(inner, *operands)
     floats = [aval(x.shape, real_of(x.dtype)) for x in operands]
@@ -67,7 +67,7 @@ def _abstract_eval(*operands: ShapedArray, name: str, attrs: Attrs) -> ShapedArr
 
 @reference.rule(complex_p)
 def _reference(*arrays: Any, name: str, attrs: Attrs) -> Any:
-    """Of dense arrays: NumPy's sums depend on how their operands lie."""
+    """Compute with dense arrays, because NumPy's sums depend on the layout of their operands."""
     inner = Op.registry[name]
     function = _rule(inner).numpy or reference[inner]
     with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ def _vjp(g: Array, out: Array, *operands: Array, name: str, attrs: Attrs) -> tup
 
 @cost.rule(complex_p)
 def _cost(*operands: ShapedArray, name: str, attrs: Attrs) -> int:
-    """A product of complex numbers is four of real ones."""
+    """Count a product of complex numbers as four real ones."""
     return 4 * int(cost[Op.registry[name]](*operands, **dict(attrs)))
 
 
@@ -125,13 +125,13 @@ def _abs_vjp(g: Array, out: Array, x: Array) -> tuple[Array]:
 
 
 def _sign(x: Any) -> Any:
-    """x / |x|, and 0 at 0."""
+    """Return x / |x|, and 0 at 0."""
     size = np.abs(x)
     return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
 
 
 def _sign_vjp(g: Array, out: Array, x: Array) -> tuple[Array]:
-    """The part of g across x, over |x|."""
+    """Return the part of g orthogonal to x, over |x|."""
     size = abs(x)
     across = subtract(g, multiply(out, real(multiply(conj(out), g))))
     return (where(equal(size, 0), 0, divide(across, where(equal(size, 0), 1, size))),)
@@ -148,7 +148,7 @@ def _cast_vjp(g: Array, out: Array, x: Array, *, dtype: DType) -> tuple[Any]:
 
 
 def _expm1(z: Any) -> Any:
-    """exp(z) - 1, accurate near 0: e^x·cos y - 1 = (e^x - 1)·cos y - 2·sin²(y/2)."""
+    """Return exp(z) - 1, accurate near 0: e^x·cos y - 1 = (e^x - 1)·cos y - 2·sin²(y/2)."""
     x, y = z.real, z.imag
     result = np.asarray(np.exp(z) - 1)
     is_finite = np.isfinite(x) & np.isfinite(y)
@@ -159,14 +159,14 @@ def _expm1(z: Any) -> Any:
 
 
 def _tanh(z: Any) -> Any:
-    """tanh z; at infinity with the sign of zero that the Array API says, that of the imaginary part."""
+    """Return tanh z; at infinity, zeros have the sign of the imaginary part (Array API)."""
     result = np.asarray(np.tanh(z))
     result.imag = np.where(np.isinf(z.real) & np.isfinite(z.imag), np.copysign(0.0, z.imag), result.imag)
     return result
 
 
 def _pow(g: Array, out: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """As a holomorphic function of both."""
+    """Differentiate as a holomorphic function of both operands."""
     return unbroadcast(_pow_by_base(g, x, y), x.shape), unbroadcast(_pow_by_exponent(g, out, x, y), y.shape)
 
 

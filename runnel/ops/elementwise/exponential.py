@@ -17,149 +17,89 @@ from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
 from runnel.ops.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.elementwise.comparison import equal, greater_equal, logical_and, where
-from runnel.ops.elementwise.rows import NUMBERS, computed_in_numpy, elementwise, partials
+from runnel.ops.elementwise.rows import NUMBERS, computed_in_numpy, elementwise, partials, unary_function
 from runnel.ops.promotion import binary, common_dtype, unary_float
 
 # --- roots and squares --------------------------------------------------------------------------------------------
 
-sqrt_p = Op("sqrt", "x", "The square root of x.")
-elementwise(sqrt_p, scalar.sqrt, FLOATS)
-partials(sqrt_p, lambda g, out, x: divide(multiply(g, 0.5), out))
-
-
-def sqrt(x: Operand) -> Array:
-    """The square root; its derivative at 0 is infinite."""
-    return unary_float(sqrt_p, x)
+sqrt_p, sqrt = unary_function(
+    "sqrt", scalar.sqrt, FLOATS, lambda g, out, x: divide(multiply(g, 0.5), out),
+    "Return the square root of x, with an infinite derivative at 0; NaN below 0.", through=unary_float,
+)  # fmt: skip
 
 
 def square(x: Operand) -> Array:
-    """x · x; of bools int64."""
+    """Return x · x; the result is int64 for bools."""
     if getattr(x, "dtype", None) is bool_:
         x = cast(x, int64)
     return multiply(x, x)
 
 
 def reciprocal(x: Operand) -> Array:
-    """1 / x."""
+    """Return 1 / x."""
     return divide(1.0, x)
 
 
 def rsqrt(x: Operand) -> Array:
-    """1 / sqrt(x)."""
+    """Return 1 / sqrt(x)."""
     return divide(1.0, sqrt(x))
 
 
 # --- exponentials and logarithms ----------------------------------------------------------------------------------
 
-exp_p = Op("exp", "x", "e to the power x.")
-elementwise(exp_p, scalar.exp, FLOATS)
-partials(exp_p, lambda g, out, x: multiply(g, out))
-
-
-def exp(x: Operand) -> Array:
-    """e to the power x."""
-    return unary_float(exp_p, x)
-
-
-expm1_p = Op("expm1", "x", "exp(x) - 1, accurate near 0.")
-elementwise(expm1_p, scalar.expm1, FLOATS)
-partials(expm1_p, lambda g, out, x: multiply(g, exp(x)))  # where out is near -1, out + 1 has lost its digits
-
-
-def expm1(x: Operand) -> Array:
-    """exp(x) - 1, accurate near 0."""
-    return unary_float(expm1_p, x)
-
-
-log_p = Op("log", "x", "The natural logarithm of x.")
-elementwise(log_p, scalar.log, FLOATS)
-partials(log_p, lambda g, out, x: divide(g, x))
-
-
-def log(x: Operand) -> Array:
-    """The natural logarithm."""
-    return unary_float(log_p, x)
-
-
-log1p_p = Op("log1p", "x", "log(1 + x), accurate near 0.")
-elementwise(log1p_p, scalar.log1p, FLOATS)
-partials(log1p_p, lambda g, out, x: divide(g, add(x, 1)))
-
-
-def log1p(x: Operand) -> Array:
-    """log(1 + x), accurate near 0."""
-    return unary_float(log1p_p, x)
-
-
-log2_p = Op("log2", "x", "The binary logarithm of x.")
-elementwise(log2_p, scalar.log2, FLOATS)
-partials(log2_p, lambda g, out, x: divide(g, multiply(x, math.log(2))))
-
-
-def log2(x: Operand) -> Array:
-    """The binary logarithm."""
-    return unary_float(log2_p, x)
+exp_p, exp = unary_function(
+    "exp", scalar.exp, FLOATS, lambda g, out, x: multiply(g, out),
+    "Return e to the power x.", through=unary_float,
+)  # fmt: skip
+expm1_p, expm1 = unary_function(
+    "expm1", scalar.expm1, FLOATS, lambda g, out, x: multiply(g, exp(x)),  # out + 1 loses digits where out is near -1
+    "Return exp(x) - 1, accurate near 0.", through=unary_float,
+)  # fmt: skip
+log_p, log = unary_function(
+    "log", scalar.log, FLOATS, lambda g, out, x: divide(g, x),
+    "Return the natural logarithm of x: -∞ at 0, NaN below 0.", through=unary_float,
+)  # fmt: skip
+log1p_p, log1p = unary_function(
+    "log1p", scalar.log1p, FLOATS, lambda g, out, x: divide(g, add(x, 1)),
+    "Return log(1 + x), accurate near 0.", through=unary_float,
+)  # fmt: skip
+log2_p, log2 = unary_function(
+    "log2", scalar.log2, FLOATS, lambda g, out, x: divide(g, multiply(x, math.log(2))),
+    "Return the binary logarithm of x.", through=unary_float,
+)  # fmt: skip
 
 
 def log10(x: Operand) -> Array:
-    """The decimal logarithm."""
+    """Return the decimal logarithm of x."""
     return multiply(log(x), 1 / math.log(10))
 
 
 # --- saturating functions -----------------------------------------------------------------------------------------
 
-tanh_p = Op("tanh", "x", "The hyperbolic tangent of x.")
-elementwise(tanh_p, scalar.tanh, FLOATS)
-partials(tanh_p, lambda g, out, x: multiply(g, subtract(1, square(out))))
-
-
-def tanh(x: Operand) -> Array:
-    """The hyperbolic tangent."""
-    return unary_float(tanh_p, x)
-
-
-sigmoid_p = Op("sigmoid", "x", "1 / (1 + exp(-x)).")
-elementwise(sigmoid_p, scalar.sigmoid, FLOATS)
-partials(sigmoid_p, lambda g, out, x: multiply(g, multiply(out, subtract(1, out))))
-
-
-def sigmoid(x: Operand) -> Array:
-    """1 / (1 + exp(-x)), the logistic function."""
-    return unary_float(sigmoid_p, x)
-
-
-erf_p = Op("erf", "x", "The error function of x.")
-elementwise(erf_p, scalar.erf, FLOATS)
-partials(erf_p, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))))
-
-
-def erf(x: Operand) -> Array:
-    """The error function."""
-    return unary_float(erf_p, x)
-
+tanh_p, tanh = unary_function(
+    "tanh", scalar.tanh, FLOATS, lambda g, out, x: multiply(g, subtract(1, square(out))),
+    "Return the hyperbolic tangent of x.", through=unary_float,
+)  # fmt: skip
+sigmoid_p, sigmoid = unary_function(
+    "sigmoid", scalar.sigmoid, FLOATS, lambda g, out, x: multiply(g, multiply(out, subtract(1, out))),
+    "Return the logistic function 1 / (1 + exp(-x)).", through=unary_float,
+)  # fmt: skip
+erf_p, erf = unary_function(
+    "erf", scalar.erf, FLOATS,
+    lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))),
+    "Return the error function of x.", through=unary_float,
+)  # fmt: skip
 
 # --- trigonometry -------------------------------------------------------------------------------------------------
 
-sin_p = Op("sin", "x", "The sine of x.")
-elementwise(sin_p, scalar.sin, FLOATS)
-
-
-def sin(x: Operand) -> Array:
-    """The sine."""
-    return unary_float(sin_p, x)
-
-
-cos_p = Op("cos", "x", "The cosine of x.")
-elementwise(cos_p, scalar.cos, FLOATS)
-partials(cos_p, lambda g, out, x: negative(multiply(g, sin(x))))
-
-
-def cos(x: Operand) -> Array:
-    """The cosine."""
-    return unary_float(cos_p, x)
-
-
-partials(sin_p, lambda g, out, x: multiply(g, cos(x)))
+sin_p, sin = unary_function(
+    "sin", scalar.sin, FLOATS, lambda g, out, x: multiply(g, cos(x)),
+    "Return the sine of x, in radians.", through=unary_float,
+)  # fmt: skip
+cos_p, cos = unary_function(
+    "cos", scalar.cos, FLOATS, lambda g, out, x: negative(multiply(g, sin(x))),
+    "Return the cosine of x, in radians.", through=unary_float,
+)  # fmt: skip
 
 
 # --- power --------------------------------------------------------------------------------------------------------
@@ -191,8 +131,10 @@ partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 
 def pow(x: Operand, y: Operand) -> Array:
-    """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer to
-    a negative power of an array is its reciprocal rounded toward 0."""
+    """Return x to the power y.
+
+    A Python exponent that is 0.5 or a small integer is computed by a square root or products. An integer to the power
+    of a negative array is its reciprocal rounded toward 0; DTypeError for a negative Python int as the exponent."""
     if isinstance(x, TensorLike) and isinstance(y, int | float):
         known = _known_power(x, y)
         if known is not None:
@@ -217,7 +159,7 @@ def _known_power(x: Array, y: int | float) -> Array | None:
 
 
 def _repeated_product(x: Array, n: int) -> Array:
-    """x^n by repeated squaring."""
+    """Return xⁿ by repeated squaring."""
     if n == 0:
         return where(full_like(x, True, dtype=bool_), 1, x)  # with a gradient, which is 0
     result: Array = None

@@ -1,4 +1,4 @@
-"""Elementwise compositions: remainders, angles, stable logarithms, replacement of NaN."""
+"""Compositions of elementwise ops: remainders, angles, stable logarithms, replacement of NaN, polar form."""
 
 from __future__ import annotations
 
@@ -51,20 +51,19 @@ from runnel.ops.shapes.views import squeeze
 
 
 def _floats(*operands: Any) -> list[Array]:
-    """The operands in one float dtype and one rank; integers become float32, as in all functions of floats."""
+    """Convert the operands to one float dtype and one rank; integers become float32."""
     own = meet(add_p, *operands)
     return own if own[0].dtype.is_float else [cast(x, float32) for x in own]
 
 
 def _inexact(*operands: Any) -> list[Array]:
-    """:func:`_floats`, or the operands as complex numbers."""
+    """Convert the operands as :func:`_floats` does, or to one complex dtype."""
     own = meet(add_p, *operands)
     return own if own[0].dtype.is_inexact else [cast(x, float32) for x in own]
 
 
 def in_float64(x: Array) -> tuple[Array, DType]:
-    """``x`` in float64, and the dtype of the result: what is computed there and rounded once is right to the last bit
-    but one."""
+    """Return ``x`` in float64, and the dtype to which the result is rounded once."""
     (own,) = _floats(x)
     return cast(own, float64), own.dtype
 
@@ -73,12 +72,12 @@ def in_float64(x: Array) -> tuple[Array, DType]:
 
 
 def rsub(x: Array, y: Operand, alpha: float = 1) -> Array:
-    """y - alpha·x."""
+    """Return y - alpha·x."""
     return subtract(y, multiply(x, alpha))
 
 
 def fmod(x: Operand, y: Operand) -> Array:
-    """What division rounded towards 0 leaves; it has the sign of x (C's fmod). An integer by 0 gives 0."""
+    """Return the remainder of division rounded toward 0, which has the sign of x (C's fmod); an integer by 0 is 0."""
     a, b = meet(remainder_p, x, y)
     if a.dtype.is_integer:
         rest = remainder(a, b)
@@ -89,35 +88,37 @@ def fmod(x: Operand, y: Operand) -> Array:
 
 
 def frac(x: Array) -> Array:
-    """x - trunc(x): the fraction, with the sign of x."""
+    """Return x - trunc(x), the fraction, with the sign of x."""
     return subtract(x, trunc(x))
 
 
 def sgn(x: Array) -> Array:
-    """-1, 0 or 1 by the sign of x."""
+    """Return -1, 0 or 1 by the sign of x."""
     return sign(x)
 
 
 def positive(x: Array) -> Array:
-    """x itself."""
+    """Return x."""
     return x.handle()
 
 
 def heaviside(x: Operand, values: Operand) -> Array:
-    """0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays."""
+    """Return 0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays NaN."""
     a, b = meet(add_p, x, values)
     step = where(greater(a, 0), 1, where(less(a, 0), 0, where(equal(a, 0), b, a)))
     return cast(step, a.dtype)
 
 
 def fmax(x: Operand, y: Operand) -> Array:
-    """The greater of x and y, or the one that is a number. Of equal ones x has the gradient."""
+    """Return the larger of x and y, or the one that is a number if the other is NaN. If they are equal, x has the
+    gradient."""
     a, b = meet(add_p, x, y)
     return where(logical_or(greater_equal(a, b), isnan(b)), a, b)
 
 
 def fmin(x: Operand, y: Operand) -> Array:
-    """The smaller of x and y, or the one that is a number. Of equal ones x has the gradient."""
+    """Return the smaller of x and y, or the one that is a number if the other is NaN. If they are equal, x has the
+    gradient."""
     a, b = meet(add_p, x, y)
     return where(logical_or(less_equal(a, b), isnan(b)), a, b)
 
@@ -126,32 +127,32 @@ def fmin(x: Operand, y: Operand) -> Array:
 
 
 def deg2rad(x: Array) -> Array:
-    """Degrees in radians."""
+    """Convert degrees to radians."""
     wide, dtype = in_float64(x)
     return cast(multiply(wide, math.pi / 180), dtype)
 
 
 def rad2deg(x: Array) -> Array:
-    """Radians in degrees."""
+    """Convert radians to degrees."""
     wide, dtype = in_float64(x)
     return cast(multiply(wide, 180 / math.pi), dtype)
 
 
 def exp2(x: Array) -> Array:
-    """2 to the power x."""
+    """Return 2 to the power x."""
     (own,) = _inexact(x)
     return pow(2.0, own)
 
 
 def float_power(x: Operand, y: Operand) -> Array:
-    """x to the power y, in float64 or complex128."""
+    """Return x to the power y, in float64 or complex128."""
     a, _ = meet(add_p, x, y)
     wide = complex128 if a.dtype.is_complex else float64
     return pow(*meet(add_p, x, y, dtype=wide))
 
 
 def ldexp(x: Array, exponent: Operand) -> Array:
-    """x · 2^exponent."""
+    """Return x · 2^exponent."""
     a, b = _inexact(x, exponent)
     return multiply(a, pow(2.0, b))
 
@@ -160,12 +161,12 @@ def ldexp(x: Array, exponent: Operand) -> Array:
 
 
 def xlogy(x: Operand, y: Operand) -> Array:
-    """x · log y, and 0 where x is 0, whatever y is but NaN."""
+    """Return x · log y, and 0 where x is 0 unless y is NaN."""
     return _times_log(x, y, log, 0, math.inf)
 
 
 def xlog1py(x: Operand, y: Operand) -> Array:
-    """x · log(1 + y), and 0 where x is 0, whatever y is but NaN."""
+    """Return x · log(1 + y), and 0 where x is 0 unless y is NaN."""
     return _times_log(x, y, log1p, -1, math.inf)
 
 
@@ -176,8 +177,7 @@ def _times_log(x: Operand, y: Operand, logarithm: Any, pole: float, top: float) 
 
 
 def logaddexp(x: Operand, y: Operand) -> Array:
-    """log(eˣ + eʸ), computed beside the greater of them (of complex numbers, that with the greater real part) so that
-    nothing overflows."""
+    """Return log(eˣ + eʸ), without overflow."""
     a, b = _inexact(x, y)
     if a.dtype.is_complex:
         first = greater_equal(real(a), real(b))
@@ -189,15 +189,16 @@ def logaddexp(x: Operand, y: Operand) -> Array:
 
 
 def logaddexp2(x: Operand, y: Operand) -> Array:
-    """log₂(2ˣ + 2ʸ), computed beside the greater of them so that nothing overflows."""
+    """Return log₂(2ˣ + 2ʸ), without overflow."""
     a, b = _floats(x, y)
     gap = abs(where(equal(a, b), 0, subtract(a, b)))
     return add(maximum(a, b), divide(log1p(pow(2.0, negative(gap))), math.log(2)))
 
 
 def logit(x: Array, eps: float | None = None) -> Array:
-    """log(x / (1 - x)), of x kept within [eps, 1 - eps]; without ``eps``, NaN outside of [0, 1], and the derivative
-    too."""
+    """Return log(x / (1 - x)), with x limited to [eps, 1 - eps].
+
+    Without ``eps``, the value and the derivative are NaN outside [0, 1]."""
     p = cast(x, wide_dtype(x))
     if eps is not None:
         p = clip(p, eps, 1 - eps)
@@ -207,7 +208,7 @@ def logit(x: Array, eps: float | None = None) -> Array:
 
 
 def entr(x: Array) -> Array:
-    """-x · log x: 0 at 0, where the derivative is ∞; -∞ below, where it is NaN."""
+    """Return -x · log x: 0 at 0, where the derivative is ∞, and -∞ below 0, where the derivative is NaN."""
     (p,) = _floats(x)
     below, is_zero = less(p, 0), equal(p, 0)
     inside = logical_not(less_equal(p, 0))
@@ -217,7 +218,7 @@ def entr(x: Array) -> Array:
 
 
 def sinc(x: Array) -> Array:
-    """sin(πx) / (πx), 1 at 0."""
+    """Return sin(πx) / (πx), and 1 at 0."""
     (own,) = _inexact(x)
     wide, dtype = cast(own, complex128 if own.dtype.is_complex else float64), own.dtype
     is_zero = equal(wide, 0)
@@ -230,8 +231,9 @@ def sinc(x: Array) -> Array:
 
 
 def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """``x`` with ``nan`` (0) for NaN, and ``posinf`` and ``neginf`` for the infinities: by default the greatest and the
-    smallest number of the dtype. No gradient passes where something is replaced."""
+    """Replace NaN by ``nan`` (0), and infinities by ``posinf`` and ``neginf``.
+
+    These are the largest and the smallest number of the dtype by default. Replaced elements have no gradient."""
     if not x.dtype.is_float:
         return x.handle()
     top = float(finfo(x.dtype).max)
@@ -241,18 +243,19 @@ def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, 
 
 
 def isposinf(x: Array) -> Array:
-    """Whether each element is +∞."""
+    """Return whether each element is +∞."""
     return logical_and(isinf(x), greater(x, 0))
 
 
 def isneginf(x: Array) -> Array:
-    """Whether each element is -∞."""
+    """Return whether each element is -∞."""
     return logical_and(isinf(x), less(x, 0))
 
 
 def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether |x - y| ≤ atol + rtol·|y|, elementwise; infinities are near themselves, NaN only with ``equal_nan``.
-    Tolerances are not negative."""
+    """Return whether |x - y| ≤ atol + rtol·|y|, elementwise.
+
+    Equal infinities are close; NaN is close to NaN only with ``equal_nan``. ValueError for a negative tolerance."""
     if not (rtol >= 0 and atol >= 0):
         raise ValueError(f"[isclose] tolerances are not negative; received rtol={rtol!r}, atol={atol!r}.")
     a, b = meet(add_p, x, y)
@@ -266,13 +269,14 @@ def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
 
 
 def allclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether :func:`isclose` holds everywhere, as a Python bool; in a compiled function, where that is not known,
-    ``rn.all(rn.isclose(x, y))`` is."""
+    """Return whether :func:`isclose` holds everywhere, as a Python bool.
+
+    In a compiled function, use ``rn.all(rn.isclose(x, y))``."""
     return bool(all(isclose(x, y, rtol, atol, equal_nan)))
 
 
 def array_equal(x: Array, y: Array) -> bool:
-    """Whether shapes and all elements are equal, as a Python bool."""
+    """Return whether shapes and all elements are equal, as a Python bool."""
     return x.shape == y.shape and bool(all(equal(x, y)))
 
 
@@ -280,22 +284,22 @@ def array_equal(x: Array, y: Array) -> bool:
 
 
 def isreal(x: Array) -> Array:
-    """Whether each element has the imaginary part 0; NaN has, too."""
+    """Return whether the imaginary part of each element is 0, also for NaN."""
     return equal(imag(x), 0) if x.dtype.is_complex else full_like(x, True, dtype=bool_)
 
 
 def conj_physical(x: Array) -> Array:
-    """The complex conjugate."""
+    """Return the complex conjugate."""
     return conj(x)
 
 
 def resolved(x: Array) -> Array:
-    """``x`` itself: conjugates and negatives are computed when they are asked for."""
+    """Return ``x``: conjugates and negatives are never delayed."""
     return x
 
 
 def angle(x: Array) -> Array:
-    """The angle of complex numbers in the plane, in [-π, π]; of a real number, 0 or π as its sign is."""
+    """Return the angle of complex numbers, in [-π, π]; for real numbers 0 or π by the sign."""
     if x.dtype.is_complex:
         return atan2(imag(x), real(x))
     own = x if x.dtype.is_float else cast(x, float32)
@@ -303,17 +307,17 @@ def angle(x: Array) -> Array:
 
 
 def polar(abs: Array, angle: Array) -> Array:
-    """The complex numbers of the lengths ``abs`` and the angles ``angle``."""
+    """Return the complex numbers with absolute values ``abs`` and angles ``angle``."""
     return complex(multiply(abs, cos(angle)), multiply(abs, sin(angle)))
 
 
 def view_as_real(x: Array) -> Array:
-    """The real and imaginary parts of complex numbers along a new last axis of size 2."""
+    """Return the real and imaginary parts of complex numbers along a new last axis of size 2."""
     return stack([real(x), imag(x)], -1)
 
 
 def view_as_complex(x: Array) -> Array:
-    """The complex numbers whose parts stand along the last axis, which has size 2."""
+    """Return the complex numbers whose parts lie along the last axis, of size 2."""
     if not x.ndim or x.shape[-1] != 2:
         raise ShapeError(f"[view_as_complex] the last axis holds two parts; got shape {x.shape}.")
     return complex(squeeze(narrow(x, -1, 0, 1), -1), squeeze(narrow(x, -1, 1, 1), -1))

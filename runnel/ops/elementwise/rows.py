@@ -1,6 +1,8 @@
-"""The elementwise family: registration of ops that map scalars to scalars.
+"""Rows of elementwise ops: what the files of this folder are made of.
 
-An op joins with ``elementwise(op, scalar_op, accepted)`` and, if it can be differentiated, ``partials(op, ...)``.
+``unary_function`` and ``binary_function`` make an op and its function of a scalar operation, the dtypes that it takes,
+its derivatives and a sentence. ``function_of_floats`` does so with a formula of its own (``loops.formulas``). They
+call ``elementwise``, which registers shape, value and kernel, and ``partials``, which registers derivatives.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import Elementwise
 from runnel.loops.scalar import ScalarOp
 from runnel.ops.arguments import Array, Operand, broadcast_shapes, require_dtype, require_same_dtype, require_same_rank
-from runnel.ops.promotion import unary_float
+from runnel.ops.promotion import binary, unary, unary_float
 from runnel.ops.shapes.broadcasting import broadcast_to, unbroadcast
 
 NUMBERS = INTEGERS + FLOATS
@@ -186,6 +188,71 @@ def scalar_operation(
     return op
 
 
+def unary_function(
+    name: str,
+    operation: ScalarOp,
+    accepted: Sequence[Any],
+    slope: Partial | None,
+    doc: str,
+    *,
+    op_name: str = "",
+    through: Callable[..., Array] = unary,
+    complex_rule: Any = None,
+    is_late: bool = False,
+    version: str | None = None,
+) -> tuple[Op, Callable[[Operand], Array]]:
+    """Return an elementwise op of one operand, and the function that applies it to tensors and numbers.
+
+    Args:
+        name: the name of the function.
+        operation: computes an element of the result.
+        accepted: the dtypes that the op takes.
+        slope: ``slope(g, out, x)`` is the gradient of x, where ``g`` is the gradient of the result ``out``; None for an
+            op without gradient.
+        doc: the docstring, a sentence.
+        op_name: the name of the op, if it differs from the function's name.
+        through: applies the op: ``unary``, or ``unary_float``, which converts integers to float32.
+        complex_rule: the rule in table ``complex``; None for an op that takes no complex numbers.
+        is_late: whether the module is imported at first use (:class:`Op`).
+        version: of an op from outside the core (:class:`Op`).
+    """
+    op = Op(op_name or name, "x", doc, is_late=is_late, version=version)
+    elementwise(op, operation, accepted)
+    partials(op, slope)
+    if complex_rule is not None:
+        complex_rules.register(op, complex_rule)
+
+    def function(x: Operand) -> Array:
+        return through(op, x)
+
+    return op, named(function, name, doc)
+
+
+def binary_function(
+    name: str,
+    operation: ScalarOp,
+    accepted: Sequence[Any],
+    slopes: tuple[Partial | None, Partial | None],
+    doc: str,
+    *,
+    op_name: str = "",
+    through: Callable[..., Array] = binary,
+    of_bools: ScalarOp | None = None,
+    literal: bool = False,
+) -> tuple[Op, Callable[[Operand, Operand], Array]]:
+    """Return an elementwise op of two operands, and the function that broadcasts, promotes and applies it.
+
+    The arguments are those of :func:`unary_function` and :func:`elementwise`, with a slope for each operand."""
+    op = Op(op_name or name, "x, y", doc)
+    elementwise(op, operation, accepted, of_bools=of_bools, literal=literal)
+    partials(op, *slopes)
+
+    def function(x: Operand, y: Operand) -> Array:
+        return through(op, x, y)
+
+    return op, named(function, name, doc)
+
+
 def function_of_floats(
     name: str,
     formula: Formula,
@@ -196,27 +263,14 @@ def function_of_floats(
     complex_rule: Any = None,
     version: str | None = None,
 ) -> tuple[Op, Callable[[Operand], Array]]:
-    """Return an elementwise op of one float, and the function that applies it to tensors and numbers.
+    """Return an elementwise op of one float and its function, as :func:`unary_function`, for a formula of its own.
 
-    Args:
-        name: the name of both.
-        formula: computes the result (``loops.formulas``).
-        cost: in units of one addition.
-        slope: ``slope(g, out, x)`` is the gradient of x, where ``g`` is the gradient of the result ``out``.
-        doc: the docstring, a sentence.
-        complex_rule: its rule in table ``complex``; None if it takes no complex numbers.
-        version: of an op from outside the package's core (:class:`Op`).
-    """
-    op = Op(name, "x", doc, is_late=True, version=version)
-    elementwise(op, scalar_operation(name, 1, formula, cost, version=version or ""), FLOATS)
-    partials(op, slope)
-    if complex_rule is not None:
-        complex_rules.register(op, complex_rule)
-
-    def function(x: Operand) -> Array:
-        return unary_float(op, x)
-
-    return op, named(function, name, doc)
+    ``formula`` computes the result (``loops.formulas``); ``cost`` is in units of one addition."""
+    operation = scalar_operation(name, 1, formula, cost, version=version or "")
+    return unary_function(
+        name, operation, FLOATS, slope, doc,
+        through=unary_float, complex_rule=complex_rule, is_late=True, version=version,
+    )  # fmt: skip
 
 
 def named(function: FunctionT, name: str, doc: str) -> FunctionT:

@@ -1,8 +1,8 @@
 """Cumulative sums, products, extremes and log-sums along an axis; differences; the trapezoidal rule.
 
-A running combination takes about log n steps instead of n (W. Hillis, G. Steele, "Data parallel algorithms", 1986), in
-blocks of 128 whose totals are combined in the same way. So its sums have the error bound of pairwise summation, its
-order is a function of the shape alone, and gradients of any order are those of the steps.
+A running combination takes about log n steps instead of n (W. Hillis, G. Steele, "Data parallel algorithms", 1986),
+in blocks of 128 whose totals are combined in the same way. Its sums have the error bound of pairwise summation, its
+order depends only on the shape, and the steps have gradients of any order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Combine = Callable[[Rows, Rows], Rows]
 
 
 def running(rows: Rows, combine: Combine, identity: Sequence[Any]) -> Rows:
-    """Along the last axis, the combination of each element with all before it."""
+    """Combine each element along the last axis with all elements before it."""
     n = rows[0].shape[-1]
     if n <= _BLOCK:
         return _in_steps(rows, combine)
@@ -83,7 +83,7 @@ def _along(name: str, x: Array, axis: int | None, combine: Combine, identity: An
 
 
 def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: Any, identity: int) -> Array:
-    """In the dtypes of ``sum``: integers in 64 bits, half precision in float32 and rounded once."""
+    """Accumulate in the dtypes of ``sum``: integers in 64 bits, half precision in float32, rounded once."""
     wide = accumulated(x.dtype)
     result = x.dtype if x.dtype.is_inexact else wide
     if dtype is not None:
@@ -94,25 +94,28 @@ def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: A
 
 
 def cumsum(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
-    """The sums of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``."""
+    """Return the running sums along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``."""
     return _accumulating("cumsum", x, axis, dtype, add, 0)
 
 
 def cumprod(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
-    """The products of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of
-    ``sum``. The gradient is right at zeros, too."""
+    """Return the running products along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``.
+
+    The gradient is correct at zeros."""
     return _accumulating("cumprod", x, axis, dtype, multiply, 1)
 
 
 def cumulative_sum(x: Array, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False) -> Array:
-    """:func:`cumsum` as in the Array API: ``axis`` may be left out for vectors only, and with ``include_initial`` a 0
-    stands in front."""
+    """Return :func:`cumsum` as in the Array API.
+
+    ``axis`` is required unless ``x`` is a vector; ``include_initial`` puts a 0 first."""
     return _standard("cumulative_sum", cumsum, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(x: Array, axis: int | None = None, dtype: Dtype = None, include_initial: bool = False) -> Array:
-    """:func:`cumprod` as in the Array API: ``axis`` may be left out for vectors only, and with ``include_initial`` a 1
-    stands in front."""
+    """Return :func:`cumprod` as in the Array API.
+
+    ``axis`` is required unless ``x`` is a vector; ``include_initial`` puts a 1 first."""
     return _standard("cumulative_prod", cumprod, x, axis, dtype, 1 if include_initial else None)
 
 
@@ -129,7 +132,7 @@ def _standard(name: str, function: Any, x: Array, axis: int | None, dtype: Any, 
 
 
 def logcumsumexp(x: Array, axis: int = -1) -> Array:
-    """log of the running sums of exp(x) along ``axis``, without overflow."""
+    """Return the logarithm of the running sums of exp(x) along ``axis``, without overflow."""
     wide = cast(x, wide_dtype(x))
     return rounded_as(_along("logcumsumexp", wide, axis, lambda a, b: (logaddexp(a[0], b[0]),), -math.inf), x)
 
@@ -142,14 +145,16 @@ class Extremes(NamedTuple):
 
 
 def cummax(x: Array, axis: int = -1) -> Extremes:
-    """The greatest element up to each one along ``axis``, and its int64 position, of equal ones the last: a named tuple
-    (values, indices). A NaN stays the greatest."""
+    """Return the running maximum along ``axis`` and its int64 position, the last of equal ones: (values, indices).
+
+    NaN counts as the largest."""
     return _extremes("cummax", x, axis, greater_equal)
 
 
 def cummin(x: Array, axis: int = -1) -> Extremes:
-    """The smallest element up to each one along ``axis``, and its int64 position, of equal ones the last: a named tuple
-    (values, indices). A NaN stays the smallest."""
+    """Return the running minimum along ``axis`` and its int64 position, the last of equal ones: (values, indices).
+
+    NaN counts as the smallest."""
     return _extremes("cummin", x, axis, less_equal)
 
 
@@ -174,8 +179,9 @@ def _extremes(name: str, x: Array, axis: int, beats: Any) -> Extremes:
 
 
 def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
-    """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before and
-    behind. Of bools, whether neighbours differ."""
+    """Return the differences of adjacent elements along ``axis``, ``n`` times, after adding ``prepend`` and ``append``.
+
+    For bools, whether adjacent elements differ."""
     place, times = normalize_axis("diff", axis, x.ndim), operator.index(n)
     if times < 0:
         raise ShapeError(f"[diff] n is not negative; received {n}.")
@@ -206,10 +212,10 @@ def _trapezoids(y: Array, x: Array | None, dx: Any, axis: int) -> Array:
 
 
 def trapezoid(y: Array, x: Array | None = None, dx: float | Array = 1.0, axis: int = -1) -> Array:
-    """The integral of ``y`` along ``axis`` by the trapezoidal rule, at the points ``x`` or at distances ``dx``."""
+    """Integrate ``y`` along ``axis`` by the trapezoidal rule, at the points ``x`` or with spacing ``dx``."""
     return sum(_trapezoids(y, x, dx, axis), axis)
 
 
 def cumulative_trapezoid(y: Array, x: Array | None = None, dx: float | Array = 1.0, axis: int = -1) -> Array:
-    """The running integral of ``y`` along ``axis`` by the trapezoidal rule, one element shorter than ``y``."""
+    """Return the running integral of ``y`` along ``axis`` by the trapezoidal rule, one element shorter than ``y``."""
     return cumsum(_trapezoids(y, x, dx, axis), axis)

@@ -27,7 +27,7 @@ from runnel.ops.shapes.views import reshape
 
 
 def reduction(op: Op, kind: str, numpy: Callable[..., Any], accepted: Sequence[DType], *, empty: bool = True) -> None:
-    """Register ``op`` as a reduction in the loop IR's sense of ``kind``; ``empty`` says that it has an identity."""
+    """Register ``op`` as a reduction of ``kind`` in the loop IR; ``empty`` says whether it has an identity."""
 
     def abstract_eval_rule(x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
         require_dtype(op.name, x.dtype, accepted)
@@ -56,7 +56,7 @@ reduction(prod_p, "prod", np.prod, SUMMED)
 
 @vjp.rule(prod_p)
 def _prod_vjp(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple[Array]:
-    """The product of the others: out / x, and at a single zero the product of the rest."""
+    """Return the product of the other elements: out / x, and at a single zero the product of the rest."""
     is_zero = equal(x, 0)
     patched = where(is_zero, 1, x)
     zeros = sum_keepdims(cast(is_zero, int64), axes)
@@ -71,7 +71,7 @@ def _prod_jvp(tangents: Tangents, out: Array, x: Array, *, axes: tuple[int, ...]
 
 
 def _share(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple[Array]:
-    """The extreme elements, if several, share the gradient equally; NaN are extreme."""
+    """Share the gradient equally among the extreme elements; NaN are extreme."""
     hit = cast(logical_or(equal(x, out), isnan(x)), g.dtype)
     return (divide(multiply(g, hit), sum_keepdims(hit, axes)),)
 
@@ -105,14 +105,14 @@ jvp.register(all_p, no_tangent)
 
 
 def finished(reduced: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    """A reduction's result with its reduced axes kept or dropped."""
+    """Keep or drop the reduced axes of a result."""
     if keepdims:
         return reduced
     return reshape(reduced, tuple([n for i, n in enumerate(reduced.shape) if i not in axes]))
 
 
 def accumulated(dtype: DType) -> DType:
-    """The dtype in which sums and products of ``dtype`` are made: int64 for bool and integers, float32 for halves."""
+    """Return the dtype in which sums and products accumulate: int64 for bool and integers, float32 for halves."""
     if dtype in SUMMED or dtype.is_complex:
         return dtype
     if dtype.is_float:
@@ -131,17 +131,19 @@ def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array
 
 
 def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
-    """The sum over ``axis``. Bool and integers are added up in 64 bits; half precision in float32, rounded once."""
+    """Sum over ``axis``.
+
+    Bools and integers are summed in 64 bits; half precision in float32, rounded once."""
     return _totalled(sum_p, x, axis, keepdims, dtype)
 
 
 def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
-    """The product over ``axis``, in the dtypes of :func:`sum`."""
+    """Multiply over ``axis``, in the dtypes of :func:`sum`."""
     return _totalled(prod_p, x, axis, keepdims, dtype)
 
 
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The greatest element over ``axis``; NaN if there is one. Equal greatest elements share the gradient."""
+    """Return the largest element over ``axis``, NaN if there is one. Equal largest elements share the gradient."""
     axes = normalize_axes("max", axis, x.ndim)
     if x.dtype.kind == "bool":
         return any(x, axes, keepdims)
@@ -149,7 +151,7 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The smallest element over ``axis``; NaN if there is one. Equal smallest elements share the gradient."""
+    """Return the smallest element over ``axis``, NaN if there is one. Equal smallest elements share the gradient."""
     axes = normalize_axes("min", axis, x.ndim)
     if x.dtype.kind == "bool":
         return all(x, axes, keepdims)
@@ -157,24 +159,24 @@ def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def any(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Whether an element over ``axis`` is non-zero."""
+    """Return whether at least one element over ``axis`` is non-zero."""
     axes = normalize_axes("any", axis, x.ndim)
     return finished(reduced_as(any_p, x, bool_, axes), axes, keepdims)
 
 
 def all(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Whether all elements over ``axis`` are non-zero."""
+    """Return whether all elements over ``axis`` are non-zero."""
     axes = normalize_axes("all", axis, x.ndim)
     return finished(reduced_as(all_p, x, bool_, axes), axes, keepdims)
 
 
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The position of the greatest element along ``axis`` (of the first, if several); a NaN counts as the greatest."""
+    """Return the int64 position of the first largest element along ``axis``; a NaN counts as the largest."""
     return _first_extreme(max_p, "argmax", x, axis, keepdims)
 
 
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The position of the smallest element along ``axis`` (of the first, if several); a NaN counts as the smallest."""
+    """Return the int64 position of the first smallest element along ``axis``; a NaN counts as the smallest."""
     return _first_extreme(min_p, "argmin", x, axis, keepdims)
 
 

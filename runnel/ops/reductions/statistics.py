@@ -1,4 +1,4 @@
-"""Means, variances, norms, normalisation and log-sum-exp, as compositions that the compiler fuses."""
+"""Means, variances, norms, normalization and log-sum-exp, as compositions that the compiler fuses."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ from runnel.ops.shapes.broadcasting import unbroadcast
 
 
 def wide_dtype(x: Array) -> DType:
-    """The dtype in which statistics of ``x`` are computed: float32 for integers and half precision."""
+    """Return the dtype in which statistics of ``x`` are computed: float32 for integers and half precision."""
     return x.dtype if x.dtype.is_inexact and x.dtype.itemsize > 2 else float32
 
 
 def rounded_as(statistic: Array, x: Array) -> Array:
-    """A statistic in the dtype of ``x``, if that is a float."""
+    """Convert a statistic to the dtype of ``x``, if that is a float."""
     return cast(statistic, x.dtype) if x.dtype.is_float and statistic.dtype is not x.dtype else statistic
 
 
 @composed
 def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
-    """The mean over ``axis``, in ``dtype`` if it is given; of integers, in float32. Half precision is rounded once, at
-    the end, here and in the other statistics."""
+    """Return the mean over ``axis``, in ``dtype`` if it is given; integers have a float32 mean.
+
+    Half precision is rounded once at the end, here and in the other statistics."""
     axes = normalize_axes("mean", axis, x.ndim)
     x = x if dtype is None else cast(x, as_dtype(dtype))
     total = sum(x, axes, keepdims, dtype=wide_dtype(x))
@@ -46,7 +47,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = Non
 
 @composed
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
+    """Return the mean squared distance from the mean, with divisor n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
     wide = cast(x, wide_dtype(x))
     distance = subtract(wide, mean(wide, axes, keepdims=True))
@@ -56,8 +57,9 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 
 @composed
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API.
-    Derivative 0 at 0."""
+    """Return the square root of :func:`var`, with the same arguments and derivative 0 at 0.
+
+    The divisor is n - ``correction``, with 0 by default as in the Array API."""
     square_of_it = var(cast(x, wide_dtype(x)), axis, correction, keepdims)
     is_zero = equal(square_of_it, 0)
     return rounded_as(where(is_zero, 0, sqrt(where(is_zero, 1, square_of_it))), x)
@@ -65,8 +67,7 @@ def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 
 @composed
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """log Σ exp(x) over ``axis``, computed beside the greatest element (of complex numbers, the greatest real
-    part) so that nothing overflows."""
+    """Return log Σ exp(x) over ``axis``, without overflow."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
     wide = cast(x, wide_dtype(x))
     if 0 in [x.shape[a] for a in axes]:
@@ -79,8 +80,9 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 @composed
 def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The vector norm over ``axis`` of any order (0 counts what is not 0, ±inf are extremes, "fro" is 2); derivative 0
-    at 0."""
+    """Return the vector norm over ``axis`` of any order, with derivative 0 at 0.
+
+    Order 0 counts non-zero elements, ±inf are extremes, and "fro" is 2."""
     if isinstance(ord, str) and ord == "fro":
         ord = 2
     if isinstance(ord, bool) or not isinstance(ord, numbers.Real) or math.isnan(ord):
@@ -113,7 +115,9 @@ def layer_norm(
     bias: Array | None = None,
     eps: float = 1e-5,
 ) -> Array:
-    """``x`` with mean 0 and variance 1 over its last axes, which have ``normalized_shape``; then scaled and shifted."""
+    """Normalize the last axes, of shape ``normalized_shape``, to mean 0 and variance 1; then scale and shift.
+
+    ShapeError if the last axes have another shape."""
     shape = as_shape("layer_norm", normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ShapeError(f"[layer_norm] the last axes of shape {x.shape} are not the normalized shape {shape}.")
@@ -130,15 +134,16 @@ def layer_norm(
 
 @composed
 def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
-    """``x`` divided by its root mean square over the last axis, then scaled."""
+    """Divide ``x`` by its root mean square over the last axis, then scale."""
     wide = cast(x, float32) if x.dtype.itemsize == 2 else x
     result = multiply(wide, rsqrt(add(mean(square(wide), -1, keepdims=True), eps)))
     return cast(result if weight is None else multiply(result, weight), x.dtype)
 
 
 def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
-    """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays, and so does that of a
-    bound; min > max gives max."""
+    """Limit ``x`` to [min, max]; the gradient passes inside and at the bounds.
+
+    NaN stays NaN, and so does a NaN bound; min > max returns max."""
     if min is not None:
         x = where(_or_nan(less(x, min), min), min, x)
     if max is not None:
@@ -147,7 +152,7 @@ def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Ar
 
 
 def _or_nan(beyond: Array, bound: Operand) -> Array:
-    """``beyond``, and where the bound is NaN."""
+    """Return ``beyond``, and True where the bound is NaN."""
     if type(bound) is float:
         return full_like(beyond, True) if math.isnan(bound) else beyond
     if isinstance(bound, float):  # of a compiled function's argument, known when it runs
@@ -161,7 +166,7 @@ _EPSILON = 1e-7  # of PyTorch's: so the norm stays just below the greatest
 
 
 def renorm(x: Array, p: float, axis: int, maxnorm: float) -> Array:
-    """``x``, each slice along ``axis`` whose norm of order ``p`` is greater than ``maxnorm`` scaled to that."""
+    """Scale each slice along ``axis`` whose norm of order ``p`` exceeds ``maxnorm`` down to that norm."""
     place = normalize_axis("renorm", axis, x.ndim)
     others = tuple(a for a in range(x.ndim) if a != place)
     wide = cast(x, wide_dtype(x))
@@ -172,7 +177,7 @@ def renorm(x: Array, p: float, axis: int, maxnorm: float) -> Array:
 
 
 def sum_to_size(x: Array, *size: Any) -> Array:
-    """The sum of ``x`` over the axes along which ``size`` has 1 or no axis: what broadcasting from ``size`` repeats."""
+    """Sum ``x`` over the axes that broadcasting from ``size`` repeats."""
     shape = as_sizes("sum_to_size", size[0] if len(size) == 1 else size)
     leading = x.ndim - len(shape)
     if leading < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[leading:], strict=True)):

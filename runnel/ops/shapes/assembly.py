@@ -1,4 +1,4 @@
-"""The cotangent of an array that was read in slices, accumulated from those of the slices."""
+"""The gradient of an array that was read in slices, accumulated from the gradients of the slices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SliceGradient(NamedTuple):
 
     @staticmethod
     def of(g: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> SliceGradient | None:
-        """The piece that a slice of ``x`` is; None for one that cuts several axes, or skips elements."""
+        """Return the gradient of a slice of ``x``; None if it cuts several axes or skips elements."""
         cut = [axis for axis, (size, n) in enumerate(zip(sizes, x.shape, strict=True)) if size != n]
         if len(cut) != 1 or any(step != 1 for step in steps) or 0 in sizes:
             return None
@@ -35,7 +35,7 @@ class SliceGradient(NamedTuple):
 
 
 def assembled(pieces: Sequence[SliceGradient], shape: Shape) -> Array:
-    """The sum of ``pieces``, each laid into zeros of ``shape``. Neighbours along one axis are joined, not added."""
+    """Sum the ``pieces``, each placed into zeros of ``shape``. Adjacent pieces along one axis are joined, not added."""
     rows: dict[int, list[SliceGradient]] = {}
     total: Array = None
     for piece in sorted(pieces, key=lambda p: (p.axis, p.start)):
@@ -59,7 +59,7 @@ def _alone(piece: SliceGradient, shape: Shape) -> Array:
 
 
 def _joined(row: Sequence[SliceGradient], shape: Shape) -> Array:
-    """Pieces in order, with zeros between them."""
+    """Join pieces in order, with zeros between them."""
     if len(row) == 1:
         return _alone(row[0], shape)
     axis, at = row[0].axis, 0

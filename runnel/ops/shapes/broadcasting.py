@@ -1,4 +1,4 @@
-"""Broadcast and sum, which are each other's transpose. Everything that broadcasts needs both."""
+"""Broadcast and sum, which are each other's transpose."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ lower.register(broadcast_p, View(_broadcast_map))
 
 
 def with_rank(x: Array, ndim: int) -> Array:
-    """``x`` with axes of size 1 put in front until it has ``ndim`` dimensions."""
+    """Put axes of size 1 first until ``x`` has ``ndim`` dimensions."""
     missing = ndim - x.ndim
     return reshape(x, (1,) * missing + x.shape) if missing > 0 else x
 
 
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
-    """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``; -1 leaves an axis as it is."""
+    """Repeat ``x`` along axes of size 1, and along new leading axes, to ``shape``; -1 keeps the size of an axis."""
     target = as_shape("broadcast_to", shape)
     if x.shape == target:
         return x
@@ -66,7 +66,7 @@ def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays repeated to the one shape in which they meet."""
+    """Broadcast the arrays to one shape."""
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
@@ -149,14 +149,14 @@ def _cast_reduce_jvp(
 
 
 def reduced_as(reduction: Op, x: Array, dtype: DType, axes: tuple[int, ...]) -> Array:
-    """``x`` in ``dtype``, reduced over ``axes``, which stay as axes of size 1."""
+    """Reduce ``x`` in ``dtype`` over ``axes``, which stay as axes of size 1."""
     if x.dtype is dtype or dtype.is_complex:
         return apply(reduction, cast(x, dtype), axes=axes)
     return apply(cast_reduce_p, x, reduction=reduction.name, dtype=dtype, axes=axes)
 
 
 def unbroadcast(g: Array, shape: Shape) -> Array:
-    """The cotangent of an operand of ``shape``, from that of the broadcast result: summed over the repeated axes."""
+    """Sum the gradient of a broadcast result over the repeated axes, to the operand's ``shape``."""
     if g.shape == shape:
         return g
     axes = tuple(i for i, (n, m) in enumerate(zip(shape, g.shape, strict=True)) if n == 1 and m != 1)
@@ -164,7 +164,7 @@ def unbroadcast(g: Array, shape: Shape) -> Array:
 
 
 def sum_keepdims(x: Array, axes: tuple[int, ...]) -> Array:
-    """The sum over ``axes``, kept as axes of size 1, in the dtype of ``x``: half precision is added up in float32."""
+    """Sum over ``axes``, kept as axes of size 1, in the dtype of ``x``; half precision is summed in float32."""
     from_dtype = x.dtype
     if from_dtype in SUMMED or from_dtype.is_complex:
         return apply(sum_p, x, axes=axes)

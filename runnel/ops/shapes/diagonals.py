@@ -1,4 +1,4 @@
-"""Diagonals that are replaced."""
+"""Diagonals and triangles of matrices, windows along an axis, and powers."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def _rows_and_columns(x: Array) -> tuple[Array, Array]:
 
 
 def tril(x: Array, k: int = 0) -> Array:
-    """The elements on and below diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
+    """Keep the elements on and below diagonal ``k`` (0: main, positive: above it); the others become 0."""
     _require_matrices("tril", x)
     i, j = _rows_and_columns(x)
     return where(less_equal(j, add(i, operator.index(k))), x, False)
 
 
 def triu(x: Array, k: int = 0) -> Array:
-    """The elements on and above diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
+    """Keep the elements on and above diagonal ``k`` (0: main, positive: above it); the others become 0."""
     _require_matrices("triu", x)
     i, j = _rows_and_columns(x)
     return where(greater_equal(j, add(i, operator.index(k))), x, False)
 
 
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2``, as the last axis. A view."""
+    """Return the elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2`` as the last axis, a view."""
     first, second = normalize_axis("diagonal", axis1, x.ndim), normalize_axis("diagonal", axis2, x.ndim)
     if first == second:
         raise AxisError(f"[diagonal] axes {axis1} and {axis2} of shape {x.shape} are the same; name two.")
@@ -62,8 +62,8 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
 
 
 def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Array:
-    """Matrices, in the axes ``axis1`` and ``axis2`` of the result, with the last axis of ``x`` on diagonal ``offset``
-    and zeros elsewhere."""
+    """Return matrices, in the axes ``axis1`` and ``axis2``, with the last axis of ``x`` on diagonal ``offset``,
+    zeros elsewhere."""
     count, k = x.shape[normalize_axis("diag_embed", -1, x.ndim)], operator.index(offset)
     n = count + abs(k)
     as_sizes("diag_embed", (*x.shape[:-1], n, n))
@@ -76,26 +76,27 @@ def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> A
 
 
 def diag(x: Array, k: int = 0) -> Array:
-    """The diagonal ``k`` of a matrix; of a vector, the matrix with it there and zeros elsewhere."""
+    """Return diagonal ``k`` of a matrix, or the matrix with a vector on diagonal ``k``."""
     if x.ndim not in (1, 2):
         raise ShapeError(f"[diag] takes a vector or a matrix; got shape {x.shape}. Use diagonal() or diag_embed().")
     return diag_embed(x, k) if x.ndim == 1 else diagonal(x, k)
 
 
 def diagflat(x: Array, k: int = 0) -> Array:
-    """The matrix with all elements of ``x`` on diagonal ``k`` and zeros elsewhere."""
+    """Return the matrix with all elements of ``x`` on diagonal ``k``, zeros elsewhere."""
     return diag_embed(reshape(x, (x.size,)), k)
 
 
 def trace(x: Array, offset: int = 0, dtype: Dtype = None) -> Array:
-    """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
+    """Sum diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
     _require_matrices("trace", x)
     return sum(diagonal(x, offset, -2, -1), -1, dtype=dtype)
 
 
 def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
-    """The windows of ``size`` elements along ``axis``, ``step`` apart: their number stands in the place of the axis,
-    their elements in a new last axis."""
+    """Return the windows of ``size`` elements along ``axis``, ``step`` apart.
+
+    The windows are counted along the axis, and their elements lie along a new last axis."""
     if not x.ndim:
         return narrow(unfold(with_axis(x), axis, 1, step)[0], 0, 0, size)
     place, width, by = normalize_axis("unfold", axis, x.ndim), operator.index(size), operator.index(step)
@@ -111,15 +112,16 @@ def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
 
 
 def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
-    """The powers of each element of the vector ``x`` as a row: ``n`` of them (None: as many as elements), from the
-    highest down, or ``increasing`` from 0 up."""
+    """Return the powers of each element of the vector ``x`` as a row, ``n`` of them (None: as many as elements).
+
+    The highest power is first, or the lowest with ``increasing``."""
     if x.ndim != 1:
         raise ShapeError(f"[vander] takes a vector; got shape {x.shape}.")
     return powers(x, x.size if n is None else operator.index(n), increasing)
 
 
 def powers(x: Array, n: int, increasing: bool) -> Array:
-    """The powers of each element along a new last axis."""
+    """Return ``n`` powers of each element along a new last axis."""
     if n < 0:
         raise ShapeError(f"[vander] the number of columns is not negative; received {n}.")
     as_sizes("vander", (x.size, n, 1 << 20))  # so many powers that no program computes them are refused
@@ -131,7 +133,7 @@ def powers(x: Array, n: int, increasing: bool) -> Array:
 
 
 def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """``x`` with ``src`` in the place of ``diagonal(x, offset, axis1, axis2)``, whose shape it has."""
+    """Replace ``diagonal(x, offset, axis1, axis2)`` by ``src``, of the same shape."""
     shape = diagonal(x, offset, axis1, axis2).shape
     if src.shape != shape:
         raise ShapeError(f"[diagonal_scatter] the diagonal has shape {shape}, src {src.shape}; make them equal.")
@@ -148,8 +150,10 @@ def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis
 
 
 def fill_diagonal(x: Array, value: Operand, wrap: bool = False) -> Array:
-    """``x`` with ``value`` on the main diagonal: of a matrix, of which ``wrap`` goes on after a row is left out; of
-    more axes, which have one size, where all positions are equal."""
+    """Write ``value`` to the main diagonal.
+
+    For a matrix, ``wrap`` continues the diagonal after a row is skipped. With more axes, which must have one size,
+    it writes where all positions are equal."""
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ShapeError(f"[fill_diagonal] takes a matrix, or more axes of one size; received shape {x.shape}.")
     size = x.size

@@ -32,17 +32,17 @@ from runnel.ops.shapes.views import expand_dims, permute, reshape, squeeze
 
 
 def atleast_1d(*arrays: Array) -> Any:
-    """Each array with one axis at least; several arrays give a tuple."""
+    """Return each array with at least one axis; several arrays return a tuple."""
     return _each(arrays, lambda x: reshape(x, (1,)) if x.ndim == 0 else x)
 
 
 def atleast_2d(*arrays: Array) -> Any:
-    """Each array with two axes at least, new ones in front; several arrays give a tuple."""
+    """Return each array with at least two axes, new ones first; several arrays return a tuple."""
     return _each(arrays, lambda x: reshape(x, (1,) * (2 - x.ndim) + x.shape))
 
 
 def atleast_3d(*arrays: Array) -> Any:
-    """Each array with three axes at least: (n,) becomes (1, n, 1), and (m, n) becomes (m, n, 1), as in NumPy."""
+    """Return each array with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1), as in NumPy."""
     return _each(
         arrays, lambda x: x if x.ndim > 2 else reshape(x, {0: (1, 1, 1), 1: (1, x.size, 1)}.get(x.ndim, (*x.shape, 1)))
     )
@@ -56,33 +56,33 @@ def _each(arrays: tuple[Any, ...], function: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape in which arrays of ``shapes`` meet. ShapeError where they do not."""
+    """Return the shape to which arrays of ``shapes`` broadcast; ShapeError if there is none."""
     return meeting_shape("broadcast_shapes", *(as_sizes("broadcast_shapes", shape) for shape in shapes))
 
 
 def hstack(arrays: Sequence[Array]) -> Array:
-    """The arrays side by side: along axis 1, vectors along axis 0."""
+    """Join the arrays along axis 1, vectors along axis 0."""
     rows = [atleast_1d(x) for x in arrays]
     return concat(rows, 0 if all(x.ndim == 1 for x in rows) else 1)
 
 
 def vstack(arrays: Sequence[Array]) -> Array:
-    """The arrays one below the other, along axis 0; vectors are rows."""
+    """Join the arrays along axis 0; vectors are rows."""
     return concat([atleast_2d(x) for x in arrays], 0)
 
 
 def dstack(arrays: Sequence[Array]) -> Array:
-    """The arrays one behind the other, along axis 2, with three axes at least."""
+    """Join the arrays along axis 2, with at least three axes."""
     return concat([atleast_3d(x) for x in arrays], 2)
 
 
 def column_stack(arrays: Sequence[Array]) -> Array:
-    """The arrays side by side; vectors are columns."""
+    """Join the arrays along axis 1; vectors are columns."""
     return concat([reshape(x, (x.size, 1)) if x.ndim < 2 else x for x in arrays], 1)
 
 
 def block_diag(*arrays: Array) -> Array:
-    """The matrices along the diagonal of one, zeros elsewhere; vectors count as rows, numbers as matrices of one."""
+    """Return the matrix with the arrays as blocks on its diagonal; vectors are rows, numbers 1 × 1 matrices."""
     if not arrays:
         raise ShapeError("[block_diag] needs at least one array.")
     blocks = meet(concat_p, *(atleast_2d(x) for x in arrays))
@@ -96,7 +96,8 @@ def block_diag(*arrays: Array) -> Array:
 
 
 def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
-    """``x`` cut along ``axis`` into at most ``chunks`` pieces of one size, but perhaps the last (as PyTorch cuts)."""
+    """Split ``x`` along ``axis`` into at most ``chunks`` pieces of equal size, except possibly the last (as
+    PyTorch)."""
     as_sizes("chunk", (max(operator.index(chunks), 0), 1 << 20))  # so many pieces that no list holds them are refused
     if chunks < 1:
         raise ShapeError(f"[chunk] there is at least one piece; received chunks={chunks}.")
@@ -105,8 +106,9 @@ def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
-    """``x`` cut along ``axis`` before the given positions, or into so many pieces whose sizes differ by one at most,
-    the larger ones first."""
+    """Split ``x`` along ``axis`` before the given positions, or into pieces whose sizes differ by at most 1.
+
+    The larger pieces come first."""
     place = normalize_axis("tensor_split", axis, x.ndim)
     n = x.shape[place]
     if is_single(indices_or_sections):
@@ -122,17 +124,17 @@ def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int =
 
 
 def hsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
-    """:func:`tensor_split` along axis 1, of vectors along axis 0, into pieces of one size."""
+    """Apply :func:`tensor_split` along axis 1 (vectors: axis 0), into pieces of one size."""
     return _even_pieces("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
 def vsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
-    """:func:`tensor_split` along axis 0, into pieces of one size."""
+    """Apply :func:`tensor_split` along axis 0, into pieces of one size."""
     return _even_pieces("vsplit", x, indices_or_sections, 0, 2)
 
 
 def dsplit(x: Array, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
-    """:func:`tensor_split` along axis 2, into pieces of one size."""
+    """Apply :func:`tensor_split` along axis 2, into pieces of one size."""
     return _even_pieces("dsplit", x, indices_or_sections, 2, 3)
 
 
@@ -145,24 +147,24 @@ def _even_pieces(name: str, x: Array, cuts: Any, axis: int, ndim: int) -> tuple[
 
 
 def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
-    """The arrays that ``stack`` would put together to ``x``: one for each position along ``axis``."""
+    """Return one array for each position along ``axis``: the inverse of ``stack``."""
     place = normalize_axis("unstack", axis, x.ndim)
     return tuple(squeeze(narrow(x, place, i, 1), place) for i in range(x.shape[place]))
 
 
 def fliplr(x: Array) -> Array:
-    """The elements in reverse order along axis 1."""
+    """Reverse the order along axis 1."""
     return flip(x, 1)
 
 
 def flipud(x: Array) -> Array:
-    """The elements in reverse order along axis 0."""
+    """Reverse the order along axis 0."""
     normalize_axis("flipud", 0, x.ndim)
     return flip(x, 0)
 
 
 def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
-    """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than axes."""
+    """Repeat ``x`` as a whole, ``repetitions`` times along each axis, or along the last axes."""
     times = as_sizes("tile", repetitions)
     ndim = max(len(times), x.ndim)
     times, shape = (1,) * (ndim - len(times)) + times, (1,) * (ndim - x.ndim) + x.shape
@@ -172,8 +174,10 @@ def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
 
 
 def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = None) -> Array:
-    """Each element of ``x`` along ``axis`` (None: of ``x`` flattened) ``repeats`` times in a row: one number, or one
-    for each element, which must be known: a compiled function takes those that it does not compute."""
+    """Repeat each element along ``axis`` (None: of ``x`` flattened) ``repeats`` times.
+
+    ``repeats`` is one number, or one for each element, which must be known: a compiled function takes those that it
+    does not compute."""
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("repeat", axis, x.ndim)
@@ -190,7 +194,7 @@ def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = No
 
 
 def kron(x: Array, y: Array) -> Array:
-    """The Kronecker product: blocks of ``y``, one for each element of ``x``, which is its factor."""
+    """Return the Kronecker product: one block of ``y`` for each element of ``x``, scaled by it."""
     ndim = max(x.ndim, y.ndim)
     left, right = ((1,) * (ndim - z.ndim) + z.shape for z in (x, y))
     blocks, inside = tuple(n for size in left for n in (size, 1)), tuple(n for size in right for n in (1, size))
@@ -199,8 +203,10 @@ def kron(x: Array, y: Array) -> Array:
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Each vector along an axis of its own, repeated along those of the others: the axes are in the order of the
-    arguments ("ij"), or, as in the Array API and NumPy, the first two exchanged ("xy")."""
+    """Return each vector repeated along the axes of the others.
+
+    The axes have the order of the arguments ("ij"), or the first two exchanged ("xy"), as in the Array API and
+    NumPy."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"[meshgrid] indexing is 'xy' or 'ij'; received {indexing!r}.")
     if len(arrays) == 1 and not isinstance(arrays[0], TensorLike):
@@ -217,7 +223,8 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
 
 
 def cartesian_prod(*arrays: Array) -> Array:
-    """The rows of all choices of one element from each vector, the last varying fastest; of one vector, itself."""
+    """Return the rows of all choices of one element from each vector, the last varying fastest; one vector is
+    returned as it is."""
     if len(arrays) == 1:
         return arrays[0]
     grids = meshgrid(*meet(concat_p, *arrays), indexing="ij")
@@ -225,7 +232,7 @@ def cartesian_prod(*arrays: Array) -> Array:
 
 
 def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
-    """The rows of all choices of ``r`` elements of the vector ``x``, in order."""
+    """Return the rows of all choices of ``r`` elements of the vector ``x``, in order."""
     if x.ndim != 1 or not 0 <= operator.index(r) <= max(x.size, 64):
         raise ShapeError(f"[combinations] chooses r ≥ 0 elements of a vector; received shape {x.shape} and r={r}.")
     r = int(r)
@@ -235,7 +242,7 @@ def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
 
 
 def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
-    """``x`` with the axis ``axis`` split into axes of ``sizes``, one of which may be -1."""
+    """Split the axis ``axis`` into axes of ``sizes``, one of which may be -1."""
     place = normalize_axis("unflatten", axis, x.ndim)
     target = as_shape("unflatten", sizes)
     if -1 in target:
@@ -247,7 +254,7 @@ def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
 
 
 def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
-    """``x`` turned ``k`` times by 90° in the plane of two axes, from the first towards the second."""
+    """Rotate ``x`` ``k`` times by 90° in the plane of two axes, from the first toward the second."""
     plane = normalize_axes("rot90", axes, x.ndim)
     if len(plane) != 2:
         raise ShapeError(f"[rot90] turns in the plane of two axes; received {axes}.")

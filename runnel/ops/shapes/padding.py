@@ -35,7 +35,7 @@ cost.register(pad_p, lambda x, value, *, widths: 0)
 
 
 def padded_shape(shape: Shape, widths: Widths) -> Shape:
-    """The shape that padding by ``widths`` gives."""
+    """Return the shape that padding by ``widths`` produces."""
     pairs = zip(shape, widths, strict=True)
     return tuple(low + high + ((n - 1) * step + 1 if n else 0) for n, (low, high, step) in pairs)
 
@@ -103,7 +103,7 @@ def _slice_vjp(g: Array, out: Array, x: Array, *, starts: Shape, sizes: Shape, s
 
 
 def embedded_in_zeros(g: Array, shape: Shape, starts: Shape, sizes: Shape, steps: Shape) -> Array:
-    """Zeros of ``shape`` with ``g`` where the slice is: reversed where it runs backwards, spread by its steps."""
+    """Place ``g`` into zeros of ``shape`` where a slice is: reversed for negative steps, spread by its steps."""
     if 0 in sizes:
         return full_like(g, 0, shape)
     widths: list[tuple[int, int, int]] = []
@@ -116,7 +116,7 @@ def embedded_in_zeros(g: Array, shape: Shape, starts: Shape, sizes: Shape, steps
 
 
 def pad_spread(x: Array, widths: Widths, value: bool | int | float) -> Array:
-    """``x`` in a box of ``value``, its elements ``step`` apart, by ``widths`` of (low, high, step)."""
+    """Place ``x`` into a box of ``value``, its elements ``step`` apart, by ``widths`` of (low, high, step)."""
     if all(w == (0, 0, 1) for w in widths):
         return x
     return apply(pad_p, x, constant(x, value, x.dtype, x.ndim), widths=widths)
@@ -126,8 +126,10 @@ MODES = ("zeros", "constant", "reflect", "replicate", "circular")
 
 
 def pad(x: Array, widths: Sequence[tuple[int, int]], value: bool | int | float = 0, mode: str = "constant") -> Array:
-    """``x`` with ``widths[axis] = (before, after)`` elements put around it along each axis: ``value`` ("constant"), or
-    the neighbours mirrored ("reflect"), the border repeated ("replicate") or the other end ("circular")."""
+    """Add ``widths[axis] = (before, after)`` elements along each axis.
+
+    ``mode`` selects their values: ``value`` ("constant" or "zeros"), the mirrored neighbors ("reflect"), the border
+    ("replicate"), or the opposite end ("circular")."""
     if is_single(widths) or len(widths) != x.ndim or any(min(pair) < 0 for pair in widths):
         raise ShapeError(f"[pad] shape {x.shape} needs {x.ndim} pairs of non-negative widths, got {widths!r}.")
     if mode not in MODES:
@@ -141,7 +143,7 @@ def pad(x: Array, widths: Sequence[tuple[int, int]], value: bool | int | float =
 
 
 def _with_border(x: Array, axis: int, before: int, after: int, mode: str) -> list[Array]:
-    """What lies before, ``x``, and what lies after it."""
+    """Return the elements before, ``x``, and the elements after it."""
     n = x.shape[axis]
     most = {"reflect": n - 1, "circular": n, "replicate": before + after if n else 0}[mode]
     if max(before, after) > most:
@@ -159,7 +161,7 @@ def _with_border(x: Array, axis: int, before: int, after: int, mode: str) -> lis
 
 
 def zero_extended(x: Array, starts: Sequence[int], sizes: Sequence[int]) -> Array:
-    """``sizes`` elements of ``x`` from ``starts`` on along each axis; outside of its axes, ``x`` is 0."""
+    """Return ``sizes`` elements of ``x`` from ``starts`` on along each axis; elements outside ``x`` are 0."""
     first = [min(max(s, 0), n) for s, n in zip(starts, x.shape, strict=True)]
     last = [min(max(s + size, f), n) for s, size, f, n in zip(starts, sizes, first, x.shape, strict=True)]
     inner = tuple(b - a for a, b in zip(first, last, strict=True))

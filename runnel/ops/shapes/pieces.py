@@ -75,7 +75,7 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
 
 
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
-    """``size`` elements along ``axis``, from ``start`` on, which counts from the end if it is negative."""
+    """Return ``size`` elements along ``axis`` from ``start`` on, which counts from the end if it is negative."""
     place, first, count = normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size)
     n = x.shape[place]
     if not -n <= first <= n:
@@ -86,7 +86,7 @@ def narrow(x: Array, axis: int, start: int, size: int) -> Array:
 
 
 def flip(x: Array, axis: Axis = None) -> Array:
-    """``x`` in reverse order along ``axis`` (None: along all)."""
+    """Reverse the order along ``axis`` (None: along all axes)."""
     for a in normalize_axes("flip", axis, x.ndim):
         if x.shape[a] > 1:
             x = _sliced(x, a, x.shape[a] - 1, x.shape[a], -1)
@@ -141,12 +141,12 @@ axes.register(concat_p, _Joined({"axis": One()}))
 
 
 def concat_same(arrays: Sequence[Array], axis: int) -> Array:
-    """Arrays of one dtype and rank one after the other along ``axis`` (counted from the front)."""
+    """Concatenate arrays of one dtype and rank along ``axis`` (counted from the front)."""
     return arrays[0] if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
 
 
 def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
-    """The arrays, promoted to one dtype, laid one after the other along ``axis`` (None: each of them flattened)."""
+    """Concatenate the arrays, promoted to one dtype, along ``axis`` (None: each of them flattened)."""
     if not arrays:
         raise ShapeError("[concat] needs at least one array.")
     if axis is None:
@@ -159,7 +159,7 @@ def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
-    """The arrays, of one shape, laid along a new axis."""
+    """Join the arrays, of one shape, along a new axis."""
     if len({x.shape for x in arrays}) != 1:
         raise ShapeError(
             f"[stack] needs arrays of one shape, got {' and '.join(str(x.shape) for x in arrays) or 'none'}."
@@ -169,8 +169,9 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
 
 
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
-    """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last.
-    There is one piece at least."""
+    """Split ``x`` along ``axis`` into pieces of ``sizes``; an int is the size of every piece except possibly the last.
+
+    Returns at least one piece."""
     place = normalize_axis("split", axis, x.ndim)
     n = x.shape[place]
     cuts = as_shape("split", sizes)
@@ -187,8 +188,9 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
 
 
 def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
-    """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other. Several axes have a shift
-    each, or all the same; for None, ``x`` is moved as if it were flat."""
+    """Shift the elements by ``shift`` along ``axis``; elements that leave at one end enter at the other.
+
+    Several axes have one shift each, or share one. None shifts ``x`` as if it were flat."""
     if axis is None:
         return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)
     axes, shifts = as_tuple(axis), as_shape("roll", shift)

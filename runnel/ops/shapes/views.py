@@ -42,7 +42,7 @@ def _reshape_abstract_eval(x: ShapedArray, *, shape: Shape) -> ShapedArray:
 
 
 def _reshape_map(aval_in: ShapedArray, aval_out: ShapedArray, *, shape: Shape) -> list[AxisMap] | None:
-    """Axes may be split, and axes of size 1 come and go; a merge of two proper axes has no such map."""
+    """Return the map of a reshape that splits axes, or adds and drops axes of size 1; None for merged axes."""
     if aval_in.size == 0:
         return [(0, ())] * aval_in.ndim
     maps: list[AxisMap] = []
@@ -76,8 +76,9 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
 
 
 def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -> Array:
-    """``x`` under another shape; one size may be -1 and is then computed from the others. A tensor is a value, so no
-    ``copy`` of it can be told from another handle."""
+    """Return ``x`` with another shape; one size may be -1 and is computed from the others.
+
+    A tensor is a value, so ``copy`` makes no difference."""
     target = as_shape("reshape", shape)
     if -1 in target:
         rest = -math.prod(target)
@@ -88,7 +89,7 @@ def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -
 
 
 def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
-    """The axes ``start`` to ``end`` merged into one."""
+    """Merge the axes ``start`` to ``end`` into one."""
     if x.ndim == 0:
         return reshape(x, (1,))
     first, last = normalize_axis("flatten", start, x.ndim), normalize_axis("flatten", end, x.ndim)
@@ -98,7 +99,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
 
 
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
-    """``x`` with new axes of size 1 at the places ``axis`` of the result."""
+    """Insert axes of size 1 at the positions ``axis`` of the result."""
     added = len(as_tuple(axis))
     new_axes = normalize_axes("expand_dims", axis, x.ndim + added)
     sizes = iter(x.shape)
@@ -106,7 +107,7 @@ def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(x: Array, axis: Axis = None) -> Array:
-    """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
+    """Remove the axes ``axis``, which must have size 1 (None: all axes of size 1)."""
     if axis is None:
         return reshape(x, tuple(n for n in x.shape if n != 1))
     axes = normalize_axes("squeeze", axis, x.ndim)
@@ -151,23 +152,23 @@ def _permute_batched(size: int, x: Array, *, axes: tuple[int, ...]) -> Array:
 
 
 def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
-    """The order that undoes ``axes``."""
+    """Return the order that undoes ``axes``."""
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
 def permute(x: Array, axes: Sequence[int]) -> Array:
-    """``x`` with its axes in the order ``axes``, each of them once. Copies nothing."""
+    """Put the axes in the order ``axes``, each of them once. Copies nothing."""
     order = tuple(normalize_axis("permute", a, x.ndim) for a in as_tuple(axes))
     return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
 
 
 def with_axis(x: Array) -> Array:
-    """``x`` with one axis at least: PyTorch's functions along an axis take an array without axes as one of size 1."""
+    """Return ``x``, or a vector of one element for an array without axes."""
     return x if x.ndim else reshape(x, (1,))
 
 
 def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
-    """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
+    """Exchange two axes, by default the last two."""
     order: list[Any] = list(range(x.ndim or 1))
     a, b = (normalize_axis("transpose", axis, len(order)) for axis in (first, second))
     order[a], order[b] = b, a
@@ -175,8 +176,9 @@ def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
 
 
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several axes,
-    each to its place."""
+    """Move the axis ``source`` to the position ``destination``, or several axes, each to its position.
+
+    The other axes keep their order."""
     if is_single(source) and is_single(destination):
         a, b = (normalize_axis("moveaxis", v, x.ndim) for v in (*as_tuple(source), *as_tuple(destination)))
         order = [i for i in range(x.ndim) if i != a]
@@ -197,7 +199,7 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
 
 
 def bare(x: Array) -> Array:
-    """An operand that is the same for all elements, without the axis of size 1 that stands for them."""
+    """Remove the batching axis of size 1 from an operand that is the same for all elements."""
     return reshape(x, x.shape[1:])
 
 
@@ -218,12 +220,12 @@ class Leading(AxisRule):
 
 
 def merged_rows(x: Array) -> Array:
-    """x[size, n, ...] as x[size·n, ...]."""
+    """Reshape x[size, n, ...] to x[size·n, ...]."""
     return reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def split_rows(x: Array, size: int, rows: int) -> Array:
-    """x[size·rows, ...] as x[size, rows, ...]."""
+    """Reshape x[size·rows, ...] to x[size, rows, ...]."""
     return reshape(x, (size, rows, *x.shape[1:]))
 
 
@@ -238,7 +240,7 @@ jvp.register(contiguous_p, linear(contiguous_p))
 
 
 def contiguous(x: Array) -> Array:
-    """``x``, stored densely in row-major order: a copy where it is a view that lies otherwise."""
+    """Return ``x`` stored densely in row-major order, a copy if it is another view."""
     return apply(contiguous_p, x)
 
 
@@ -246,8 +248,9 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def of_axisless(function: FunctionT) -> FunctionT:
-    """A decorator: of a 0-d first argument, ``function`` is that of vectors of one element, for 0-d arrays among the
-    other arguments too, and its results are 0-d, or have no elements."""
+    """Make a function along an axis accept a 0-d array as a vector of one element, as in PyTorch.
+
+    The results are 0-d, or have no elements."""
 
     @functools.wraps(function)
     def called(x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Histograms: how many elements lie in each bin, along one axis or several."""
+"""Histograms: the number of elements in each bin, along one axis or several."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class Histogram(NamedTuple):
 
 
 def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
-    """How many elements lie in each of ``bins`` equal parts of [min, max], by default from the smallest element to the
-    greatest; others count nowhere. In the dtype of ``x``."""
+    """Count the elements in each of ``bins`` equal parts of [min, max], in the dtype of ``x``.
+
+    By default, from the smallest element to the largest. Elements outside are not counted."""
     values = reshape(x, (x.size,))
     low, high = _range("histc", values, None if min == max == 0 else (min, max))
     wide = _wide(values)
@@ -66,7 +67,7 @@ def _wide(x: Array) -> Array:
 
 
 def _edges(name: str, x: Array, bins: Array | int, limits: Sequence[float] | None) -> Array:
-    """The edges of ``bins`` equal parts, or those given."""
+    """Return the edges of ``bins`` equal parts, or the given ones."""
     if isinstance(bins, TensorLike):
         edges = cast(bins, x.dtype)
     else:
@@ -82,14 +83,14 @@ def _edges(name: str, x: Array, bins: Array | int, limits: Sequence[float] | Non
 
 
 def _places(x: Array, edges: Array) -> tuple[Array, Array]:
-    """The bin of each element, and whether it has one."""
+    """Return the bin of each element, and whether it has one."""
     place = subtract(searchsorted(edges, x, "right"), 1)
     inside = logical_and(greater_equal(x, getitem(edges, 0)), less_equal(x, getitem(edges, -1)))
     return minimum(place, edges.size - 2), inside
 
 
 def _counts(label: Array, wide: Array, weight: Array | None, count: int) -> Array:
-    """How much lies in each of ``count`` bins; label ``count`` is none."""
+    """Sum the weights in each of ``count`` bins; label ``count`` belongs to none."""
     share = ones_like(label, dtype=wide.dtype) if weight is None else cast(reshape(weight, (weight.size,)), wide.dtype)
     return _without_last(scatter_add(label, share, count + 1))
 
@@ -112,8 +113,9 @@ def histogramdd(
     weight: Array | None = None,
     density: bool = False,
 ) -> HistogramDD:
-    """How many of the points ``x`` (…, d) (or how much ``weight``) lie in each box: a named tuple (hist, bin_edges) of
-    an array with d axes, and of d vectors.
+    """Count the points ``x`` (…, d), or sum their ``weight``, in each box: a named tuple (hist, bin_edges).
+
+    ``hist`` has d axes, and ``bin_edges`` has d vectors.
 
     Args:
         bins: the number of equal parts along each axis, one number or d of them; or d vectors of edges.
@@ -159,7 +161,8 @@ def histogram2d(
     density: bool = False,
     weights: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """:func:`histogramdd` of the points with coordinates ``x`` and ``y``: the counts, and the edges along both."""
+    """Apply :func:`histogramdd` to points with coordinates ``x`` and ``y``; return the counts and the edges along
+    both."""
     vectors = [reshape(one, (one.size,)) for one in (x, y)]
     is_edges = isinstance(bins, TensorLike)
     hist, edges = histogramdd(stack(vectors, 1), (bins, bins) if is_edges else bins, range, weights, density)
@@ -173,9 +176,10 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Histogram:
-    """How many elements (or how much ``weight``) lie in each bin: a named tuple (hist, bin_edges), both floats. Bins
-    are equal parts of ``range``, by default from the smallest element to the greatest, or lie between given edges; the
-    last one contains its upper edge. With ``density`` their sum times the bins' widths is 1."""
+    """Count the elements, or sum their ``weight``, in each bin: a named tuple (hist, bin_edges) of floats.
+
+    Bins are equal parts of ``range``, by default from the smallest element to the largest, or lie between given
+    edges. The last bin includes its upper edge. ``density`` normalizes so that the sum times the widths is 1."""
     wide = _wide(reshape(x, (x.size,)))
     edges = _edges("histogram", wide, bins, range)
     place, inside = _places(wide, edges)

@@ -1,7 +1,7 @@
 """Order statistics: medians, quantiles, modes, and binary search.
 
-Every sort is stable, and NaN counts as greater than every number; a median or quantile with a NaN among its elements is
-NaN, as in NumPy and PyTorch.
+Every sort is stable, and NaN counts as larger than every number. A median or quantile is NaN if there is a NaN among
+the elements, as in NumPy and PyTorch.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Ranked(NamedTuple):
 
 
 def _sorted_rows(name: str, x: Array, axis: int) -> tuple[Array, Array, int]:
-    """The elements along the axis in order, as the last axis; where they were; the axis counted from the front."""
+    """Return the elements sorted along the last axis, their positions, and the axis counted from the front."""
     if x.ndim == 0:
         normalize_axis(name, axis, 1)
         x, axis = reshape(x, (1,)), 0
@@ -77,7 +77,7 @@ def _sorted_rows(name: str, x: Array, axis: int) -> tuple[Array, Array, int]:
 
 
 def _ranked(x: Array, rows: tuple[Array, Array, int], rank: Array, keepdims: bool) -> Ranked:
-    """The elements at ``rank`` (of size 1 along the last axis) of sorted rows."""
+    """Return the elements at ``rank`` (of size 1 along the last axis) of sorted rows."""
     values, indices, place = rows
     ranked = [take_along_axis(y, rank, -1) for y in (values, indices)]
     if x.ndim == 0:
@@ -86,8 +86,9 @@ def _ranked(x: Array, rows: tuple[Array, Array, int], rank: Array, keepdims: boo
 
 
 def kthvalue(x: Array, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
-    """The ``k``-th smallest element along ``axis``, counted from 1, and its int64 position: a named tuple (values,
-    indices). Of equal elements the first come first."""
+    """Return the ``k``-th smallest element along ``axis``, counted from 1, and its int64 position: (values, indices).
+
+    The first of equal elements come first."""
     rows = _sorted_rows("kthvalue", x, axis)
     n = rows[0].shape[-1]
     if not 1 <= operator.index(k) <= n:
@@ -97,15 +98,17 @@ def kthvalue(x: Array, k: int, axis: int = -1, keepdims: bool = False) -> Ranked
 
 
 def median(x: Array, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The middle element in order, of an even number the lower of the two, as in PyTorch: a number for all of ``x``;
-    along ``axis`` a named tuple (values, indices) with int64 positions."""
+    """Return the middle element, the lower of two for an even number, as in PyTorch.
+
+    Without ``axis``, a number for all of ``x``; along ``axis``, a named tuple (values, indices) with int64
+    positions."""
     return _median(
         "median", x, axis, keepdims, lambda n, count: where(greater(count, 0), subtract(n, count), (n - 1) // 2)
     )
 
 
 def nanmedian(x: Array, axis: int | None = None, keepdims: bool = False) -> Any:
-    """:func:`median` of the elements that are numbers; NaN where there are none."""
+    """Return :func:`median` ignoring NaN; NaN where there are no numbers."""
 
     def rank(n: int, count: Array) -> Array:
         return maximum(floor_divide(subtract(n - 1, count), 2), 0)
@@ -127,7 +130,7 @@ def _median(name: str, x: Array, axis: int | None, keepdims: bool, rank: Callabl
 
 
 def mode(x: Array, axis: int = -1, keepdims: bool = False) -> Ranked:
-    """The most frequent element along ``axis``, of several the smallest, and its last int64 position: a named tuple
+    """Return the most frequent element along ``axis``, the smallest of several, and its last int64 position:
     (values, indices)."""
     rows = _sorted_rows("mode", x, axis)
     values = rows[0]
@@ -150,9 +153,10 @@ def quantile(
     keepdims: bool = False,
     interpolation: str = "linear",
 ) -> Array:
-    """The elements that a share ``q`` of all does not exceed, along ``axis`` (None: of all of ``x``); between two of
-    them as ``interpolation`` says: "linear", "lower", "higher", "nearest" (half to even), "midpoint". Several ``q``
-    are the first axis of the result."""
+    """Return the ``q``-quantiles along ``axis`` (None: of all of ``x``).
+
+    Between two elements, ``interpolation`` selects "linear", "lower", "higher", "nearest" (half to even) or
+    "midpoint". Several ``q`` are the first axis of the result."""
     return _quantile("quantile", x, q, axis, keepdims, interpolation, skips=False)
 
 
@@ -163,7 +167,7 @@ def nanquantile(
     keepdims: bool = False,
     interpolation: str = "linear",
 ) -> Array:
-    """:func:`quantile` of the elements that are numbers; NaN where there are none."""
+    """Return :func:`quantile` ignoring NaN; NaN where there are no numbers."""
     return _quantile("nanquantile", x, q, axis, keepdims, interpolation, skips=True)
 
 
@@ -203,7 +207,7 @@ def _quantile(
 
 
 def _required_shares(name: str, shares: Array) -> Array:
-    """``shares``, which lie in [0, 1]; a program checks that where they are not known."""
+    """Return ``shares``, which must be in [0, 1]; a program checks values that are not known yet."""
     if shares.ndim > 1:
         raise ShapeError(f"[{name}] q is a number or a vector; received shape {shares.shape}.")
     known = shares.known()
@@ -231,12 +235,12 @@ class Bounds(NamedTuple):
 
 
 def aminmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Bounds:
-    """The smallest and the greatest element over ``axis``: a named tuple (min, max)."""
+    """Return the smallest and the largest element over ``axis``: a named tuple (min, max)."""
     return Bounds(min(x, axis, keepdims), max(x, axis, keepdims))
 
 
 def msort(x: Array) -> Array:
-    """:func:`sort` along axis 0."""
+    """Apply :func:`sort` along axis 0."""
     return sort(x, 0)
 
 
@@ -251,13 +255,11 @@ def searchsorted(
     right: bool = False,
     out_int32: bool = False,
 ) -> Array:
-    """For each of ``values``, how many elements of the ascending ``sorted_sequence`` are smaller ("left"), or not
-    greater ("right", or ``right=True``): int64.
+    """Return how many elements of the ascending ``sorted_sequence`` are less than each value, as int64.
 
-    A vector serves all values; else the last axis of each is searched in its own row, and other axes agree. ``sorter``
-    has the positions that sort the sequence, if it is not in order. Binary search: as many steps as the length has
-    bits.
-    """
+    "right" (or ``right=True``) also counts equal elements. A vector serves all values; otherwise, the last axis of
+    each is searched in its own row and the other axes must agree. ``sorter`` has the positions that sort the
+    sequence. Binary search: one step for each bit of the length."""
     if side not in ("left", "right"):
         raise ValueError(f"[searchsorted] side is 'left' or 'right'; received {side!r}.")
     sequence, queries = alike(add_p, sorted_sequence, values)
@@ -298,15 +300,14 @@ def _binary_search(rows: Array, queries: Array, is_right: bool) -> Array:
 
 
 def bucketize(x: Operand, boundaries: Array, right: bool = False, out_int32: bool = False) -> Array:
-    """For each element the number of the interval between ascending ``boundaries`` in which it lies: how many of them
-    are smaller, or with ``right`` not greater."""
+    """Return for each element the number of ascending ``boundaries`` below it, or with ``right`` not above it."""
     if boundaries.ndim != 1:
         raise ShapeError(f"[bucketize] boundaries are a vector; received shape {boundaries.shape}.")
     return searchsorted(boundaries, x, right=right, out_int32=out_int32)
 
 
 def isin(x: Operand, test_elements: Operand, assume_unique: bool = False, invert: bool = False) -> Array:
-    """Whether each element is one of ``test_elements`` (or, with ``invert``, is none). NaN is equal to nothing."""
+    """Return whether each element is among ``test_elements``, or with ``invert`` is not. NaN equals nothing."""
     own, others = (cast(y, int32) if y.dtype is bool_ else y for y in alike(add_p, x, test_elements))
     others = reshape(others, (others.size,))
     if not others.size or not own.size:

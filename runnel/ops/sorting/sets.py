@@ -1,6 +1,6 @@
 """Results whose shape depends on values: nonzero and unique elements, counts of labels.
 
-How many there are depends on values, which must be known: a compiled function takes arrays that it does not compute.
+The values must be known: a compiled function takes arrays that it does not compute.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from runnel.ops.sorting.sort import argsort
 
 
 def known(name: str, x: Array) -> np.ndarray[Any, Any]:
-    """The values of ``x`` for NumPy."""
+    """Return the values of ``x`` for NumPy; an error if they exist only when a program runs."""
     values = required(
         x,
         f"[{name}] the shape of the result depends on the values of an array of shape {x.shape}, which exist only "
@@ -41,13 +41,14 @@ def known(name: str, x: Array) -> np.ndarray[Any, Any]:
 
 
 def count_nonzero(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements over ``axis`` are not 0: int64."""
+    """Count the elements over ``axis`` that are not 0, as int64."""
     return sum(not_equal(x, 0), axis, keepdims)
 
 
 def nonzero(x: Array, as_tuple: bool = True) -> Any:
-    """The int64 positions of the elements that are not 0, in order: a vector for each axis, as in the Array API; as
-    the rows of one matrix unless ``as_tuple``."""
+    """Return the int64 positions of the elements that are not 0, in order.
+
+    With ``as_tuple``, a vector for each axis, as in the Array API; otherwise the rows of one matrix."""
     if x.ndim == 0 and as_tuple:
         raise ShapeError("[nonzero] an array without axes has no positions; use reshape(x, (1,)).")
     positions = np.nonzero(np.atleast_1d(known("nonzero", x)))
@@ -57,8 +58,9 @@ def nonzero(x: Array, as_tuple: bool = True) -> Any:
 
 
 def nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Array:
-    """The first ``size`` of the positions that :func:`argwhere` gives, and rows of ``fill_value`` if there are fewer: a
-    result whose shape does not depend on values, for compiled functions, too."""
+    """Return the first ``size`` positions of :func:`argwhere`, padded with rows of ``fill_value``.
+
+    The shape does not depend on values, so compiled functions can use it."""
     (count,) = as_sizes("nonzero_static", (size,))
     flat = reshape(cast(not_equal(x, 0), int32), (x.size,))
     if count > x.size:
@@ -73,17 +75,17 @@ def nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Array:
 
 
 def argwhere(x: Array) -> Array:
-    """The int64 positions of the elements that are not 0, as rows."""
+    """Return the int64 positions of the elements that are not 0, as rows."""
     return nonzero(x, as_tuple=False)
 
 
 def flatnonzero(x: Array) -> Array:
-    """The int64 positions of the elements that are not 0 in ``x`` flattened."""
+    """Return the int64 positions of the elements that are not 0 in ``x`` flattened."""
     return nonzero(reshape(x, (x.size,)))[0]
 
 
 def masked_select(x: Array, mask: Array) -> Array:
-    """The elements of ``x`` where ``mask`` holds, as a vector; the two broadcast."""
+    """Return the elements of ``x`` where ``mask`` holds, as a vector; the two broadcast."""
     if mask.dtype is not bool_:
         raise DTypeError(f"[masked_select] the mask is bool; received {mask.dtype.name}.")
     return getitem(*broadcast_arrays(x, mask))
@@ -116,8 +118,9 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x: Array) -> UniqueAll:
-    """The unique elements in ascending order, the first position of each in ``x`` flattened, for each element of ``x``
-    the number of its value, and how often each occurs. NaNs are all different."""
+    """Return the unique elements in ascending order, their first positions, inverse positions, and counts.
+
+    NaNs are all different."""
     values = known("unique", x)
     elements, first, inverse, counts = np.unique(values, True, True, True, equal_nan=False)
     lifted = (x.lift(y, int64) for y in (first, inverse.reshape(x.shape), counts))
@@ -129,27 +132,28 @@ def _like(x: Array, values: Any) -> Array:
 
 
 def unique_counts(x: Array) -> UniqueCounts:
-    """The unique elements in ascending order, and how often each occurs. NaNs are all different."""
+    """Return the unique elements in ascending order, and their counts. NaNs are all different."""
     parts = unique_all(x)
     return UniqueCounts(parts.values, parts.counts)
 
 
 def unique_inverse(x: Array) -> UniqueInverse:
-    """The unique elements in ascending order, and for each element of ``x`` the number of its value."""
+    """Return the unique elements in ascending order, and for each element of ``x`` the number of its value."""
     parts = unique_all(x)
     return UniqueInverse(parts.values, parts.inverse_indices)
 
 
 def unique_values(x: Array) -> Array:
-    """The unique elements in ascending order. NaNs are all different."""
+    """Return the unique elements in ascending order. NaNs are all different."""
     return unique_all(x).values
 
 
 def unique(
     x: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
-    """The unique elements in ascending order (whatever ``sorted`` says), or along ``axis`` the unique slices; with
-    them, as asked for, for each element the number of its value, and how often each occurs."""
+    """Return the unique elements in ascending order (whatever ``sorted`` says), or along ``axis`` the unique slices.
+
+    On request, also the number of each element's value, and the counts."""
     place = None if axis is None else normalize_axis("unique", axis, x.ndim)
     elements, inverse, counts = np.unique(known("unique", x), False, True, True, place, equal_nan=False)
     inverse = inverse.reshape(x.shape if place is None else x.shape[place])
@@ -159,8 +163,9 @@ def unique(
 def unique_consecutive(
     x: Array, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
-    """``x``, flattened or along ``axis``, without elements (slices) that are equal to the one before; with them, as
-    asked for, for each element the number of its value, and how long each run is."""
+    """Remove elements (along ``axis``: slices) that equal the one before.
+
+    On request, also the number of each element's value, and the length of each run."""
     values = known("unique_consecutive", x)
     place = None if axis is None else normalize_axis("unique_consecutive", axis, x.ndim)
     lines = values.reshape(-1) if place is None else np.moveaxis(values, place, 0)
@@ -184,8 +189,9 @@ def _chosen(x: Array, elements: Any, *others: tuple[Any, bool]) -> Any:
 
 
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``, in float64
-    unless these are floats; at least ``minlength`` of them. AxisError for a negative label."""
+    """Count the labels 0, 1, … in the vector ``x``, or sum their ``weights``; at least ``minlength`` results.
+
+    Sums are float64 unless the weights are floats. AxisError for a negative label."""
     if x.ndim != 1 or not x.dtype.is_integer:
         raise ShapeError(f"[bincount] takes a vector of integers; received shape {x.shape} of {x.dtype.name}.")
     greatest = int(known("bincount", x).astype(np.int64).max(initial=-1)) + 1

@@ -1,7 +1,7 @@
-"""Sorting, the positions of a sort, and the greatest elements.
+"""Sorting, the positions of a sort, and the largest elements.
 
-Every sort here is stable. NaN counts as greater than every number, as in NumPy and PyTorch: it comes last in ascending
-order and first in descending order. -0 and +0 are equal.
+Every sort is stable. NaN counts as larger than every number, as in NumPy and PyTorch: it is last in ascending order
+and first in descending order. -0 and +0 are equal.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _reference(x: Any, *, descending: bool) -> tuple[Any, Any]:
 def _vjp(
     gs: tuple[Array | None, ...], outs: tuple[Array, ...], x: Array, *, needs_grad: tuple[bool, ...], descending: bool
 ) -> tuple[Any]:
-    """The cotangent of each sorted element goes where the element came from."""
+    """Move the gradient of each sorted element to where the element came from."""
     g, indices = gs[0], outs[1]
     if g is None or not x.size:
         return (None if g is None else zeros_like(x),)
@@ -82,7 +82,7 @@ class TopK(NamedTuple):
 
 
 def _sorted(name: str, x: Array, axis: int | None, descending: bool) -> tuple[Array, Array, int]:
-    """The results of the op and the axis along which it sorted."""
+    """Return the results of the op, and the axis along which it sorted."""
     if axis is None:
         x, axis = reshape(x, (x.size,)), -1
     place = normalize_axis(name, axis, x.ndim)
@@ -91,30 +91,28 @@ def _sorted(name: str, x: Array, axis: int | None, descending: bool) -> tuple[Ar
 
 
 def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The elements of ``x`` along ``axis`` in ascending (or ``descending``) order; of the flattened ``x`` for None.
+    """Sort along ``axis`` in ascending (or ``descending``) order; None sorts the flattened ``x``.
 
-    Always stable, whatever ``stable`` says. NaN is greater than every number. Gradients go back to where the elements
-    came from. Radix sort for long rows: time grows with the number of elements, whatever they are.
-    """
+    Always stable, whatever ``stable`` says. NaN is larger than every number. Gradients go back to where the elements
+    came from. Long rows use radix sort: time is proportional to the number of elements."""
     values, _, place = _sorted("sort", x, axis, descending)
     return moveaxis(values, -1, place)
 
 
 @of_axisless
 def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The int64 positions that :func:`sort` takes elements from: ``take_along_axis(x, argsort(x), axis)`` is sorted."""
+    """Return the int64 positions that sort ``x``: ``take_along_axis(x, argsort(x), axis)`` is sorted."""
     _, indices, place = _sorted("argsort", x, axis, descending)
     return moveaxis(indices, -1, place)
 
 
 @of_axisless
 def topk(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
-    """The ``k`` greatest elements along ``axis``, the greatest first, and their int64 positions: a named tuple
-    (values, indices). The smallest ones, the smallest first, unless ``largest``.
+    """Return the ``k`` largest elements along ``axis``, in descending order, and their int64 positions: (values,
+    indices).
 
-    Of equal elements the first come first; NaN counts as the greatest. They are in order, whatever ``sorted`` says.
-    ShapeError unless 0 ≤ k ≤ the size of the axis.
-    """
+    Unless ``largest``, the smallest ones in ascending order. The first of equal elements come first; NaN counts as
+    the largest. The result is sorted, whatever ``sorted`` says. ShapeError unless 0 ≤ k ≤ the size of the axis."""
     place = normalize_axis("topk", axis, x.ndim)
     if not 0 <= k <= x.shape[place]:
         raise ShapeError(f"[topk] k={k} of the {x.shape[place]} elements along axis {axis} of shape {x.shape}.")
