@@ -75,7 +75,8 @@ def _vjp(gs: Any, outs: Any, *operands: Array, **attrs: Any) -> tuple[Any, ...]:
 
 
 def as_expected(name: str, result: Any, expected: ShapedArray) -> Any:
-    """What a user's function gave, as an array of ``expected``'s shape and dtype; ArgumentError if it has another."""
+    """Convert the result of a user's function to an array; ArgumentError unless it has ``expected``'s shape and
+    dtype."""
     array = np.asarray(result)
     if array.shape != expected.shape or array.dtype != expected.dtype.numpy:
         raise ArgumentError(

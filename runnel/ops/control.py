@@ -47,12 +47,12 @@ def _scan_abstract_eval(
 
 
 def stacked(x: ShapedArray, length: int) -> ShapedArray:
-    """``length`` values like ``x``, along a new axis 0."""
+    """Return the aval of ``length`` values like ``x``, along a new axis 0."""
     return aval((length, *x.shape), x.dtype, x.device)
 
 
 def unstacked(x: ShapedArray) -> ShapedArray:
-    """One of the values that are stacked along axis 0."""
+    """Return the aval of one of the values that are stacked along axis 0."""
     return aval(x.shape[1:], x.dtype, x.device)
 
 
@@ -108,7 +108,7 @@ def _while_reference(*inputs: Any, cond: Body, body: Body, constants: int, carri
 
 @cost.rule(while_p)
 def _while_cost(*inputs: ShapedArray, cond: Body, body: Body, **attrs: Any) -> int:
-    """Of one iteration: how many there will be is known by none."""
+    """Count one iteration, because the number of iterations is not known."""
     return graph_cost(cond.graph) + graph_cost(body.graph)
 
 
@@ -158,7 +158,7 @@ def _cond_cost(predicate: ShapedArray, *operands: ShapedArray, then: Body, other
 
 
 def graph_cost(graph: Graph) -> int:
-    """The floating-point operations of a graph, by table ``cost``."""
+    """Count the floating-point operations of a graph, by table ``cost``."""
     total = 0
     for node in graph.nodes:
         rule = cost.get(node.op)

@@ -1,4 +1,6 @@
-"""``cast`` to another dtype, and ``stop_gradient``."""
+"""``cast`` to another dtype, ``stop_gradient``, and ``optimization_barrier``, which keeps a recomputed value
+separate.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,9 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
 
 
 def cast(x: Array, dtype: Dtype) -> Array:
-    """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already. DTypeError for complex numbers that
-    would become real ones: take real(x) or abs(x)."""
+    """Convert ``x`` to ``dtype``; return ``x`` itself if it has that dtype.
+
+    Float to integer truncates and saturates, NaN becomes 0. DTypeError for complex to real: take real(x) or abs(x)."""
     if x.dtype is dtype:
         return x
     target = as_dtype(dtype)
@@ -83,7 +86,7 @@ lower.register(stop_gradient_p, View(_identity))
 
 
 def stop_gradient(x: Array) -> Array:
-    """``x`` as a constant for differentiation."""
+    """Return ``x`` as a constant for differentiation."""
     return apply(stop_gradient_p, x)
 
 

@@ -31,8 +31,7 @@ def full_like(
     dtype: Dtype = None,
     device: Any = None,
 ) -> Array:
-    """``fill_value`` everywhere, in the shape and dtype and on the device of ``like``, unless others are given. No
-    memory is filled."""
+    """Return ``fill_value`` everywhere, by default with the shape, dtype and device of ``like``. Fills no memory."""
     sizes = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
     shared = constant(like, fill_value, chosen, len(sizes))
@@ -42,17 +41,17 @@ def full_like(
 
 
 def zeros_like(like: Array, dtype: Dtype = None, device: Any = None) -> Array:
-    """0 in the shape of ``like``."""
+    """Return zeros with the shape, dtype and device of ``like``."""
     return full_like(like, 0, dtype=dtype, device=device)
 
 
 def or_zeros(cotangents: Iterable[Array | None], outs: Iterable[Array]) -> list[Array]:
-    """The cotangents of several results, as zeros where there is none."""
+    """Replace missing gradients of several results by zeros."""
     return [zeros_like(out) if g is None else g for g, out in zip(cotangents, outs, strict=True)]
 
 
 def ones_like(like: Array, dtype: Dtype = None, device: Any = None) -> Array:
-    """1 in the shape of ``like``."""
+    """Return ones with the shape, dtype and device of ``like``."""
     return full_like(like, 1, dtype=dtype, device=device)
 
 
@@ -107,7 +106,7 @@ lower.register(iota_p, IotaLike(_iota_expr, _iota_steps))
 
 
 def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = int64, start: int = 0) -> Array:
-    """``start`` + the position along ``axis``, in an array of ``shape``."""
+    """Return ``start`` + the position along ``axis``, in an array of ``shape``."""
     sizes = as_sizes("iota", shape)
     place = normalize_axis("iota", axis, len(sizes))
     return apply(iota_p, constant(like, operator.index(start), as_dtype(dtype), len(sizes)), shape=sizes, axis=place)

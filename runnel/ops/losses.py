@@ -27,7 +27,7 @@ IGNORED = -100  # the label that PyTorch leaves out by default
 
 
 def reduced(name: str, losses: Array, reduction: str) -> Array:
-    """The losses' mean or sum, or the losses themselves."""
+    """Return the mean or sum of the losses, or the losses themselves."""
     if reduction == "mean":
         return mean(losses)
     if reduction == "sum":
@@ -44,7 +44,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 def require_same_shape(name: str, x: Array, target: Array) -> None:
-    """ShapeError for elements that are no pairs: broadcast, (N, 1) and (N,) would be N² of them."""
+    """Raise ShapeError unless both have one shape: broadcasting (N, 1) and (N,) would pair N² elements."""
     if x.shape != _shape(target) != ():
         raise ShapeError(
             f"[{name}] x and target have one shape; received {x.shape} and {_shape(target)}. Use reshape, squeeze(1) "
@@ -53,7 +53,7 @@ def require_same_shape(name: str, x: Array, target: Array) -> None:
 
 
 def _difference(name: str, x: Array, target: Array) -> Array:
-    """x - target, with a warning where PyTorch warns: they do broadcast."""
+    """Return x - target, with a warning where PyTorch warns: they broadcast."""
     difference = subtract(x, target)
     if x.shape != _shape(target) and x.shape != () != _shape(target):
         warn_user(
@@ -66,20 +66,21 @@ def _difference(name: str, x: Array, target: Array) -> Array:
 
 @composed
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
-    """(x - target)² for floats that broadcast; a UserWarning where they do, as in the other losses of differences.
-    ``reduction`` is "mean", "sum" or "none", as in all losses here, and anything else a ValueError."""
+    """Return the squared error (x - target)²; shapes broadcast with a UserWarning.
+
+    ``reduction`` is "mean", "sum" or "none", as in all losses here; ValueError otherwise."""
     return reduced("mse_loss", square(_difference("mse_loss", x, target)), reduction)
 
 
 @composed
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
-    """|x - target| for floats that broadcast."""
+    """Return the absolute error |x - target|; shapes broadcast with a UserWarning."""
     return reduced("l1_loss", abs(_difference("l1_loss", x, target)), reduction)
 
 
 @composed
 def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float = 1.0) -> Array:
-    """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
+    """Return d² / (2·beta) for differences |d| below beta, and |d| - beta/2 for larger ones."""
     if beta == 0:
         return l1_loss(x, target, reduction)
     distance = abs(_difference("smooth_l1_loss", x, target))
@@ -90,7 +91,8 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
 
 @composed
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
-    """d² / 2 for differences d up to delta, which is positive, and delta·(|d| - delta/2) for greater ones."""
+    """Return d² / 2 for differences |d| below delta, which must be positive, and delta·(|d| - delta/2) for larger
+    ones."""
     if delta <= 0:
         raise ValueError(f"[huber_loss] delta is positive; received {delta}.")
     distance = abs(_difference("huber_loss", x, target))
@@ -102,8 +104,10 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
 
 @composed
 def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
-    """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100, and an x outside
-    [0, 1] gives NaN. ShapeError unless the target has x's shape, or none."""
+    """Return -(target·log x + (1 - target)·log(1 - x)) for probabilities x.
+
+    Each logarithm is at least -100, and an x outside [0, 1] is NaN. ShapeError unless the target is a number or has
+    x's shape."""
     require_same_shape("binary_cross_entropy", x, target)
     losses = negative(
         add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
@@ -120,8 +124,9 @@ def _bounded_log(x: Array) -> Array:
 def binary_cross_entropy_with_logits(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
 ) -> Array:
-    """Binary cross-entropy of sigmoid(x), computed from the logits x so that nothing overflows. ShapeError unless the
-    target has x's shape, or none."""
+    """Return the binary cross-entropy of sigmoid(x), without overflow.
+
+    ShapeError unless the target is a number or has x's shape."""
     require_same_shape("binary_cross_entropy_with_logits", x, target)
     if pos_weight is None:
         losses = subtract(softplus(x), multiply(x, target))
@@ -135,7 +140,8 @@ def binary_cross_entropy_with_logits(
 
 @composed
 def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = False) -> Array:
-    """target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the first axis."""
+    """Return target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the size of the first
+    axis."""
     if log_target:
         losses = multiply(exp(target), subtract(target, x))
     else:
@@ -153,7 +159,7 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
 def nll_loss(
     x: Array, target: Array, weight: Array | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
 ) -> Array:
-    """-x at the target's class, for log-probabilities x of shape (N, C, ...) or (C,) and labels (N, ...) or ()."""
+    """Return -x at the target's class, for log-probabilities x (N, C, ...) or (C,) and labels (N, ...) or ()."""
     axis = _class_axis("nll_loss", x)
     target = _labels("nll_loss", x, target, axis, ignore_index)
     losses = negative(squeeze(picked(x, expand_dims(target, axis), axis), axis))
@@ -169,8 +175,9 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Array:
-    """The cross-entropy of softmax(x), for logits x of shape (N, C, ...) or (C,). ``target`` holds labels, of x's shape
-    without the class axis, or probabilities of x's shape."""
+    """Return the cross-entropy of softmax(x), for logits x of shape (N, C, ...) or (C,).
+
+    ``target`` contains labels, in x's shape without the class axis, or probabilities of x's shape."""
     axis = _class_axis("cross_entropy", x)
     if target.dtype.is_float:
         return _from_probabilities(x, target, weight, reduction, label_smoothing, axis)
@@ -221,7 +228,7 @@ def _averaged(
     reduction: str,
     axis: int,
 ) -> Array:
-    """The losses of labels, weighted, ignored ones at 0; a mean divides by the weights that count."""
+    """Weight the losses of labels, with 0 for ignored ones; a mean divides by the sum of the weights."""
     factors = _label_weights(x, target, weight, ignore_index, axis)
     counted = where(not_equal(target, ignore_index), losses if weight is None else multiply(losses, factors), 0)
     if reduction == "mean":
@@ -230,7 +237,7 @@ def _averaged(
 
 
 def _label_weights(x: Array, target: Array, weight: Array | None, ignore_index: int, axis: int) -> Array:
-    """For each label the weight of its class (1 without weights), and 0 if it is ignored."""
+    """Return the weight of each label's class (1 without weights), and 0 for ignored labels."""
     valid = not_equal(target, ignore_index)
     if weight is None:
         return cast(valid, x.dtype)
@@ -253,7 +260,7 @@ def _class_axis(name: str, x: Array) -> int:
 
 
 def _labels(name: str, x: Array, target: Array, axis: int, ignore_index: int) -> Array:
-    """The labels as int64, whose range holds ``ignore_index`` too; one that is no class is an error."""
+    """Return the labels as int64, a dtype that contains ``ignore_index``; an error for a label that is not a class."""
     if not target.dtype.is_integer:
         raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
     expected = x.shape[:axis] + x.shape[axis + 1 :]

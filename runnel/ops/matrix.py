@@ -21,7 +21,9 @@ class Row:
 
 
 def matrix() -> list[Row]:
-    """A row for each op, by name. A table in which no op has a rule yet is an intended hole ("empty table")."""
+    """Return a row for each op, by name.
+
+    A table in which no op has a rule is an intended hole ("empty table")."""
     tables: dict[str, Table[Any]] = Table.registry
     unused = {name for name, table in tables.items() if not any(True for _ in table)}
 
@@ -35,7 +37,7 @@ def matrix() -> list[Row]:
 
 
 def as_text(rows: list[Row] | None = None) -> str:
-    """The matrix for a terminal: + a rule, - none, · none yet for any op."""
+    """Return the matrix for a terminal: + a rule, - none, · none yet for any op."""
     table = matrix() if rows is None else rows
     tables = list(Table.registry)
     marks = {PRESENT: "+", ABSENT: "-", EMPTY: "·"}

@@ -1,7 +1,7 @@
 """Normalization over batch, groups and instances: moments of channels, then scale and shift.
 
-Everything is channels-last inside, so that sums over all but channels read memory in order, and each sum goes over one
-image first: the partial sums are short, which keeps them accurate, and images can be summed by different threads.
+Arrays are channels-last inside, so that sums over all but channels read memory in order. Each sum covers one image
+first: the partial sums are short, which keeps them accurate, and threads can sum different images.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _wide(x: Array) -> Array:
 
 
 def _image_sums(x: Array) -> Array:
-    """For channels-last ``x``, the sums of each channel of each image: (N, 1, …, C)."""
+    """Sum each channel of each image of channels-last ``x``: (N, 1, …, C)."""
     return sum(x, tuple(range(1, x.ndim - 1)), keepdims=True) if x.ndim > 2 else x
 
 
 def _vector(name: str, what: str, vector: Array, x: Array) -> Array:
-    """A number for each channel, to be met with channels-last values of the images of ``x`` (N, C, …)."""
+    """Return one number for each channel, in a shape that broadcasts with channels-last images of ``x`` (N, C, …)."""
     if vector.shape != (x.shape[1],):
         raise ShapeError(f"[{name}] {what} needs shape ({x.shape[1]},), the channels of {x.shape}; got {vector.shape}.")
     return for_each_image(vector, x)
@@ -45,7 +45,7 @@ def _require_channels(name: str, x: Array) -> None:
 
 @composed
 def channel_moments(x: Array) -> tuple[Array, Array]:
-    """Mean and (biased) variance of each channel of ``x`` (N, C, …) over all else, as two vectors."""
+    """Return the mean and the (biased) variance of each channel of ``x`` (N, C, …), as two vectors."""
     _require_channels("channel_moments", x)
     y = channels_last(_wide(x))
     count = y.size // max(y.shape[-1], 1)
@@ -59,8 +59,9 @@ def channel_moments(x: Array) -> tuple[Array, Array]:
 def batch_norm(
     x: Array, mean: Array, variance: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
-    """Each channel of ``x`` (N, C, …) less its ``mean``, over the square root of ``variance`` + eps; then scaled and
-    shifted (S. Ioffe, C. Szegedy, 2015). All are vectors of C elements; ShapeError otherwise."""
+    """Normalize each channel of ``x`` (N, C, …) by ``mean`` and ``variance`` + eps; then scale and shift.
+
+    All are vectors of C elements; ShapeError otherwise. S. Ioffe, C. Szegedy, 2015."""
     _require_channels("batch_norm", x)
     scale = rsqrt(add(_wide(variance), eps))
     if weight is not None:
@@ -76,8 +77,9 @@ def batch_norm(
 def group_norm(
     x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
-    """``x`` (N, C, …) with mean 0 and variance 1 over each of ``num_groups`` groups of channels of each image; then
-    channels scaled and shifted (Y. Wu, K. He, 2018)."""
+    """Normalize ``x`` (N, C, …) to mean 0 and variance 1 over each of ``num_groups`` groups of channels of each image.
+
+    Then scales and shifts channels. Y. Wu, K. He, 2018."""
     _require_channels("group_norm", x)
     channels, groups = x.shape[1], num_groups
     if groups < 1 or channels % groups:
@@ -107,6 +109,6 @@ def group_norm(
 
 @composed
 def instance_norm(x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
-    """Each channel of each image with mean 0 and variance 1; then scaled and shifted (D. Ulyanov et al., 2016)."""
+    """Normalize each channel of each image to mean 0 and variance 1; then scale and shift (D. Ulyanov et al., 2016)."""
     _require_channels("instance_norm", x)
     return group_norm(x, x.shape[1], weight, bias, eps)

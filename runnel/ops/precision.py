@@ -79,7 +79,7 @@ def in_full(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _float_dtype(x: Any) -> DType | None:
-    """The dtype of a float array."""
+    """Return the dtype of a float array, None for anything else."""
     if isinstance(x, TensorLike):
         return x.dtype if x.dtype.is_float and not x.is_weak else None
     if isinstance(x, np.ndarray):
@@ -89,7 +89,7 @@ def _float_dtype(x: Any) -> DType | None:
 
 
 def _rounded(x: Any, low: DType, compute_dtype: DType) -> Any:
-    """A float array rounded to ``low``, in the dtype ``compute_dtype``."""
+    """Round a float array to ``low``, and convert it to ``compute_dtype``."""
     if _float_dtype(x) is None:
         return x
     if isinstance(x, np.ndarray):

@@ -1,4 +1,4 @@
-"""Type promotion: operands of mixed kinds (tensors, Python scalars, NumPy arrays) to one dtype and rank."""
+"""Type promotion: operands of different kinds (tensors, Python scalars, NumPy arrays) to one dtype and rank."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0, "complex": 0j}  # 
 
 
 def constant(like: Array, value: bool | int | float | complex, dtype: DType, ndim: int = 0) -> Array:
-    """A Python scalar as a value of ``like``'s kind, of shape (1,) * ndim. Equal constants share one read-only array,
-    so ``lift`` can know them again by identity."""
+    """Return a Python scalar as a value of ``like``'s kind, of shape (1,) * ndim.
+
+    Equal constants share one read-only array, so ``lift`` recognizes them by identity."""
     if isinstance(value, RunTimeNumber):
         return value.as_array(dtype, ndim)
     if isinstance(value, complex):
@@ -43,12 +44,12 @@ def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: 
 
 
 def is_operand(x: Any) -> bool:
-    """Whether ``x`` is of a kind that elementwise ops take."""
+    """Return whether elementwise ops accept ``x``."""
     return isinstance(x, (TensorLike, *_NUMBERS, np.ndarray))
 
 
 def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
-    """The dtype in which ``operands`` meet: arrays promote, Python scalars (weak values among them) follow."""
+    """Return the dtype to which ``operands`` are promoted: arrays promote, Python scalars and weak values follow."""
     strong: DType | None = None
     weak: list[Any] = []
     for x in operands:
@@ -76,7 +77,7 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
 
 
 def anchor(op: Op, operands: tuple[Any, ...]) -> Array:
-    """The first TensorLike among the operands: it decides what kind of value constants become."""
+    """Return the first TensorLike among the operands, which decides the kind of constants."""
     for x in operands:
         if isinstance(x, TensorLike):
             return x
@@ -85,7 +86,7 @@ def anchor(op: Op, operands: tuple[Any, ...]) -> Array:
 
 
 def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
-    """``x`` as a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
+    """Convert ``x`` to a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
     if isinstance(x, TensorLike):
         return with_rank(cast(x, dtype), ndim)
     if isinstance(x, _NUMBERS):
@@ -96,13 +97,13 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
 
 
 def alike(op: Op, *operands: Any) -> list[Array]:
-    """The operands as tensors of one dtype, each in its own shape."""
+    """Convert the operands to tensors of one dtype, each in its own shape."""
     like, common = anchor(op, operands), common_dtype(op, operands)
     return [lifted(like, x, common, 0) for x in operands]
 
 
 def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
-    """The operands as tensors of one dtype (their common one, or ``dtype``) and one rank."""
+    """Convert the operands to tensors of one dtype (their common one, or ``dtype``) and one rank."""
     like = anchor(op, operands)
     common = common_dtype(op, operands) if dtype is None else dtype
     ndim = common_rank(op, operands)
@@ -110,7 +111,9 @@ def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
 
 
 def common_rank(op: Op, operands: tuple[Any, ...]) -> int:
-    """The rank of what operands broadcast to. An error tells their shapes as they came, before they get one rank."""
+    """Return the rank to which operands broadcast.
+
+    An error shows their original shapes."""
     shapes = [getattr(x, "shape", ()) for x in operands]
     ndim = max(map(len, shapes))
     if any(0 < len(shape) < ndim for shape in shapes):
@@ -126,7 +129,7 @@ def unary(op: Op, x: Operand) -> Array:
 
 
 def unary_float(op: Op, x: Operand, **attrs: Any) -> Array:
-    """Apply an op that has a meaning for floats only; integers are converted to float32."""
+    """Apply an op that is defined only for floats; integers are converted to float32."""
     if isinstance(x, TensorLike):
         operand = x if x.dtype.is_inexact else cast(x, float32)
         return operand.apply_op(op, (operand,), attrs)
@@ -134,7 +137,9 @@ def unary_float(op: Op, x: Operand, **attrs: Any) -> Array:
 
 
 def binary(op: Op, x: Operand, y: Operand) -> Array:
-    """Apply an elementwise op of two operands. The usual cases, equal avals and a Python scalar, come first."""
+    """Apply an elementwise op of two operands.
+
+    The usual cases, equal avals and a Python scalar, come first."""
     if isinstance(x, TensorLike):
         if isinstance(y, TensorLike):
             if x.aval is y.aval:
@@ -148,7 +153,7 @@ def binary(op: Op, x: Operand, y: Operand) -> Array:
 
 
 def binary_float(op: Op, x: Operand, y: Operand) -> Array:
-    """Like :func:`binary`, with integers converted to float32 first."""
+    """Apply an op as :func:`binary` does, after converting integers to float32."""
     if isinstance(x, TensorLike) and isinstance(y, TensorLike) and x.aval is y.aval and x.dtype.is_inexact:
         return x.apply_op(op, (x, y), {})
     if common_dtype(op, (x, y)).is_inexact:
@@ -158,6 +163,6 @@ def binary_float(op: Op, x: Operand, y: Operand) -> Array:
 
 
 def meet_as_floats(op: Op, *operands: Any) -> list[Array]:
-    """Like :func:`meet`, with integers converted to float32."""
+    """Convert the operands as :func:`meet` does, and integers to float32."""
     common = common_dtype(op, operands)
     return meet(op, *operands, dtype=common if common.is_inexact else float32)

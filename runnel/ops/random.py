@@ -84,7 +84,7 @@ def philox(
     mul_high: Binary,
     xor: Binary,
 ) -> tuple[Word, ...]:
-    """The four words of one block, by the given operations on words; ``word`` makes a constant."""
+    """Return the four words of one block, computed with the given operations; ``word`` makes a constant."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     m0, m1 = map(word, _MULTIPLIERS)
@@ -116,7 +116,7 @@ def _bits_reference(
 
 
 def _position_steps(shape: Shape, order: Shape, keyed: int) -> Shape:
-    """How positions count along each axis of ``shape``."""
+    """Return how positions count along each axis of ``shape``."""
     of_axes = order or tuple(range(len(shape)))
     meant = tuple(shape[of_axes.index(a)] for a in range(len(shape)))
     steps = (*(0,) * keyed, *row_major(meant[keyed:]))
@@ -174,7 +174,7 @@ axes.register(random_bits_p, _Drawn())
 
 
 def random_bits(key: RandomKey, shape: int | Iterable[int], word: int = 0) -> Array:
-    """Uniform uint32 of ``shape``. The four ``word``s (0 to 3) are independent of one another."""
+    """Return uniform uint32 numbers of ``shape``. The four ``word``s (0 to 3) are independent."""
     return _bits(key, as_sizes("random_bits", shape), operator.index(word), _DRAWING)
 
 
@@ -188,12 +188,14 @@ def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:
 
 
 def split_key(key: RandomKey, count: int = 2) -> Array:
-    """``count`` new keys, the rows of the result; the numbers drawn with them and with ``key`` are unrelated."""
+    """Return ``count`` new keys, the rows of the result.
+
+    Numbers drawn with them are unrelated to each other and to numbers drawn with ``key``."""
     return _bits(key, as_sizes("split_key", (count, 2)), 0, _DERIVING)
 
 
 def fold_in(key: RandomKey, data: Array | int) -> Array:
-    """A new key from ``key`` and a number (an int or an integer value of one element), such as the number of a step."""
+    """Return a new key from ``key`` and an integer, such as the number of a step."""
     mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
     wide = (
         cast(reshape(data, (1,)), uint64) if isinstance(data, TensorLike) else full_like(key, int(data), (1,), uint64)
@@ -210,13 +212,13 @@ _FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}
 def uniform(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
 ) -> Array:
-    """Uniform numbers in [low, high): multiples of the spacing that the dtype has just below 1."""
+    """Return uniform numbers in [low, high): multiples of the spacing of the dtype just below 1."""
     unit = _unit(key, as_sizes("uniform", shape), as_dtype(dtype), 0)
     return unit if (low, high) == (0.0, 1.0) else add(multiply(unit, high - low), low)
 
 
 def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
-    """Uniform in [0, 1), from the block's word ``word`` (and the next one, for float64)."""
+    """Return uniform numbers in [0, 1), from word ``word`` of the block (and the next one, for float64)."""
     if not dtype.is_float:
         raise DTypeError(f"[uniform] draws floats, not {dtype.name}; use randint.")
     if dtype is float64:
@@ -232,7 +234,7 @@ def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
 def normal(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
 ) -> Array:
-    """Normal numbers (G. Box, M. Muller, "A note on the generation of random normal deviates", 1958)."""
+    """Return normal numbers (G. Box, M. Muller, "A note on the generation of random normal deviates", 1958)."""
     sizes, chosen = as_sizes("normal", shape), as_dtype(dtype)
     wide = chosen if chosen is float64 else float32
     radius = sqrt(multiply(log(subtract(1, _unit(key, sizes, wide, 0))), -2))
@@ -243,12 +245,14 @@ def normal(
 
 
 def bernoulli(key: RandomKey, p: float | Array, shape: int | Iterable[int] = ()) -> Array:
-    """True with probability ``p``."""
+    """Return True with probability ``p``."""
     return less(uniform(key, shape), p)
 
 
 def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = (), dtype: Any = int64) -> Array:
-    """Integers in [low, high), at most 2³² of them: low + floor(bits·(high - low) / 2³²), biased by less than 2⁻³²."""
+    """Return integers in [low, high), at most 2³² of them.
+
+    Computed as low + floor(bits·(high - low) / 2³²), with a bias of less than 2⁻³²."""
     if not 0 < high - low <= 1 << 32:
         raise ShapeError(f"[randint] the range [{low}, {high}) must hold from 1 to 2³² integers.")
     wide = multiply(cast(random_bits(key, shape), uint64), high - low)
@@ -256,7 +260,7 @@ def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = ()
 
 
 def dropout(x: Array, key: RandomKey, p: float = 0.5) -> Array:
-    """Each element set to 0 with probability ``p``, the others divided by 1 - p, so that the mean stays."""
+    """Set each element to 0 with probability ``p``, and divide the others by 1 - p, which keeps the mean."""
     if not 0 <= p <= 1:
         raise ValueError(f"[dropout] p is a probability, got {p}.")
     if p == 0:

@@ -29,11 +29,12 @@ axes.register(required_p, ELEMENTWISE)
 
 
 def requiring(x: Array, facts: Array, message: str) -> Array:
-    """``x``, which a program gives only if all of the ``facts`` hold; else it stops with the ValueError ``message``."""
+    """Return ``x``, which a program computes only if all ``facts`` hold; otherwise it raises
+    ValueError(``message``)."""
     return apply(optimization_barrier_p, x, required(facts, message))
 
 
 def required(facts: Array, message: str) -> Array:
-    """A number that a program computes only if all of the ``facts`` hold; else it stops with the ValueError
-    ``message``."""
+    """Return a number that a program computes only if all ``facts`` hold; otherwise it raises
+    ValueError(``message``)."""
     return apply(required_p, cast(logical_not(all(facts)), int64), extent=1, allowed=None, message=message)

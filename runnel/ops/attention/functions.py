@@ -1,4 +1,8 @@
-"""Attention with PyTorch's arguments over any leading axes, and of packed projections."""
+"""Attention with PyTorch's arguments over any leading axes, of packed projections, and of packed sequences.
+
+Lengths of sequences are values, not shapes: other lengths are another input of the same program. A program stops
+with an error before anything is changed if offsets are invalid.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +78,10 @@ def packed_attention(
     dropout_p: float = 0.0,
     dropout_key: Array | None = None,
 ) -> Array:
-    """Self-attention of projections that lie together, (B, T, 3, H, D), as (B, T, H, D); other arguments are those of
-    :func:`scaled_dot_product_attention`. The gradient lies as the projections do, so that nothing is copied."""
+    """Return self-attention (B, T, H, D) of packed projections (B, T, 3, H, D).
+
+    The other arguments are as in :func:`scaled_dot_product_attention`. The gradient has the layout of the
+    projections, so that nothing is copied."""
     if qkv.ndim != 5 or qkv.shape[2] != 3:
         raise ShapeError(f"[packed_attention] takes an array of shape (B, T, 3, H, D), got {qkv.shape}.")
     mask = None if attn_mask is None else with_rank(attn_mask, 4)
@@ -84,7 +90,7 @@ def packed_attention(
 
 
 def apply_attention(main: tuple[Array, ...], options: Options, *, packed: bool) -> Array:
-    """The primitive, applied to q, k and v or to the ``packed`` array, and to what ``options`` hold."""
+    """Apply the primitive to q, k and v or to the ``packed`` array, with the operands in ``options``."""
     if not 0 <= options.dropout <= 1:
         raise ValueError(f"[attention] dropout_p is a probability, got {options.dropout}.")
     if options.dropout and options.key is None:
@@ -99,7 +105,7 @@ def apply_attention(main: tuple[Array, ...], options: Options, *, packed: bool) 
 
 
 def _with_leading_axes(*operands: Array) -> list[Array]:
-    """Operands whose axes but the last two are broadcast to those of all."""
+    """Broadcast all axes but the last two of the operands."""
     leading = broadcast_shapes("scaled_dot_product_attention", *(x.shape[:-2] for x in operands))
     return [broadcast_to(x, (*leading, *x.shape[-2:])) for x in operands]
 
@@ -122,7 +128,7 @@ def _require_fitting(query: Array, key: Array, value: Array, enable_gqa: bool) -
 
 
 def _four_axes(x: Array) -> Array:
-    """(..., H, T, D) as (B, H, T, D)."""
+    """Reshape (..., H, T, D) to (B, H, T, D)."""
     if x.ndim == 4:
         return x
     if x.ndim == 3:
@@ -131,7 +137,7 @@ def _four_axes(x: Array) -> Array:
 
 
 def _mask(mask: Array, leading: tuple[int, ...]) -> Array:
-    """A mask over (..., Tq, Tk) as one of four axes, of size 1 where it broadcasts."""
+    """Reshape a mask over (..., Tq, Tk) to four axes, of size 1 where it broadcasts."""
     full = with_rank(mask, len(leading) + 2)
     if len(leading) < 2:
         return reshape(full, (*full.shape[:-2], *((1,) * (2 - len(leading))), *full.shape[-2:]))
@@ -142,7 +148,7 @@ def _mask(mask: Array, leading: tuple[int, ...]) -> Array:
 
 
 def _checked(name: str, doc: str) -> Op:
-    """An op that gives its operand, whose elements must lie in [0, extent) or equal allowed."""
+    """Return an op that returns its operand, whose elements must be in [0, extent) or equal allowed."""
     op = Op(name, "x, *, extent, allowed", doc)
     abstract_eval.register(op, lambda x, *, extent, allowed: x)
     reference.register(op, lambda x, *, extent, allowed: x)
@@ -220,7 +226,7 @@ def varlen_attn(
 
 
 def _begins_and_lengths(offsets: Array, rows: int, name: str) -> tuple[Array, Array]:
-    """Where each sequence begins and how long it is, known to lie within so many rows."""
+    """Return where each sequence begins and its length, checked to be within ``rows``."""
     if offsets.ndim != 1 or offsets.size < 1:
         raise ShapeError(f"[varlen_attn] {name} is a vector of one element or more, got shape {offsets.shape}.")
     if not offsets.dtype.is_integer:

@@ -1,8 +1,8 @@
 """Scaled dot-product attention: a primitive and its gradient, neither of which stores the whole score matrix.
 
-Heads come as views, in any order of axes. The primitive's result is laid out [batch, queries, heads, values], as the
-projection that usually follows wants it, and the gradient's parts likewise. A. Vaswani et al., "Attention is all you
-need", 2017; that the gradient makes the weights anew is of T. Dao et al., "FlashAttention", 2022.
+Heads are views, in any order of axes. The primitive's result is laid out [batch, queries, heads, values], as the
+projection that usually follows reads it, and the gradient's parts likewise. A. Vaswani et al., "Attention is all you
+need", 2017; the gradient recomputes the weights as in T. Dao et al., "FlashAttention", 2022.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _head_first(x: Array) -> Array:
 
 
 def _unpacked(sorted_operands: AttentionOperands, packed: bool) -> tuple[Array, Array, Array]:
-    """q, k and v as [B, heads, T, D]."""
+    """Return q, k and v as [B, heads, T, D]."""
     if not packed:
         q, k, v = sorted_operands.main
         return q, k, v
@@ -162,7 +162,7 @@ def _options(sorted_operands: AttentionOperands, attrs: dict[str, Any]) -> Optio
 def _extras(
     sorted_operands: AttentionOperands, mask_rule: Callable[[], Array]
 ) -> tuple[Callable[[], Array] | None, ...]:
-    """Cotangents of the operands beside q, k and v that there are."""
+    """Return the gradients of the operands after q, k and v."""
     trained = sorted_operands.mask is not None and sorted_operands.mask.dtype is not bool_
     whole = [
         x
@@ -234,8 +234,8 @@ def _gradient_vjp(
 
 
 def _merged(size: int, arrays: tuple[Array, ...], attrs: dict[str, Any]) -> list[Array] | None:
-    """The operands of all elements as sequences of one batch; None where sequences are not alike: dropout counts
-    them, and ragged ones are no batch."""
+    """Merge the operands of all elements into sequences of one batch; None with dropout, which counts sequences, or
+    ragged ones."""
     if attrs["dropout"] or attrs["ragged"]:
         return None
     mask = roles(arrays, **attrs).mask

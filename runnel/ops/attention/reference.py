@@ -62,7 +62,7 @@ class AttentionOperands(NamedTuple):
 def roles(
     arrays: tuple[Any, ...], *, packed: bool, masked: bool, limited: bool, dropout: float, ragged: bool, **_: Any
 ) -> Roles:
-    """Sort whatever stands for the operands; ShapeError where their number is wrong."""
+    """Sort arrays, avals or names by role; ShapeError if their number is wrong."""
     count = 1 if packed else 3
     present = (masked, limited, dropout > 0, ragged)
     if len(arrays) != count + sum(present):
@@ -72,7 +72,7 @@ def roles(
 
 
 def operands(arrays: tuple[Any, ...], *, packed: bool, **attrs: Any) -> AttentionOperands:
-    """Sort what has shapes; ShapeError where the number or rank of arrays is wrong."""
+    """Sort arrays with shapes by role; ShapeError if their number or rank is wrong."""
     by_role = roles(arrays, packed=packed, **attrs)
     if any(x.ndim != (5 if packed else 4) for x in by_role.main):
         shapes = ", ".join(str(x.shape) for x in by_role.main)
@@ -87,7 +87,7 @@ def operands(arrays: tuple[Any, ...], *, packed: bool, **attrs: Any) -> Attentio
 
 
 def _visible_in_bounds(bounds: Any, queries: int, keys: int, causal: bool) -> Any:
-    """Which keys each query sees where sequences lie one after another."""
+    """Return which keys each query sees if sequences are stored one after another."""
     is_visible = np.zeros((queries, keys), bool)
     for begin, many, key_begin, key_many in bounds:
         own = np.tri(many, key_many, key_many - many, dtype=bool) if causal else True
@@ -96,7 +96,7 @@ def _visible_in_bounds(bounds: Any, queries: int, keys: int, causal: bool) -> An
 
 
 def _dropout_factors(sorted_operands: AttentionOperands, dropout: float) -> Any:
-    """What dropout multiplies each weight by."""
+    """Return the factor of each weight under dropout."""
     if not dropout:
         return 1.0
     at = sorted_operands.heads

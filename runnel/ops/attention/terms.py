@@ -27,7 +27,7 @@ LOWEST = -1e30  # below any score, and finite, so that a row without keys has no
 
 
 class Options(NamedTuple):
-    """What an attention does beside its operands. ``bounds`` says where sequences lie (``attention_p``)."""
+    """Options of an attention, and its operands besides q, k and v. ``bounds`` locates sequences (``attention_p``)."""
 
     causal: bool
     scale: float
@@ -39,7 +39,7 @@ class Options(NamedTuple):
 
 
 def repeated(x: Array, heads: int) -> Array:
-    """[B, K, T, D] as [B, ``heads``, T, D]: each of the K heads serves as many adjacent ones."""
+    """Repeat [B, K, T, D] to [B, ``heads``, T, D]: each of the K heads serves as many adjacent ones."""
     b, few, t, d = x.shape
     if few == heads:
         return x
@@ -48,13 +48,13 @@ def repeated(x: Array, heads: int) -> Array:
 
 
 def gathered(x: Array, few: int) -> Array:
-    """The gradient of :func:`repeated`: sums over the heads that read one."""
+    """Return the gradient of :func:`repeated`: sums over the heads that read one."""
     b, heads, t, d = x.shape
     return x if few == heads else sum(reshape(x, (b, few, heads // few, t, d)), 2)
 
 
 def visible(like: Array, shape: Shape, options: Options) -> Array | None:
-    """Which of the scores of ``shape`` [B, H, Tq, Tk] count; None for all of them."""
+    """Return which of the scores of ``shape`` [B, H, Tq, Tk] count; None for all of them."""
     mask: Array | None = None
     columns = iota(like, (1, 1, 1, shape[3]))
     if options.bounds is not None:
@@ -70,7 +70,7 @@ def visible(like: Array, shape: Shape, options: Options) -> Array | None:
 
 
 def _visible_in_bounds(like: Array, shape: Shape, bounds: Array, causal: bool) -> Array:
-    """Which keys are of a query's sequence and, causal, not behind the one beside it."""
+    """Return which keys belong to a query's sequence and, if causal, are not after its position."""
     count = bounds.shape[0]
     first, many, key_first, key_many = (narrow(bounds, 1, i, 1) for i in range(4))
     rows, columns = iota(like, (1, shape[2]), dtype=int64), iota(like, (1, shape[3]), dtype=int64)
@@ -88,13 +88,14 @@ def _visible_in_bounds(like: Array, shape: Shape, bounds: Array, causal: bool) -
 
 
 def dropped(x: Array, options: Options) -> Array:
-    """``x`` at the places of the weights, as dropout leaves them."""
+    """Apply dropout at the positions of the weights."""
     return dropout(x, options.key, options.dropout) if options.dropout else x
 
 
 def attention_weights(q: Array, k: Array, options: Options) -> Array:
-    """softmax(scale·q·kᵀ + mask) of q[B, H, Tq, D] and k[B, H, Tk, D], before dropout; a row that may see no key is
-    0."""
+    """Return softmax(scale·q·kᵀ + mask) for q[B, H, Tq, D] and k[B, H, Tk, D], before dropout.
+
+    A row that may see no key is 0."""
     scores = multiply(matmul(q, transpose(k)), options.scale)
     if options.mask is not None and options.mask.dtype is not bool_:
         scores = add(scores, options.mask)
@@ -112,12 +113,12 @@ def attention_weights(q: Array, k: Array, options: Options) -> Array:
 
 
 def scores_gradient(weights: Array, g: Array) -> Array:
-    """The gradient by the scores, of the gradient ``g`` by their softmax."""
+    """Return the gradient of the scores, given the gradient ``g`` of their softmax."""
     return multiply(weights, subtract(g, sum(multiply(weights, g), -1, keepdims=True)))
 
 
 def mask_gradient(g: Array, q: Array, k: Array, v: Array, options: Options, shape: Shape) -> Array:
-    """The gradient by an additive mask of ``shape``; ``g`` is that by the result [B, H, Tq, V]."""
+    """Return the gradient of an additive mask of ``shape``; ``g`` is the gradient of the result [B, H, Tq, V]."""
     weights = attention_weights(q, k, options)
     return unbroadcast(scores_gradient(weights, dropped(matmul(g, transpose(v)), options)), shape)
 
@@ -133,8 +134,10 @@ class Second(NamedTuple):
 
 
 def second_gradient(a: Array, b: Array, c: Array, g: Array, q: Array, k: Array, v: Array, options: Options) -> Second:
-    """The gradients of ⟨a, dq⟩ + ⟨b, dk⟩ + ⟨c, dv⟩, where dq, dk and dv are attention's gradients for the gradient
-    ``g`` by its result. All are [B, H, T, ...], with k and v repeated for each head."""
+    """Return the gradients of ⟨a, dq⟩ + ⟨b, dk⟩ + ⟨c, dv⟩.
+
+    dq, dk and dv are attention's gradients for the gradient ``g`` of its result. All are [B, H, T, ...], with k and
+    v repeated for each head."""
     scale = options.scale
     p = attention_weights(q, k, options)
     dp = dropped(matmul(g, transpose(v)), options)

@@ -44,7 +44,7 @@ FEW_TERMS: Final = 64  # summed in one expression
 
 
 def contract_windows(a: Array, b: Array, axes: int) -> Array:
-    """a[*m, *k]·b[*k, *n] over the last ``axes`` axes of ``a``, which may be any view, and the first of ``b``."""
+    """Return a[*m, *k]·b[*k, *n] over the last ``axes`` axes of ``a``, any view, and the first of ``b``."""
     return apply(tensordot_p, a, b, axes=axes)
 
 
@@ -56,14 +56,14 @@ class Algorithm(enum.Enum):
 
 
 def sum_form(channels: int, results: int, kernel: Shape, groups: int) -> Algorithm:
-    """The algorithm for these numbers of channels in and out: a function of shapes alone, so that bits are, too."""
+    """Return the algorithm for these numbers of channels; it depends on shapes only, so bits do as well."""
     inputs, outputs = channels // groups, results // groups
     is_small = inputs * outputs <= FEW_CHANNELS and inputs * math.prod(kernel) <= FEW_TERMS
     return Algorithm.TAPS if groups > 1 and is_small else Algorithm.WINDOWS
 
 
 def _wants_float32(x: Array, algorithm: str) -> bool:
-    """Whether bfloat16 operands are converted: for want of dot instructions, or for an algorithm that has none."""
+    """Return whether bfloat16 operands are converted: without dot instructions, or for an algorithm that has none."""
     return x.dtype is bfloat16 and (algorithm == WINOGRAD or operand_dtype(x.dtype) is float32)
 
 
@@ -85,13 +85,13 @@ def _convolution(
 
 
 def _out_size(size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
-    """The spatial shape of a convolution's result."""
+    """Return the spatial shape of a convolution's result."""
     around = (n + low + high for n, (low, high) in zip(size, padding, strict=True))
     return tuple(positions_along(n, *each) for n, *each in zip(around, kernel, stride, dilation, strict=True))
 
 
 def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -> Array:
-    """The convolution of padded, channels-last ``x`` with w[K, C/groups, *kernel], channels-last."""
+    """Convolve padded, channels-last ``x`` with w[K, C/groups, *kernel]; return a channels-last result."""
     kernel = w.shape[2:]
     if sum_form(x.shape[-1], w.shape[0], kernel, groups) is Algorithm.TAPS:
         return _tap_by_tap(x, w, stride, dilation, groups)
@@ -166,7 +166,7 @@ def _weight_gradient(
 
 
 def _covered(x: Array, out_size: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
-    """``x`` without what no window reaches."""
+    """Remove the part of ``x`` that no window reaches."""
     sizes = tuple(
         (n - 1) * step + (extent - 1) * gap + 1
         for n, extent, step, gap in zip(out_size, kernel, stride, dilation, strict=True)
@@ -204,7 +204,8 @@ class Phase(NamedTuple):
 
 
 def phases(extent: int, stride: int, dilation: int) -> list[Phase]:
-    """What each residue modulo ``stride`` of a padded input's positions meets, without multiplications by zero."""
+    """Return the taps that each residue modulo ``stride`` of a padded input's positions meets, without products by
+    zero."""
     common = math.gcd(stride, dilation)
     result = []
     for phase in range(stride):
@@ -245,7 +246,7 @@ def _input_gradient(
 
 
 def _transposed_weight(w: Array, groups: int) -> Array:
-    """w[K, C/groups, *kernel] as [C, K/groups, *kernel]."""
+    """Transpose w[K, C/groups, *kernel] to [C, K/groups, *kernel]."""
     if groups == 1:
         return permute(w, (1, 0, *range(2, w.ndim)))
     split = reshape(w, (groups, w.shape[0] // groups, *w.shape[1:]))
@@ -254,7 +255,7 @@ def _transposed_weight(w: Array, groups: int) -> Array:
 
 
 def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: Shape, groups: int) -> Array:
-    """A convolution of stride 1 with the taps of one phase, backwards."""
+    """Convolve with stride 1 with the taps of one phase, in reverse order."""
     kernel = tuple(len(p.kernel_offsets) for p in along)
     if 0 in kernel:
         return cast(full_like(g, 0, (g.shape[0], *count, w.shape[0])), sum_dtype(g.dtype))
@@ -266,7 +267,7 @@ def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: 
 
 
 def _chosen(w: Array, along: Sequence[Phase]) -> Array:
-    """The taps of one phase in reverse order."""
+    """Return the taps of one phase in reverse order."""
     for axis, phase in enumerate(along, 2):
         offsets = phase.kernel_offsets
         step = offsets[1] - offsets[0] if len(offsets) > 1 else 1
@@ -298,7 +299,7 @@ def interleaved(parts: Sequence[Array], stride: Shape) -> Array:
 def _resolved_algorithm(
     algorithm: str, x: Array, w: Array, out_size: Shape, stride: Shape, dilation: Shape, groups: int
 ) -> str:
-    """The algorithm that one element's convolution of ``x`` with ``w`` has; both have an axis for elements in front."""
+    """Return the algorithm of one element's convolution; ``x`` and ``w`` have a first axis for elements."""
     one = aval(x.shape[1:], float32 if _wants_float32(x, algorithm) else x.dtype)
     is_winograd = winograd.chosen(algorithm, one, w.shape[1:], out_size, stride, dilation, groups)
     return WINOGRAD if is_winograd else DIRECT

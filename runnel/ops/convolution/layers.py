@@ -1,4 +1,7 @@
-"""Convolutions as layers call them: with stride, padding, groups and bias over x[N, C, *sizes]."""
+"""Convolutions as layers call them: with stride, padding, groups and bias over x[N, C, *sizes].
+
+Convolutions of integers are exact modulo 2ⁿ: a product of integer matrices for each tap of the kernel.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,13 @@ from runnel.ops.shapes.views import permute, reshape
 
 
 def require_fit(op: Op, x: Array, w: Array, **attrs: Any) -> Shape:
-    """The shape of the result; raises what the convolution ``op`` of floats of these shapes raises."""
+    """Return the shape of the result; raise the errors of the float convolution ``op`` for these shapes."""
     shape: Shape = abstract_eval[op](aval(x.shape, float32), aval(w.shape, float32), **attrs).shape
     return shape
 
 
 def convolved(x: Array, w: Array, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
-    """Of ``x`` (N, C, *sizes) and ``w`` (K, C/groups, *kernel) that fit."""
+    """Convolve integers ``x`` (N, C, *sizes) and ``w`` (K, C/groups, *kernel), whose shapes must fit."""
     kernel, count = w.shape[2:], w.shape[0]
     views = kernel_slices(pad(channels_last(x), ((0, 0), *padding, (0, 0))), kernel, stride, dilation)
     split = reshape(w, (groups, count // groups, w.shape[1], len(views)))
@@ -58,7 +61,7 @@ def convolved(x: Array, w: Array, stride: Shape, padding: Pairs, dilation: Shape
 
 
 def transposed(x: Array, w: Array, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
-    """The transpose, of ``w`` (C, K/groups, *kernel): the flipped kernel over ``x`` with its elements apart."""
+    """Apply the transposed convolution with ``w`` (C, K/groups, *kernel): the flipped kernel over ``x`` with gaps."""
     channels, per_group, *kernel = w.shape
     spatial = len(kernel)
     reach = [gap * (extent - 1) for gap, extent in zip(dilation, kernel, strict=True)]
@@ -89,15 +92,14 @@ def conv(
     *,
     algorithm: str = AUTO,
 ) -> Array:
-    """The convolution of ``x`` (N, C, *sizes) with ``weight`` (K, C/groups, *kernel), and ``bias`` (K) added.
+    """Convolve ``x`` (N, C, *sizes) with ``weight`` (K, C/groups, *kernel), and add ``bias`` (K).
 
-    Over one to three spatial axes, in PyTorch's sense: the kernel is not flipped. Strides, dilations and paddings are
-    one int or one for each spatial axis; padding also pairs (before, after), "same" or "valid". Half precision is added
-    up in float32 and rounded once; integers give integers. ShapeError where shapes do not fit.
+    There are one to three spatial axes. As in PyTorch, the kernel is not flipped. Strides, dilations and paddings are
+    one int or one for each spatial axis; padding may also be pairs (before, after), "same" or "valid". Half precision
+    is summed in float32 and rounded once; integers have integer results. ShapeError if shapes do not fit.
 
-    ``algorithm`` is "auto" (decided by shapes), "direct" (a sum over taps and channels) or "winograd" (3×3 kernels of
-    stride 1 only: docs/internals/winograd.md states its error).
-    """
+    ``algorithm`` is "auto" (decided by shapes), "direct" (a sum over taps and channels) or "winograd" (only 3×3
+    kernels of stride 1: docs/internals/winograd.md states its error)."""
     spatial = _spatial("conv", x, weight)
     groups = operator.index(groups)
     steps = per_axis("conv", "stride", stride, spatial)
@@ -133,8 +135,10 @@ def conv_transpose(
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
 ) -> Array:
-    """The transpose of the convolution with these arguments: ``x`` (N, C, *sizes) and ``weight`` (C, K/groups, *kernel)
-    give (N, K, (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1)."""
+    """Apply the transpose of the convolution with these arguments.
+
+    ``x`` (N, C, *sizes) and ``weight`` (C, K/groups, *kernel) return (N, K, (size - 1)·stride - 2·padding +
+    dilation·(kernel - 1) + output_padding + 1)."""
     spatial = _spatial("conv_transpose", x, weight)
     groups = operator.index(groups)
     steps = per_axis("conv_transpose", "stride", stride, spatial)
@@ -180,8 +184,9 @@ def _spatial(name: str, x: Array, weight: Array) -> int:
 
 
 def _biased(name: str, product: Callable[[Array, Array], Array], x: Array, weight: Array, bias: Array | None) -> Array:
-    """The product in float32 or float64, or in integers; of complex numbers the parts are multiplied. The bias is added
-    channels-last, where sums over all but channels are fast."""
+    """Return the product plus the bias, in float32, float64 or integers; complex numbers are multiplied by parts.
+
+    The bias is added channels-last, where sums over all but channels are fast."""
     common: DType = common_dtype(convolution_p, (x, weight))
     if common.is_complex:
         return _of_parts(name, product, cast(x, common), cast(weight, common), bias)
@@ -213,6 +218,6 @@ def _require_bias(name: str, bias: Array, y: Array) -> None:
 
 
 def for_each_image(vector: Array, y: Array) -> Array:
-    """A number for each channel as (N, 1, …, C), so that its gradient is summed image by image, then over images."""
+    """Reshape one number for each channel to (N, 1, …, C), so that its gradient is summed by image first."""
     flat = reshape(vector, (*(1,) * (y.ndim - 1), vector.shape[0]))
     return broadcast_to(flat, (y.shape[0], *(1,) * (y.ndim - 2), vector.shape[0]))

@@ -1,4 +1,8 @@
-"""Pooling over the spatial axes of x[N, C, *sizes]: maxima and means of windows, with the arguments of layers."""
+"""Pooling over the spatial axes of x[N, C, *sizes]: maxima and means of windows.
+
+Max pooling and its gradient are computed channels-last, elementwise over the kernel's taps, which are slices of the
+input, so pooling fuses with the ops around it.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +103,7 @@ def _max_pool_expand(x: Array, *, kernel: Shape, stride: Shape, padding: Pairs, 
 def _max_pool_vjp(
     g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape
 ) -> tuple[Array]:
-    """To the first greatest element of each window goes its cotangent (of a window with a NaN: to its first)."""
+    """Add each window's gradient to its first largest element (in a window with a NaN, to its first element)."""
     padded = pad(channels_last(x), ((0, 0), *padding, (0, 0)), _lowest(x.dtype))
     greatest, cotangent = channels_last(out), channels_last(g)
     kind = uint8 if math.prod(kernel) <= 256 else int32
@@ -117,7 +121,7 @@ def _max_pool_vjp(
 
 
 def _apart(g: Array, first: Array, kernel: Shape) -> Array:
-    """Where windows lie side by side: each element looks whether it is the one of its window."""
+    """Compare each element with the largest of its window, for windows that do not overlap."""
     spatial = len(kernel)
     shape = [g.shape[0]]
     split = [g.shape[0]]
@@ -137,7 +141,7 @@ def _apart(g: Array, first: Array, kernel: Shape) -> Array:
 
 
 def _overlapping(g: Array, first: Array, size: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
-    """Each element, one phase of the stride after the other, adds up over the windows that hold it."""
+    """Sum, for each element and phase of the stride, over the windows that contain it."""
     count = tuple(-(-n // step) for n, step in zip(size, stride, strict=True))
     parts = []
     for along in itertools.product(*(phases(*each) for each in zip(kernel, stride, dilation, strict=True))):
@@ -201,10 +205,9 @@ def max_pool(
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
 ) -> Array:
-    """The greatest element of each window of ``x`` (N, C, *sizes); the stride is the kernel's size if left out.
+    """Return the largest element of each window of ``x`` (N, C, *sizes); the default stride is the kernel's size.
 
-    ``ceil_mode`` adds a last window that is only partly inside. The first of equal elements receives the gradient.
-    """
+    ``ceil_mode`` adds a last window that is only partly inside. The first of equal elements receives the gradient."""
     kernel, steps, pairs, gaps = _geometry("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
     return apply(max_pool_p, x, kernel=kernel, stride=steps, padding=pairs, dilation=gaps)
 
@@ -218,9 +221,10 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Array:
-    """The mean of each window of ``x`` (N, C, *sizes): its sum over ``divisor_override``, or over the number of its
-    elements inside the padding or, without ``count_include_pad``, inside ``x``. Integers give integers, without the
-    fraction."""
+    """Return the mean of each window of ``x`` (N, C, *sizes).
+
+    The divisor is ``divisor_override``, or the number of elements inside the padding, or inside ``x`` without
+    ``count_include_pad``. Integers have integer means, truncated."""
     kernel, steps, pairs, _ = _geometry("avg_pool", x, kernel_size, stride, padding, 1, ceil_mode)
     if x.dtype.is_integer and x.dtype is not int64:
         means = avg_pool(cast(x, int64), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -239,7 +243,7 @@ def avg_pool(
 
 
 def _share(total: Array, count: Array | int) -> Array:
-    """``total`` over ``count``, of integers without the fraction, as in C."""
+    """Divide ``total`` by ``count``; integers are truncated, as in C."""
     if not total.dtype.is_integer:
         return divide(total, count)
     if isinstance(count, int) and count < 0:
@@ -249,7 +253,7 @@ def _share(total: Array, count: Array | int) -> Array:
 
 
 def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
-    """The sum of each window of channels-last ``x``."""
+    """Sum each window of channels-last ``x``."""
     spatial = len(kernel)
     count = tuple(
         positions_along(n, extent, step, 1) for n, extent, step in zip(x.shape[1:-1], kernel, stride, strict=True)
@@ -265,7 +269,7 @@ def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
 
 
 def _inside(n: int, extent: int, stride: int, low: int, count: int, around: int) -> list[int]:
-    """How many elements of each window lie among the ``n``, or the ``around`` on either side of them."""
+    """Count the elements of each window among the ``n``, or among the ``around`` on either side of them."""
     starts = [i * stride - low for i in range(count)]
     return [min(start + extent, n + around) - max(start, -around) for start in starts]
 
@@ -281,7 +285,8 @@ _MOST_WINDOWS: Final = 1 << 20  # along one axis, each of which is a node of its
 
 
 def _bins(n: int, count: int) -> list[tuple[int, int]]:
-    """``count`` ranges that cover ``n`` elements, as equal as can be; neighbours overlap where they must."""
+    """Return ``count`` ranges that cover ``n`` elements, as equal as possible; adjacent ranges overlap where they
+    must."""
     return [(i * n // count, -(-(i + 1) * n // count)) for i in range(count)]
 
 
@@ -312,8 +317,9 @@ def _adaptive(
 
 
 def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
-    """Means over as many windows as ``output_size`` says, of equal sizes where that divides (None: as many as there
-    are elements); of integers, in float32."""
+    """Return the means of ``output_size`` windows, of equal size where possible (None: one window per element).
+
+    Integers have float32 means."""
 
     def reduced(part: Array, axis: int, size: int) -> Array:
         return divide(sum(part, axis, keepdims=True), size)
@@ -323,7 +329,7 @@ def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) 
 
 
 def adaptive_max_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
-    """The greatest elements of as many windows as ``output_size`` says, of equal sizes where that divides."""
+    """Return the largest elements of ``output_size`` windows, of equal size where possible."""
 
     def reduced(part: Array, axis: int, size: int) -> Array:
         window = tuple(size if i == axis else 1 for i in range(1, part.ndim - 1))

@@ -52,7 +52,7 @@ for _op in (convolution_p, convolution_input_gradient_p, convolution_weight_grad
 
 
 def _out_shape(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
-    """The spatial shape of a convolution's result; ShapeError where the kernel does not fit."""
+    """Return the spatial shape of a convolution's result; ShapeError if the kernel does not fit."""
     attrs = {"stride": stride, "padding": padding, "dilation": dilation}
     for name, numbers in attrs.items():
         if len(numbers) != len(size):
@@ -202,7 +202,7 @@ def _weight_gradient_vjp(g: Array, out: Array, x: Array, y: Array, *, kernel: Sh
 def _per_tap(
     kernel: Shape, out_size: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each tap with the part of the padded input that it sees at all positions."""
+    """Return each tap with the part of the padded input that it reads at all positions."""
     return [
         (
             tap,

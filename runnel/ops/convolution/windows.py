@@ -1,4 +1,4 @@
-"""Sliding windows over spatial axes, as a view of the array (im2col)."""
+"""Sliding windows over spatial axes as views (im2col), and the arguments of layers over spatial axes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ cost.register(im2col_p, lambda x, *, kernel, stride, dilation: 0)
 
 
 def effective_size(extent: int, dilation: int) -> int:
-    """How many elements a kernel of ``extent`` elements reaches over."""
+    """Return the number of elements that a dilated kernel of ``extent`` elements spans."""
     return (extent - 1) * dilation + 1
 
 
 def positions_along(size: int, extent: int, stride: int, dilation: int) -> int:
-    """How many positions a kernel has along an axis of ``size``: none if it is longer than the axis."""
+    """Return the number of positions of a kernel along an axis; 0 if it is longer than the axis."""
     return max((size - effective_size(extent, dilation)) // stride + 1, 0)
 
 
@@ -83,7 +83,7 @@ lower.register(im2col_p, View(_im2col_map))
 
 @vjp.rule(im2col_p)
 def _im2col_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Array]:
-    """Overlapping sums, axis by axis: each tap's slice of ``g`` laid where it came from."""
+    """Sum overlapping windows, axis by axis: place each tap's slice of ``g`` where it came from."""
     for i in reversed(range(len(kernel))):
         kernel_axis, axis = len(kernel) + 1 + i, 1 + i
         placed: list[Array] = []
@@ -98,22 +98,22 @@ def _im2col_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape,
 
 
 def im2col(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
-    """[N, *positions, *kernel, C] for channels-last ``x``: no memory is touched."""
+    """Return the windows [N, *positions, *kernel, C] of channels-last ``x``, as a view."""
     return apply(im2col_p, x, kernel=kernel, stride=stride, dilation=dilation)
 
 
 def channels_last(x: Array) -> Array:
-    """[N, C, *sizes] as [N, *sizes, C]."""
+    """Permute [N, C, *sizes] to [N, *sizes, C]."""
     return permute(x, (0, *range(2, x.ndim), 1))
 
 
 def channels_first(x: Array) -> Array:
-    """[N, *sizes, C] as [N, C, *sizes]."""
+    """Permute [N, *sizes, C] to [N, C, *sizes]."""
     return permute(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
 def kernel_slices(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> list[Array]:
-    """For each tap of the kernel, in row-major order, what it sees at all positions of channels-last ``x``: views."""
+    """Return a view for each tap, in row-major order, of its elements at all positions of channels-last ``x``."""
     count = tuple(positions_along(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
     sizes, steps = (x.shape[0], *count, x.shape[-1]), (1, *stride, 1)
     slices = []
@@ -127,7 +127,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> Shape:
-    """One int for all spatial axes, also as a sequence, or one for each."""
+    """Return one number for each spatial axis, from one int (also in a sequence) or one for each."""
     try:
         numbers = as_shape(name, value)
     except ShapeError:
@@ -140,7 +140,7 @@ def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> 
 
 
 def padding_pairs(name: str, value: str | int | Sequence[Any], kernel: Shape, stride: Shape, dilation: Shape) -> Pairs:
-    """Padding as (before, after) for each spatial axis, from an int, ints, pairs, "valid" or "same"."""
+    """Return padding as (before, after) for each spatial axis, from an int, ints, pairs, "valid" or "same"."""
     if isinstance(value, str):
         return _named_padding(name, value, kernel, stride, dilation)
     entries: Any = value

@@ -43,7 +43,7 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 def _times(p: Sequence[Fraction], root: Fraction) -> list[Fraction]:
-    """The coefficients of p(x)·(x − root), lowest first."""
+    """Return the coefficients of p(x)·(x − root), lowest first."""
     shifted = [Fraction(0), *p]
     return [s - root * c for s, c in zip(shifted, [*p, Fraction(0)], strict=True)]
 
@@ -56,7 +56,7 @@ def _product_over(points: Sequence[Fraction]) -> list[Fraction]:
 
 
 def matrices() -> tuple[Matrix, Matrix, Matrix]:
-    """Aᵀ of shape (4, 6), G of shape (6, 3) and Bᵀ of shape (6, 6), exactly."""
+    """Return exact Aᵀ of shape (4, 6), G of shape (6, 3) and Bᵀ of shape (6, 6)."""
     others = [[q for q in POINTS if q != p] for p in POINTS]
     norms = [math.prod((p - q for q in rest), start=Fraction(1)) for p, rest in zip(POINTS, others, strict=True)]
     zero, one = Fraction(0), Fraction(1)
@@ -70,22 +70,22 @@ OUTPUT, FILTER, INPUT = matrices()
 
 
 def as_floats(matrix: Matrix, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
-    """Each entry rounded once."""
+    """Round each entry once."""
     return np.array([[float(x) for x in row] for row in matrix], dtype)
 
 
 def tiles(extent: int) -> int:
-    """How many tiles cover ``extent`` results."""
+    """Return the number of tiles that cover ``extent`` results."""
     return -(-extent // OUTPUTS)
 
 
 def rounded(filters: int) -> int:
-    """How many filters the small products are made for: whole vectors of most machines."""
+    """Return the number of filters for which the small products are made: whole vectors of most machines."""
     return -(-filters // GRAIN) * GRAIN
 
 
 def padded(extent: int) -> int:
-    """How many inputs along an axis the tiles of ``extent`` results read."""
+    """Return the number of inputs along an axis that the tiles of ``extent`` results read."""
     return tiles(extent) * OUTPUTS + KERNEL - 1
 
 
@@ -127,7 +127,7 @@ def _reference(x: Any, filters: Any, *, height: int, width: int, count: int) -> 
 
 
 def _transformed(x: Any, rows: int, columns: int) -> Any:
-    """Bᵀ d B of each tile: (6, 6, N, rows, columns, C)."""
+    """Return Bᵀ d B of each tile: (6, 6, N, rows, columns, C)."""
     n, _, _, c = x.shape
     cut = np.empty((n, rows, columns, SPAN, SPAN, c), x.dtype)
     for i in range(rows):
@@ -154,8 +154,9 @@ FEWEST_PARTS: Final = 8  # of the sum over tiles: what threads share out without
 
 
 def parts_of(images: int, height: int, width: int) -> int:
-    """Parts of the sum over the tiles of so many images of results: each is one chain, and no longer than those of
-    products."""
+    """Return the number of parts of the sum over all tiles.
+
+    Each part is one chain, not longer than the chains of matrix products."""
     return max(FEWEST_PARTS, -(-images * tiles(height) * tiles(width) // K_BLOCK))
 
 
@@ -195,8 +196,9 @@ def _gradient_cost(x: ShapedArray, dy: ShapedArray) -> int:
 
 
 def winograd_filters(weight: Array) -> Array:
-    """Filters of shape (3, 3, C, K) as :func:`winograd` takes them: G g Gᵀ of shape (36, C, K), with more filters, all
-    zero, up to a multiple of GRAIN."""
+    """Transform filters (3, 3, C, K) to G g Gᵀ of shape (36, C, K), for :func:`winograd`.
+
+    Adds zero filters up to a multiple of GRAIN."""
     if weight.ndim != 4 or weight.shape[:2] != (KERNEL, KERNEL):
         raise ShapeError(f"[winograd_filters] takes filters of shape (3, 3, C, K), got {weight.shape}.")
     g = as_floats(FILTER)
@@ -209,12 +211,13 @@ def winograd_filters(weight: Array) -> Array:
 
 
 def winograd(x: Array, filters: Array, height: int, width: int, count: int) -> Array:
-    """See :data:`winograd_p`."""
+    """Apply :data:`winograd_p`."""
     return apply(winograd_p, x, filters, height=height, width=width, count=count)
 
 
 def winograd_gradient(x: Array, dy: Array) -> Array:
-    """The gradient for the filters (3, 3, C, K) of y = winograd(x, winograd_filters(filters)), given that for y."""
+    """Return the gradient of filters (3, 3, C, K), given ``dy``, the gradient of winograd(x,
+    winograd_filters(filters))."""
     parts = apply(winograd_gradient_p, x, dy)
     g = as_floats(FILTER)
     back = np.tile(np.kron(g, g).T, (1, parts.shape[0] // SPAN**2))
@@ -229,12 +232,12 @@ USED: Final = 0.5  # part of the tiles' results that lies inside the image
 
 
 def fits(kernel: Shape, stride: Shape, dilation: Shape, groups: int) -> bool:
-    """Whether the algorithm can carry out such a convolution at all."""
+    """Return whether the algorithm can compute such a convolution."""
     return kernel == (KERNEL, KERNEL) and stride == (1, 1) and dilation == (1, 1) and groups == 1
 
 
 def wins(images: int, channels: int, filters: int, out_size: Shape) -> bool:
-    """Whether it is faster than a direct sum for ``out_size`` results per image and filter."""
+    """Return whether it is faster than a direct sum for ``out_size`` results per image and filter."""
     height, width = out_size
     count = images * tiles(height) * tiles(width)
     return (
@@ -247,8 +250,9 @@ def wins(images: int, channels: int, filters: int, out_size: Shape) -> bool:
 def chosen(
     algorithm: str, x: Array, weight: Shape, out_size: Shape, stride: Shape, dilation: Shape, groups: int
 ) -> bool:
-    """Whether a convolution of x[N, ...] with w of shape ``weight``, or its transpose, is carried out this way: a
-    function of shapes and dtype. In float64, whose users want its accuracy, only when asked for."""
+    """Return whether a convolution of x[N, ...] with weights of shape ``weight``, or its transpose, uses the algorithm.
+
+    This depends on shapes and dtype only. float64, which users choose for accuracy, uses it only on request."""
     if algorithm == DIRECT or not fits(weight[2:], stride, dilation, groups):
         return False
     if algorithm == WINOGRAD:
@@ -257,14 +261,14 @@ def chosen(
 
 
 def extended(x: Array, before: Shape, out_size: Shape) -> Array:
-    """Channels-last ``x`` padded with ``before`` zeros in front, and with as many behind as the tiles of ``out_size``
+    """Pad channels-last ``x`` with ``before`` zeros first, and with as many last as the tiles of ``out_size``
     results read."""
     (top, left), (height, width) = before, out_size
     return zero_extended(x, (0, -top, -left, 0), (x.shape[0], padded(height), padded(width), x.shape[-1]))
 
 
 def convolution(x: Array, w: Array, padding: Pairs, out_size: Shape) -> Array:
-    """x[N, C, H, W] with w[K, C, 3, 3]."""
+    """Convolve x[N, C, H, W] with w[K, C, 3, 3]."""
     (top, _), (left, _) = padding
     filters = winograd_filters(contiguous(permute(w, (2, 3, 1, 0))))
     x_extended = extended(channels_last(x), (top, left), out_size)
@@ -272,7 +276,7 @@ def convolution(x: Array, w: Array, padding: Pairs, out_size: Shape) -> Array:
 
 
 def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:
-    """The gradient for an x of ``size``: a convolution of g with the filters turned round."""
+    """Return the gradient of an x of ``size``: a convolution of g with the rotated filters."""
     (top, _), (left, _) = padding
     turned = permute(flip(flip(w, 2), 3), (2, 3, 0, 1))
     g_extended = extended(channels_last(g), (KERNEL - 1 - top, KERNEL - 1 - left), size)
@@ -280,7 +284,7 @@ def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:
 
 
 def weight_gradient(x: Array, g: Array, padding: Pairs) -> Array:
-    """The gradient for w[K, C, 3, 3]."""
+    """Return the gradient of w[K, C, 3, 3]."""
     (top, _), (left, _) = padding
     x_extended = extended(channels_last(x), (top, left), g.shape[2:])
     return permute(winograd_gradient(x_extended, channels_last(g)), (3, 2, 0, 1))

@@ -129,7 +129,7 @@ def zeta(x: Operand, q: Operand) -> Array:
 
 
 def _zeta_by_q(g: Array, out: Array, x: Array, q: Array, *, order: int) -> Array:
-    """-x·ζ(x + 1, q) ("NIST Digital Library of Mathematical Functions", 25.11.17), differentiated by x."""
+    """Return -x·ζ(x + 1, q), differentiated by x ("NIST Digital Library of Mathematical Functions", 25.11.17)."""
     above = add(x, 1)
     slope = multiply(negative(x), apply(zeta_p, above, q, order=order))
     if order:

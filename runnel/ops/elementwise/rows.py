@@ -1,7 +1,7 @@
 """Rows of elementwise ops: what the files of this folder are made of.
 
 ``unary_function`` and ``binary_function`` make an op and its function of a scalar operation, the dtypes that it takes,
-its derivatives and a sentence. ``function_of_floats`` does so with a formula of its own (``loops.formulas``). They
+its derivatives and a sentence. ``function_of_floats`` does so with a new formula (``loops.formulas``). They
 call ``elementwise``, which registers shape, value and kernel, and ``partials``, which registers derivatives.
 """
 
@@ -263,7 +263,7 @@ def function_of_floats(
     complex_rule: Any = None,
     version: str | None = None,
 ) -> tuple[Op, Callable[[Operand], Array]]:
-    """Return an elementwise op of one float and its function, as :func:`unary_function`, for a formula of its own.
+    """Return an elementwise op of one float and its function, as :func:`unary_function`, for a new formula.
 
     ``formula`` computes the result (``loops.formulas``); ``cost`` is in units of one addition."""
     operation = scalar_operation(name, 1, formula, cost, version=version or "")

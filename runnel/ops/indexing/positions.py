@@ -1,4 +1,4 @@
-"""Selection along an axis with PyTorch's shapes, which broadcast."""
+"""Elements by position with PyTorch's shapes: along an axis, in row-major order, and by strides."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from runnel.ops.shapes.views import reshape
 
 
 def take_along_dim(x: Array, indices: Array, axis: int | None = None) -> Array:
-    """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes broadcast in the other axes. Without
-    ``axis``, of all elements in a row."""
+    """Return the elements at ``indices`` along ``axis``; shapes broadcast in the other axes.
+
+    Without ``axis``, indexes all elements in row-major order."""
     if axis is None:
         return take_along_axis(reshape(x, (x.size,)), reshape(indices, (indices.size,)), 0)
     if indices.ndim != x.ndim:
@@ -37,13 +38,14 @@ def take_along_dim(x: Array, indices: Array, axis: int | None = None) -> Array:
 
 
 def _with(shape: tuple[int, ...], place: int, size: int) -> tuple[int, ...]:
-    """A shape with another size at one axis."""
+    """Return a shape with another size at one axis."""
     return (*shape[:place], size, *shape[place + 1 :])
 
 
 def put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
-    """``x`` with the elements of ``source`` at the numbers ``index`` in row-major order, or with ``accumulate`` added
-    there. Where a number is named several times, the last element counts, or all are added."""
+    """Write the elements of ``source`` at the row-major positions ``index``, or with ``accumulate`` add them.
+
+    For a position that occurs several times, the last element counts, or all are added."""
     if index.size != source.size:
         raise ShapeError(f"[put] an index of shape {index.shape} and a source of shape {source.shape} differ in size.")
     flat, numbers, values = reshape(x, (x.size,)), reshape(index, (index.size,)), reshape(source, (source.size,))
@@ -52,7 +54,7 @@ def put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) ->
 
 
 def unravel_index(indices: Array, shape: int | Sequence[int]) -> tuple[Array, ...]:
-    """For numbers of elements in row-major order of ``shape``, their index along each axis."""
+    """Return the index along each axis, for positions in row-major order of ``shape``."""
     sizes = as_sizes("unravel_index", shape)
     numbers = cast(indices, int64)
     below = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
@@ -60,12 +62,12 @@ def unravel_index(indices: Array, shape: int | Sequence[int]) -> tuple[Array, ..
 
 
 def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
-    """result[i, j, …] = the element number storage_offset + i·stride[0] + j·stride[1] + … of ``x`` in row-major order,
-    in the shape ``size``. An element may be named more than once; its gradient is the sum then.
+    """Return result[i, j, …] = the element at row-major position storage_offset + i·stride[0] + j·stride[1] + … of
+    ``x``.
 
-    A tensor is a value and has no memory of its own to look at, so numbers are those of a contiguous array, whatever
-    made ``x``. ShapeError for a number outside of it.
-    """
+    The result has the shape ``size``. An element may occur several times; its gradient is the sum. Positions are
+    always those of a contiguous array, because a tensor is a value without memory of its own. ShapeError for a
+    position outside ``x``."""
     numbers = _numbers("as_strided", x, size, stride, storage_offset)
     return take(reshape(x, (x.size,)), x.lift(numbers, int64), 0)
 
@@ -73,7 +75,7 @@ def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_off
 def as_strided_scatter(
     x: Array, src: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Array:
-    """``x`` with ``src`` in place of the elements that :func:`as_strided` names, each once."""
+    """Replace the elements that :func:`as_strided` selects, each once, by ``src``."""
     numbers = _numbers("as_strided_scatter", x, size, stride, storage_offset)
     if src.shape != numbers.shape:
         raise ShapeError(f"[as_strided_scatter] a source of shape {src.shape} does not fit size {numbers.shape}.")
@@ -84,7 +86,7 @@ def as_strided_scatter(
 
 
 def _numbers(name: str, x: Array, size: Any, stride: Any, offset: int | None) -> np.ndarray[Any, Any]:
-    """The number of each element in row-major order."""
+    """Return the row-major position of each element."""
     shape: Shape = as_sizes(name, size)
     steps = as_shape(name, stride)
     if len(shape) != len(steps) or min(steps, default=0) < 0:

@@ -40,7 +40,7 @@ Scatter = TypeVar("Scatter", bound=Callable[..., Any])
 
 @of_axisless
 def index_select(x: Array, dim: int, index: Array) -> Array:
-    """The rows at ``index``, a vector of integers, along the axis ``dim``."""
+    """Return the rows at ``index``, a vector of integers, along the axis ``dim``."""
     if index.ndim > 1:
         raise ShapeError(f"[index_select] the index is a vector; received shape {index.shape}.")
     return take(x, reshape(index, (index.size,)), dim)
@@ -59,7 +59,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 
 
 def _window(name: str, x: Array, dim: int, index: Array) -> tuple[int, Array]:
-    """The axis, and the part of ``x`` that an index array reaches."""
+    """Return the axis, and the part of ``x`` that an index array reaches."""
     if not index.dtype.is_integer:
         raise DTypeError(f"[{name}] the index is made of integers; received {index.dtype.name}.")
     axis = normalize_axis(name, dim, x.ndim)
@@ -74,7 +74,7 @@ def _window(name: str, x: Array, dim: int, index: Array) -> tuple[int, Array]:
 
 
 def _if_indexed(scatters: Scatter) -> Scatter:
-    """A decorator: an index without elements changes nothing, whatever its shape."""
+    """Make a function return ``x`` for an index without elements, whatever its shape."""
 
     @functools.wraps(scatters)
     def called(x: Array, dim: int, index: Array, *args: Any, **kwargs: Any) -> Array:
@@ -87,7 +87,7 @@ def _if_indexed(scatters: Scatter) -> Scatter:
 
 
 def _source(name: str, x: Array, index: Array, source: Operand) -> Array:
-    """What is scattered: of the shape of the index."""
+    """Return the values to scatter, in the shape of the index."""
     if not isinstance(source, TensorLike) or not source.ndim:
         return broadcast_to(lifted(x, source, x.dtype, index.ndim), index.shape)
     if source.ndim != index.ndim or any(n > m for n, m in zip(index.shape, source.shape, strict=True)):
@@ -98,7 +98,7 @@ def _source(name: str, x: Array, index: Array, source: Operand) -> Array:
 
 
 def _key(x: Array, axis: int, index: Array) -> tuple[Array, ...]:
-    """The key of the elements: the index along its axis, positions along the others."""
+    """Return the key of the elements: the index along its axis, positions along the others."""
     return tuple(index if a == axis else iota(x, _thin(index.shape, a), a) for a in range(index.ndim))
 
 
@@ -123,7 +123,7 @@ def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None =
 @_if_indexed
 @of_axisless
 def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:
-    """``x`` with src[i, j, …] added at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes."""
+    """Add src[i, j, …] at (index[i, j, …], j, …) for ``dim`` 0, and likewise for other axes."""
     axis, _ = _window("scatter_add", x, dim, index)
     require_in_range("scatter_add", index, axis, x.shape)
     return add_at(x, _key(x, axis, index), _source("scatter_add", x, index, src))
@@ -155,7 +155,7 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, 
 
 
 def _flat_places(x: Array, axis: int, index: Array) -> Array:
-    """Where each element of an index array points to in ``x`` flattened."""
+    """Return the row-major position in ``x`` of each element of an index array."""
     total = None
     for a, part in enumerate(_key(x, axis, index)):
         stride = math.prod(x.shape[a + 1 :])
@@ -179,7 +179,7 @@ def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, i
 
 
 def put_along_axis(x: Array, indices: Array, values: Operand, axis: int) -> Array:
-    """``x`` with ``values`` at the places that ``take_along_axis(x, indices, axis)`` reads."""
+    """Write ``values`` at the positions that ``take_along_axis(x, indices, axis)`` reads."""
     place = normalize_axis("put_along_axis", axis, x.ndim)
     if indices.ndim != x.ndim or not indices.dtype.is_integer:
         raise ShapeError(
@@ -208,13 +208,13 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
 
 
 def select(x: Array, dim: int, index: int) -> Array:
-    """The part at ``index`` along the axis ``dim``, which it has no longer."""
+    """Return the part at ``index`` along the axis ``dim``, without that axis."""
     axis = normalize_axis("select", dim, x.ndim)
     return getitem(x, (*[slice(None)] * axis, operator.index(index)))
 
 
 def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
-    """``x`` with ``src`` as its part at ``index`` along the axis ``dim``."""
+    """Replace the part at ``index`` along the axis ``dim`` by ``src``."""
     axis = normalize_axis("select_scatter", dim, x.ndim)
     return put(x, (*[slice(None)] * axis, operator.index(index)), src)
 
@@ -222,7 +222,7 @@ def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
 def slice_scatter(
     x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
-    """``x`` with ``src`` as its slice start:end:step along the axis ``dim``."""
+    """Replace the slice start:end:step along the axis ``dim`` by ``src``."""
     axis = normalize_axis("slice_scatter", dim, x.ndim)
     if not step:
         raise ValueError("[slice_scatter] the step is not 0.")
@@ -258,7 +258,7 @@ def combined(reduce: str, values: Array, segment_ids: Array, rows: int) -> Array
 
 
 def _of_segments(values: Array, segment_ids: Array, rows: int, combine: Any, first: int) -> Array:
-    """Rows are sorted by label, then combined with the rows before them as long as labels are the same."""
+    """Sort rows by label, then combine each with the rows of the same label before it."""
     if not values.size:
         return full_like(values, first, (rows, *values.shape[1:]))
     ordered, order = apply(sort_p, cast(segment_ids, int64), descending=False)
@@ -291,28 +291,31 @@ def _segments(name: str, reduce: str, data: Array, segment_ids: Array, num_segme
 
 
 def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    """For each number below ``num_segments`` (by default the greatest id and 1), the sum of the rows of ``data`` with
-    that segment id; 0 for none. Ids need not be in order."""
+    """Sum the rows of ``data`` with each id below ``num_segments``, by default the largest id plus 1; 0 for none."""
     return _segments("segment_sum", "sum", data, segment_ids, num_segments)
 
 
 def segment_mean(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    """As :func:`segment_sum`, the mean of the rows; 0 for none."""
+    """Return the mean of the rows of each segment, as :func:`segment_sum`; 0 for none."""
     return _segments("segment_mean", "mean", data, segment_ids, num_segments)
 
 
 def segment_prod(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    """As :func:`segment_sum`, the product of the rows; 1 for none."""
+    """Return the product of the rows of each segment, as :func:`segment_sum`; 1 for none."""
     return _segments("segment_prod", "prod", data, segment_ids, num_segments)
 
 
 def segment_max(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    """As :func:`segment_sum`, the greatest elements; 0 for none. Equal greatest elements share the gradient."""
+    """Return the largest elements of each segment, as :func:`segment_sum`; 0 for none.
+
+    Equal largest elements share the gradient."""
     return _segments("segment_max", "amax", data, segment_ids, num_segments)
 
 
 def segment_min(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    """As :func:`segment_sum`, the smallest elements; 0 for none. Equal smallest elements share the gradient."""
+    """Return the smallest elements of each segment, as :func:`segment_sum`; 0 for none.
+
+    Equal smallest elements share the gradient."""
     return _segments("segment_min", "amin", data, segment_ids, num_segments)
 
 

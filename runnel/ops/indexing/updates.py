@@ -26,12 +26,12 @@ from runnel.ops.shapes.views import moveaxis, of_axisless, reshape
 
 
 def add_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
-    """x + alpha · other."""
+    """Return x + alpha · other."""
     return add(x, _times(other, alpha))
 
 
 def subtract_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
-    """x - alpha · other."""
+    """Return x - alpha · other."""
     return subtract(x, _times(other, alpha))
 
 
@@ -44,7 +44,7 @@ def _times(other: Operand, alpha: Any) -> Operand:
 
 
 def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Array:
-    """x / other, rounded down ("floor"), towards 0 ("trunc"), or as it is (None)."""
+    """Return x / other, rounded down ("floor"), toward 0 ("trunc"), or not rounded (None)."""
     if rounding_mode not in (None, "floor", "trunc"):
         raise ValueError(f"[div] rounding_mode is None, 'floor' or 'trunc'; received {rounding_mode!r}.")
     if rounding_mode == "floor":
@@ -53,27 +53,27 @@ def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None
 
 
 def clamp_min(x: Array, min: Operand) -> Array:
-    """``x`` where it is not below ``min``, which stands elsewhere."""
+    """Replace elements below ``min`` by ``min``."""
     return clip(x, min, None)
 
 
 def clamp_max(x: Array, max: Operand) -> Array:
-    """``x`` where it is not above ``max``, which stands elsewhere."""
+    """Replace elements above ``max`` by ``max``."""
     return clip(x, None, max)
 
 
 def copied(x: Array, source: Operand) -> Array:
-    """``source``, broadcast to the shape of ``x`` and in its dtype."""
+    """Return ``source``, broadcast to the shape of ``x`` and converted to its dtype."""
     return put(x, ..., source)
 
 
 def zeroed(x: Array) -> Array:
-    """Zeros like ``x``."""
+    """Return zeros like ``x``."""
     return zeros_like(x)
 
 
 def filled(x: Array, value: float | Array) -> Array:
-    """``value``, one number, at each place of ``x``."""
+    """Return ``value``, one number, at each position of ``x``."""
     if isinstance(value, (bool, int, float)):
         return put(x, ..., value)
     if value.size != 1:
@@ -82,7 +82,7 @@ def filled(x: Array, value: float | Array) -> Array:
 
 
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
-    """x + weight · (end - x), from the nearer end: for |weight| < ½ from ``x``, else from ``end``."""
+    """Return x + weight · (end - x), computed from ``x`` for |weight| < ½ and from ``end`` otherwise."""
     way = subtract(end, x)
     number: Any = weight.item() if isinstance(weight, np.generic) else weight
     rest: Any
@@ -100,19 +100,19 @@ def lerp(x: Array, end: Operand, weight: Operand) -> Array:
 
 
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
-    """x + (value · a) · b, all in the dtype of the result."""
+    """Return x + (value · a) · b, in the dtype of the result."""
     x, a, b = _together(x, a, b)
     return add(x, multiply(_scaled(a, value), b))
 
 
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
-    """x + (value · a) / b, all in the dtype of the result."""
+    """Return x + (value · a) / b, in the dtype of the result."""
     x, a, b = _together(x, a, b)
     return add(x, divide(_scaled(a, value), b))
 
 
 def _together(x: Array, a: Operand, b: Operand) -> tuple[Array, Operand, Operand]:
-    """Operands that are arrays of several floating dtypes in the one in which they meet."""
+    """Promote operands that are arrays of different floating dtypes to one dtype."""
     arrays = [y for y in (x, a, b) if isinstance(y, TensorLike)]
     if len({y.dtype for y in arrays}) == 1 or not any(y.dtype.is_inexact for y in arrays):
         return x, a, b
@@ -139,7 +139,7 @@ def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
 
 
 def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
-    """The axis ``dim``, and the key that names the rows at ``index`` along it."""
+    """Return the axis ``dim``, and the key of the rows at ``index`` along it."""
     axis = normalize_axis(name, dim, x.ndim)
     if index.ndim > 1:
         raise ShapeError(f"[{name}] the index is a vector; received shape {index.shape}.")
@@ -148,7 +148,7 @@ def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
 
 @of_axisless
 def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
-    """``x`` with ``value``, one number, in the rows at ``index`` along the axis ``dim``."""
+    """Write ``value``, one number, to the rows at ``index`` along the axis ``dim``."""
     return put(x, _rows("index_fill", x, dim, index)[1], value)
 
 
@@ -160,13 +160,13 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 
 def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
-    """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
+    """Write ``values`` at ``x[indices]``, a tuple of arrays, or with ``accumulate`` add them."""
     return (add_at if accumulate else put)(x, tuple(indices), values)
 
 
 @of_axisless
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
-    """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
+    """Add alpha times row i of ``source`` to row ``index[i]`` along the axis ``dim``."""
     if x.dtype is bool_:  # or
         return cast(index_add(cast(x, int64), dim, index, source, alpha=alpha), bool_)
     axis, _ = _rows("index_add", x, dim, index)

@@ -1,6 +1,8 @@
-"""Matrix products. The primitives take stacks of float matrices, or float arrays that are contracted over several axes;
-everything else is brought to one of these forms. Of bfloat16 they give float32 (``dots``), and their gradients begin by
-rounding that of the result to bfloat16: functions round such a product, so its gradient has no more digits.
+"""Matrix products.
+
+The primitives take stacks of float matrices, or float arrays contracted over several axes; functions bring other
+operands to these forms. Products of bfloat16 are float32 (``dots``). Their gradients first round the gradient of the
+result to bfloat16: functions round such a product, so its gradient has no more digits.
 """
 
 from __future__ import annotations
@@ -150,7 +152,7 @@ def _tensordot_batched(size: int, x: Array, y: Array, *, axes: int) -> Array:
 
 
 def _exchanged(x: Array, first: int) -> Array:
-    """``x`` with its ``first`` first axes behind the others."""
+    """Move the ``first`` first axes of ``x`` after the others."""
     return permute(x, (*range(first, x.ndim), *range(first)))
 
 
@@ -165,8 +167,10 @@ def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
 
 
 def matmul(x: Operand, y: Operand) -> Array:
-    """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on the
-    right. Half precision is multiplied and added up in float32 and rounded once."""
+    """Return the matrix product (Array API): batch axes broadcast, a vector is a row on the left and a column on the
+    right.
+
+    Half precision is multiplied and summed in float32 and rounded once."""
     if isinstance(x, TensorLike) and isinstance(y, TensorLike) and _are_multiplied_as_they_are(x, y):
         _require_matching(x.shape, y.shape)
         return apply(matmul_p, x, y)
@@ -190,13 +194,13 @@ def matmul(x: Operand, y: Operand) -> Array:
 
 
 def _are_multiplied_as_they_are(x: TensorLike, y: TensorLike) -> bool:
-    """Whether these are matrices of one dtype that the machine multiplies: the usual case, without conversions."""
+    """Return whether these are matrices of one dtype that the machine multiplies: the usual case."""
     dtype = x.dtype
     return x.ndim == y.ndim == 2 and y.dtype is dtype and dtype.is_inexact and sum_dtype(operand_dtype(dtype)) is dtype
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Of matrices of a dtype that the machine multiplies; those of bfloat16 give float32."""
+    """Multiply matrices of a dtype that the machine multiplies; products of bfloat16 are float32."""
     if a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]:
         return apply(matmul_p, a, b)
     if b.ndim == 2:  # the batch becomes rows of one large product
@@ -208,9 +212,10 @@ def _product(a: Array, b: Array) -> Array:
 
 @composed
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """x · weightᵀ + bias: ``x`` of shape (…, in), ``weight`` of shape (out, in), as PyTorch keeps it, and ``bias`` of
-    shape (out) give (…, out). Half precision is added up in float32, the bias too, and rounded once; ShapeError where
-    the numbers of features differ."""
+    """Return x · weightᵀ + bias, of shape (…, out), for ``x`` (…, in), ``weight`` (out, in) and ``bias`` (out).
+
+    Half precision is summed in float32, with the bias, and rounded once. ShapeError if the numbers of features
+    differ."""
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(
             f"[linear] x of shape {x.shape} does not go with a weight of shape {weight.shape}, which is (out, in): the "
@@ -227,14 +232,14 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 def outer(x: Array, y: Array) -> Array:
-    """The products of each element of the vector ``x`` with each of the vector ``y``."""
+    """Return the products of each element of the vector ``x`` with each of the vector ``y``."""
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"[outer] takes two vectors, got shapes {x.shape} and {y.shape}.")
     return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
 def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
-    """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
+    """Sum the products along ``axis``, with ``x`` conjugated if it is complex."""
     rank = max(x.ndim, y.ndim)
     place = normalize_axis("vecdot", axis, rank) - rank
     if -place > min(x.ndim, y.ndim) or x.shape[place] != y.shape[place]:
@@ -243,7 +248,7 @@ def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
 
 
 def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
-    """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
+    """Return the product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
     sum_axes: Any = axes
     if is_single(sum_axes):
         count = operator.index(sum_axes)

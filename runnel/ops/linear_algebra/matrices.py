@@ -57,7 +57,7 @@ def _identity(x: Array, n: int) -> Array:
 
 
 def inv(x: Array) -> Array:
-    """The inverse of square matrices. LinAlgError where one is singular."""
+    """Return the inverse of square matrices; LinAlgError if one is singular."""
     n, _ = require_matrices("inv", x, square=True)
     return apply(solve_p, x, _identity(x, n))
 
@@ -76,7 +76,7 @@ cofactors_p = Op("cofactors", "a", "det(a)·(a⁻¹)ᵀ, which singular matrices
 
 
 def _of_square(name: str) -> Callable[[ShapedArray], ShapedArray]:
-    """The rule of an op that gives a matrix for each square matrix."""
+    """Return the rule of an op that returns a matrix for each square matrix."""
 
     def rule(a: ShapedArray) -> ShapedArray:
         require_matrices(name, a, square=True)
@@ -150,17 +150,19 @@ def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Arra
 
 
 def det(x: Array) -> Array:
-    """The determinants. Derivatives of second order need matrices that are not singular (else LinAlgError)."""
+    """Return the determinants.
+
+    Second derivatives need non-singular matrices; LinAlgError otherwise."""
     return apply(det_p, x)
 
 
 def slogdet(x: Array) -> Slogdet:
-    """The signs of determinants, and the logarithms of their absolute values: a named tuple (sign, logabsdet)."""
+    """Return the signs of determinants and the logarithms of their absolute values: (sign, logabsdet)."""
     return Slogdet(*apply(slogdet_p, x))
 
 
 def logdet(x: Array) -> Array:
-    """The logarithms of determinants: -∞ at 0, NaN below, complex ones for complex matrices."""
+    """Return the logarithms of determinants: -∞ at 0, NaN below 0, complex for complex matrices."""
     result = slogdet(x)
     if x.dtype.is_complex:
         return add(log(result.sign), result.logabsdet)
@@ -193,14 +195,14 @@ def cholesky(x: Array, upper: bool = False) -> Array:
 
 
 def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
-    """x with a·x = ``b`` for the matrices a = l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
+    """Solve a·x = ``b`` for a = l·lᴴ, where ``factor`` is the lower triangular l (``upper``: lᴴ)."""
     lower = adjoint(factor) if upper else factor
     inside = solve_triangular(lower, b, upper=False)
     return solve_triangular(adjoint(lower), inside, upper=True)
 
 
 def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
-    """The inverses of the matrices l·lᴴ, of which ``factor`` is the lower triangular l (``upper``: lᴴ)."""
+    """Return the inverses of l·lᴴ, where ``factor`` is the lower triangular l (``upper``: lᴴ)."""
     n, _ = require_matrices("cholesky_inverse", factor, square=True)
     return cholesky_solve(_identity(factor, n), factor, upper)
 
@@ -242,7 +244,7 @@ def _pinv_vjp(g: Array, out: Array, a: Array, *, rtol: float) -> tuple[Array]:
 
 
 def _cutoff(x: Array, rtol: float | None) -> float:
-    """The share of the greatest singular value up to which one counts as 0."""
+    """Return the fraction of the largest singular value up to which one counts as 0."""
     if rtol is not None:
         return float(rtol)
     return int(np.max(x.shape[-2:], initial=1)) * float(np.finfo(x.dtype.numpy).eps)
@@ -286,17 +288,17 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> Lstsq:
 
 
 def svdvals(x: Array) -> Array:
-    """The singular values in descending order."""
+    """Return the singular values in descending order."""
     return svd(x, full_matrices=False).S
 
 
 def eigvalsh(x: Array, UPLO: str = "L") -> Array:
-    """The eigenvalues, ascending, of symmetric matrices, of which the lower (or upper) triangle is read."""
+    """Return the eigenvalues, ascending, of symmetric matrices; reads the lower (or upper) triangle."""
     return eigh(x, UPLO).eigenvalues
 
 
 def matrix_rank(x: Array, rtol: float | Array | None = None) -> Array:
-    """How many singular values are greater than ``rtol`` times the greatest: int64. By default as in :func:`pinv`."""
+    """Count the singular values above ``rtol`` times the largest, as int64; the default is as in :func:`pinv`."""
     values = svdvals(x)
     if not values.shape[-1]:
         return full_like(values, 0, values.shape[:-1], int64)
@@ -310,7 +312,7 @@ def matrix_rank(x: Array, rtol: float | Array | None = None) -> Array:
 
 
 def matrix_power(x: Array, n: int) -> Array:
-    """The product of ``n`` times the matrix; of the inverse for negative ``n``."""
+    """Return power ``n`` of matrices; negative powers use the inverse."""
     times = operator.index(n)
     size, _ = require_matrices("matrix_power", x, square=True)
     if abs(times) >= 1 << 62:
@@ -360,14 +362,14 @@ abstract_eval.register(expm_p, _of_square("matrix_exp"))
 
 @vjp.rule(expm_p)
 def _expm_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
-    """The upper right part of the exponential of ((aᴴ, g), (0, aᴴ))."""
+    """Return the upper right part of the exponential of ((aᴴ, g), (0, aᴴ))."""
     n, turned = a.shape[-1], adjoint(a)
     whole = concat([concat([turned, g], -1), concat([zeros_like(a), turned], -1)], -2)
     return (narrow(narrow(apply(expm_p, whole), -2, 0, n), -1, n, n),)
 
 
 def matrix_exp(x: Array) -> Array:
-    """The exponentials Σ xᵏ/k! of square matrices; of half precision computed in float32."""
+    """Return the exponentials Σ xᵏ/k! of square matrices; half precision is computed in float32."""
     return rounded_as(apply(expm_p, cast(x, wide_dtype(x))), x)
 
 
@@ -375,7 +377,9 @@ def matrix_exp(x: Array) -> Array:
 
 
 def vector_norm(x: Array, ord: float = 2, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The vector norm over ``axis``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are extremes."""
+    """Return the vector norm over ``axis``: (Σ |x|^ord)^(1/ord).
+
+    Order 0 counts non-zero elements, ±∞ are extremes."""
     return norm_along(x, axis=axis, ord=ord, keepdims=keepdims)
 
 
@@ -423,11 +427,11 @@ def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: 
 
 
 def diagonal(x: Array, offset: int = 0, *, axis1: int = -2, axis2: int = -1) -> Array:
-    """The diagonal ``offset`` of each matrix in two axes, as the last axis."""
+    """Return diagonal ``offset`` of each matrix in two axes, as the last axis."""
     return diagonal_of(x, offset, axis1, axis2)
 
 
 def vander(x: Array, N: int | None = None) -> Array:
-    """The powers of each element along a new last axis, from 0 up: ``N`` of them (None: as many as elements)."""
+    """Return ``N`` powers of each element along a new last axis, from 0 up (None: as many as elements)."""
     x = with_axis(x)
     return powers(x, x.shape[-1] if N is None else operator.index(N), True)

@@ -50,7 +50,7 @@ def _abstract_eval(x: ShapedArray, panels: ShapedArray, *, axes: int, columns: S
 
 
 def _together(x: Any) -> int:
-    """How many steps of k a row of a panel holds."""
+    """Return how many steps of k a row of a panel contains."""
     return 1 + (x.dtype in (bfloat16, bfloat16.numpy))
 
 
@@ -71,7 +71,7 @@ def _batched(size: int, x: Array, panels: Array, *, axes: int, columns: Shape) -
 
 
 def in_panels(weight: Array, axes: int, width: int) -> Array:
-    """weight[*inner, *columns], of which ``axes`` axes are inner ones, in panels of ``width`` columns."""
+    """Pack weight[*inner, *columns], with ``axes`` inner axes, into panels of ``width`` columns."""
     k, n = math.prod(weight.shape[:axes]), math.prod(weight.shape[axes:])
     together = _together(weight)
     count, steps = -(-n // width), -(-k // together)
@@ -83,5 +83,5 @@ def in_panels(weight: Array, axes: int, width: int) -> Array:
 
 
 def panel_product(x: Array, panels: Array, axes: int, columns: Shape) -> Array:
-    """x[*rows, *inner] with ``axes`` inner axes times a matrix that :func:`in_panels` made."""
+    """Multiply x[*rows, *inner], with ``axes`` inner axes, by a matrix that :func:`in_panels` made."""
     return apply(panel_product_p, x, panels, axes=axes, columns=columns)

@@ -1,4 +1,4 @@
-"""Products of several arrays: einsum, inner products, distances, covariances, and the sums that BLAS adds to."""
+"""Products of several arrays: einsum, inner products, distances, covariances, and sums with products."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def einsum(equation: str | Array, *operands: Any) -> Array:
 
 
 def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """The equation and the operands of arguments that take turns: an operand and its list, and the result's list."""
+    """Return the equation and the operands of alternating arguments: an operand, its list, and the result's list."""
     operands, lists = arguments[0::2], arguments[1::2]
     is_named = len(operands) > len(lists)  # the last one is the result's list
     if is_named:
@@ -86,12 +86,12 @@ def _letter(number: Any) -> str:
 
 
 def meet_dtypes(operands: Sequence[Array]) -> list[Array]:
-    """Operands in one dtype, each with its own axes."""
+    """Convert the operands to one dtype, each with its own axes."""
     return alike(matmul_p, *operands)
 
 
 def _parsed(equation: str, operands: Sequence[Array]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result; the axes of ``...`` have letters of their own."""
+    """Return the letters of each operand and of the result; the axes of ``...`` have separate letters."""
     if not isinstance(equation, str) or not operands:
         raise ArgumentError(f"[einsum] takes an equation such as 'ij,jk->ik' and arrays; received {equation!r}.")
     left, arrow, result = equation.replace(" ", "").partition("->")
@@ -130,7 +130,7 @@ def _sizes(equation: str, terms: Sequence[str], arrays: Sequence[Array]) -> dict
 
 
 def _diagonals(x: Array, term: str) -> tuple[Array, str]:
-    """An operand with each letter once."""
+    """Return an operand with each letter once."""
     for c in sorted(set(term)):
         while term.count(c) > 1:
             first, second = term.index(c), term.rindex(c)
@@ -145,13 +145,13 @@ def _cheapest(parts: Sequence[tuple[Array, str]], sizes: dict[str, int]) -> tupl
 
 
 def _summed(x: Array, term: str, remaining: set[str]) -> tuple[Array, str]:
-    """Summed over the letters that nobody asks for."""
+    """Sum over the letters that are not needed."""
     gone = [a for a, c in enumerate(term) if c not in remaining]
     return (sum(x, gone, dtype=x.dtype), "".join(c for c in term if c in remaining)) if gone else (x, term)
 
 
 def _pair(x: Array, left: str, y: Array, right: str, remaining: set[str], sizes: dict[str, int]) -> tuple[Array, str]:
-    """The product of two operands: batch axes, rows, columns, and what is summed over, as one product of matrices."""
+    """Return the product of two operands as one product of matrices: batch axes, rows, columns, summed axes."""
     x, left = _summed(x, left, remaining | set(right))
     y, right = _summed(y, right, remaining | set(left))
     batch = "".join(c for c in left if c in right and c in remaining)
@@ -184,7 +184,7 @@ def _pair(x: Array, left: str, y: Array, right: str, remaining: set[str], sizes:
 
 
 def dot(x: Array, y: Array) -> Array:
-    """The product of two vectors; of other arrays the sum over the last axis of ``x`` and the last but one of ``y``."""
+    """Return the product of two vectors, or the sum over the last axis of ``x`` and the second to last of ``y``."""
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
     if y.ndim <= 2:
@@ -193,20 +193,21 @@ def dot(x: Array, y: Array) -> Array:
 
 
 def inner(x: Array, y: Array) -> Array:
-    """The sum over the last axes of both."""
+    """Sum the products over the last axes of both."""
     return multiply(x, y) if x.ndim == 0 or y.ndim == 0 else tensordot(x, y, ([x.ndim - 1], [y.ndim - 1]))
 
 
 def vdot(x: Array, y: Array) -> Array:
-    """The product of two vectors, of complex numbers with the conjugates of ``x``."""
+    """Return the product of two vectors, with the conjugates of complex ``x``."""
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(f"[vdot] takes two vectors; got shapes {x.shape} and {y.shape}.")
     return matmul(conj(x), y)
 
 
 def multi_dot(arrays: Sequence[Array]) -> Array:
-    """The product of several matrices, of which the first and the last may be vectors, in the order that :func:`einsum`
-    chooses."""
+    """Return the product of several matrices, in the order that :func:`einsum` chooses.
+
+    The first and the last may be vectors."""
     if len(arrays) < 2 or any(x.ndim != 2 for x in arrays[1:-1]) or any(x.ndim not in (1, 2) for x in arrays):
         raise ShapeError(
             f"[multi_dot] takes two or more matrices, the first and last perhaps vectors; got shapes "
@@ -221,32 +222,32 @@ def multi_dot(arrays: Sequence[Array]) -> Array:
 
 
 def addmm(x: Operand, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta · x + alpha · mat1 · mat2, of matrices."""
+    """Return beta · x + alpha · mat1 · mat2 for matrices."""
     return _plus(x, matmul(mat1, mat2), beta, alpha)
 
 
 def addmv(x: Operand, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta · x + alpha · mat · vec, of a matrix and a vector."""
+    """Return beta · x + alpha · mat · vec for a matrix and a vector."""
     return _plus(x, matmul(mat, vec), beta, alpha)
 
 
 def addr(x: Operand, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta · x + alpha · the outer product of two vectors."""
+    """Return beta · x + alpha · the outer product of two vectors."""
     return _plus(x, outer(vec1, vec2), beta, alpha)
 
 
 def baddbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta · x + alpha · batch1 · batch2, of stacks of matrices."""
+    """Return beta · x + alpha · batch1 · batch2 for stacks of matrices."""
     return _plus(x, matmul(batch1, batch2), beta, alpha)
 
 
 def addbmm(x: Operand, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
-    """beta · x + alpha · the sum of the products of stacks of matrices."""
+    """Return beta · x + alpha · the sum of the products of stacks of matrices."""
     return _plus(x, sum(matmul(batch1, batch2), 0), beta, alpha)
 
 
 def _plus(x: Operand, product: Array, beta: float, alpha: float) -> Array:
-    """beta · x + alpha · product; of integers and bools with factors of their kind."""
+    """Return beta · x + alpha · product; integers and bools have factors of their kind."""
     if not product.dtype.is_inexact and isinstance(x, TensorLike) and not x.dtype.is_inexact:
         kind = bool if product.dtype is bool_ is x.dtype else int
         beta, alpha = kind(beta), kind(alpha)
@@ -257,7 +258,7 @@ def _plus(x: Operand, product: Array, beta: float, alpha: float) -> Array:
 
 
 def cross(x: Array, y: Array, axis: int = -1) -> Array:
-    """The vector product along ``axis``, of size 3; other axes broadcast."""
+    """Return the vector product along ``axis``, of size 3; other axes broadcast."""
     shape = broadcast_shapes("cross", x.shape, y.shape)
     place = normalize_axis("cross", axis, len(shape)) - len(shape)
     if -place > min(x.ndim, y.ndim) or x.shape[place] != 3 or y.shape[place] != 3:
@@ -271,12 +272,12 @@ def cross(x: Array, y: Array, axis: int = -1) -> Array:
 
 
 def nansum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
-    """The sum of the elements over ``axis`` that are numbers."""
+    """Sum over ``axis``, ignoring NaN."""
     return sum(where(isnan(x), 0, x), axis, keepdims, dtype)
 
 
 def nanmean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The mean of the elements over ``axis`` that are numbers; NaN where there are none."""
+    """Return the mean over ``axis``, ignoring NaN; NaN where there are no numbers."""
     count = sum(logical_not(isnan(x)), axis, keepdims)
     total = nansum(x, axis, keepdims, dtype=None if x.dtype.is_float and x.dtype.itemsize > 2 else float32)
     quotient = divide(total, cast(count, total.dtype))
@@ -284,18 +285,19 @@ def nanmean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def var_mean(x: Array, axis: Axis = None, correction: float = 1, keepdims: bool = False) -> tuple[Array, Array]:
-    """Variance, over n - ``correction``, and mean."""
+    """Return the variance, with divisor n - ``correction``, and the mean."""
     return var(x, axis, correction, keepdims), mean(x, axis, keepdims)
 
 
 def std_mean(x: Array, axis: Axis = None, correction: float = 1, keepdims: bool = False) -> tuple[Array, Array]:
-    """Standard deviation, over n - ``correction``, and mean."""
+    """Return the standard deviation, with divisor n - ``correction``, and the mean."""
     return std(x, axis, correction, keepdims), mean(x, axis, keepdims)
 
 
 def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Array:
-    """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how much; a
-    number for one row."""
+    """Return the covariances of the rows of ``x``, with divisor n - ``correction``; a number for one row.
+
+    ``fweights`` repeat columns, ``aweights`` weight them."""
     rows = reshape(x, (1, x.size)) if x.ndim < 2 else x
     if rows.ndim != 2:
         raise ShapeError(f"[cov] takes a vector or a matrix of rows; got shape {x.shape}.")
@@ -320,7 +322,7 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
 
 
 def corrcoef(x: Array) -> Array:
-    """The correlations of the rows of ``x``, within [-1, 1]; a number for one row."""
+    """Return the correlations of the rows of ``x``, in [-1, 1]; a number for one row."""
     c = cov(x)
     if c.ndim == 0:
         return divide(c, c)
@@ -332,13 +334,14 @@ def corrcoef(x: Array) -> Array:
 
 
 def dist(x: Array, y: Array, p: float = 2) -> Array:
-    """The p-norm of x - y."""
+    """Return the p-norm of x - y."""
     return norm(subtract(x, y), ord=p)
 
 
 def cdist(x: Array, y: Array, p: float = 2) -> Array:
-    """The p-norms of the differences of each row of ``x`` (…, m, n) and each row of ``y`` (…, k, n): (…, m, k). The
-    derivative at distance 0 is 0."""
+    """Return the p-norms (…, m, k) of the differences of each row of ``x`` (…, m, n) and each row of ``y`` (…, k, n).
+
+    The derivative at distance 0 is 0."""
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
         raise ShapeError(f"[cdist] takes rows of one length; got shapes {x.shape} and {y.shape}.")
     return norm(subtract(expand_dims(x, -2), expand_dims(y, -3)), axis=-1, ord=p)
