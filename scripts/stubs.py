@@ -62,15 +62,18 @@ class Sources:
         return ast.parse("" if path is None else path.read_text(encoding="utf-8"))
 
     def constant(self, module: str, name: str) -> Any:
-        """Return the value of the assignment ``name = ...`` of a module of nothing but data."""
+        """Return the value of the assignment ``name = ...`` of a module of nothing but data; None without one."""
         values: dict[str, Any] = {}
+        if name not in self.own_names(module):
+            return None
         for node in self.tree(module).body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 if name in map(ast.unparse, targets(node)):
                     return eval(compile(ast.Expression(node.value), module, "eval"), values)
-                values[ast.unparse(targets(node)[0])] = eval(
-                    compile(ast.Expression(node.value), module, "eval"), values
-                )
+                if not any(isinstance(part, ast.Call) for part in ast.walk(node.value)):
+                    values[ast.unparse(targets(node)[0])] = eval(
+                        compile(ast.Expression(node.value), module, "eval"), values
+                    )
         return None
 
     def function(self, module: str, name: str) -> tuple[str, ast.FunctionDef] | None:
