@@ -302,3 +302,23 @@ def holds_state(module: Any, name: str) -> bool:
     if isinstance(module.__dict__.get(name), Variable):
         return True
     return isinstance(module, StatefulTree) and module.is_reserved_for_state(name)
+
+
+def reads_outside(function: Any) -> bool:
+    """Return whether a function of a registered class, which runs unobserved, reads what may change."""
+    if type(function) is not types.FunctionType:
+        return True
+    names = [name for name in function.__code__.co_names if name in function.__globals__]
+    known = (types.FunctionType, types.ModuleType, type)
+    return bool(function.__closure__) or not all(isinstance(function.__globals__[name], known) for name in names)
+
+
+def stored_names(value: Any) -> list[str]:
+    """Return the attributes that an object holds itself, in its dict or in slots."""
+    slots = [
+        name
+        for kind in type(value).__mro__
+        for name, member in vars(kind).items()
+        if type(member) is types.MemberDescriptorType and hasattr(value, name)
+    ]
+    return [*getattr(value, "__dict__", ()), *slots]

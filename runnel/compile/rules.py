@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import FunctionType
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -36,8 +36,10 @@ from runnel.compile.owned import (
     is_plain_object,
     is_scheduler,
     parts_of,
+    reads_outside,
     require_own,
     runs_users,
+    stored_names,
     structure,
     tree,
     users_bases,
@@ -52,7 +54,6 @@ from runnel.core.public import public
 from runnel.core.pytree import flatten
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
-from runnel.ops.shapes.broadcasting import broadcast_to
 from runnel.tensor import tracing
 from runnel.tensor.creation import asarray, full, tensor
 from runnel.tensor.floats import RunTimeNumbers, TracedFloat, is_traceable
@@ -86,13 +87,13 @@ class Rules(Policy):
     def __init__(self) -> None:
         super().__init__()
         self.rules |= {
-            id(Tensor.requires_grad_): _requires_grad_set,
-            id(Variable.requires_grad_): _requires_grad_set,
-            id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
+            id(Tensor.requires_grad_): tensors.requires_grad_set,
+            id(Variable.requires_grad_): tensors.requires_grad_set,
+            id(vars(Variable)["requires_grad"].fset): tensors.requires_grad_set,
             id(public(manual_seed)): _seeded,
         }
         for function, place in ((asarray, 0), (tensor, 0), (full, 1), (full_like, 1)):
-            self.rules[id(public(function))] = _made_of_number(public(function), place)
+            self.rules[id(public(function))] = tensors.made_of_number(public(function), place)
         self.rules |= {id(f): arrays.number_of(self.rules[id(f)]) for f in (float, int)}
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -302,34 +303,14 @@ class Rules(Policy):
                 content(rec, attributes.read(rec, value, field.name))
             return value
         if pytree.is_registered(type(value)):
-            if any(map(_reads_outside, pytree._REGISTERED[type(value)][:2])):
+            if any(map(reads_outside, pytree._REGISTERED[type(value)][:2])):
                 rec.refuse(f"the functions that flatten {described(value)} read variables", "let them read the object")
-            for name in _stored_names(value):
+            for name in stored_names(value):
                 content(rec, attributes.read(rec, value, name))
             return value
         if callable(value):
             return rec.callback(value)
         return content(rec, value)
-
-
-def _reads_outside(function: Any) -> bool:
-    """Return whether a function of a registered class, which runs unobserved, reads what may change."""
-    if type(function) is not FunctionType:
-        return True
-    names = [name for name in function.__code__.co_names if name in function.__globals__]
-    known = (FunctionType, ModuleType, type)
-    return bool(function.__closure__) or not all(isinstance(function.__globals__[name], known) for name in names)
-
-
-def _stored_names(value: Any) -> list[str]:
-    """Return the attributes that an object holds itself, in its dict or in slots."""
-    slots = [
-        name
-        for kind in type(value).__mro__
-        for name, member in vars(kind).items()
-        if type(member) is MemberDescriptorType and hasattr(value, name)
-    ]
-    return [*getattr(value, "__dict__", ()), *slots]
 
 
 def _attribute_of_scheduler(rec: Recorder, scheduler: Any, name: str) -> Any:
@@ -461,31 +442,6 @@ def _seeded(rec: Recorder, seed: int) -> None:
 
 def _seed_again(generator: Any, target: None, key: None, seed: int) -> None:
     generator.seed(seed)
-
-
-def _made_of_number(function: Any, place: int) -> Any:
-    """Make the rule of a function that makes a tensor of a number, which may be a counter."""
-
-    def rule(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
-        dtype = kwargs.get("dtype", getattr(args[0], "dtype", None) if args else None)
-        if len(args) == place + 1 and kwargs.keys() <= {"dtype"} and dtype in (None, int64, float32, float64):
-            number = tensors.counted(rec, args[place])
-            if number is not None:
-                number = number if dtype is None else cast(number, dtype)
-                if place == 0:
-                    return number
-                shape = args[0].shape if hasattr(args[0], "shape") else content(rec, args[0])
-                return broadcast_to(number, shape)
-        return boundary.run(rec, function, args, kwargs)
-
-    return rule
-
-
-def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
-    if rec.source_of(value) is not None:
-        rec.refuse(f"requires_grad of '{rec.source_of(value)}' is set", "set it before the call")
-    value.requires_grad = flag
-    return value
 
 
 # Runnel's code --------------------------------------------------------------------------------------------------------

@@ -13,15 +13,16 @@ import numpy as np
 
 from runnel.compile import arrays, boundary
 from runnel.compile.observe import attributes, numbers
-from runnel.compile.observe.containers import reach_items
+from runnel.compile.observe.containers import content, reach_items
 from runnel.compile.observe.operators import COMPARISONS, OPERATORS
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import MISSING, PLAIN, SYMBOLIC, Whole, container_of
 from runnel.compile.owned import is_own, require_own
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import float32, float64, int64
 from runnel.core.lifetime import Weak
 from runnel.ops.conversion import cast
+from runnel.ops.shapes.broadcasting import broadcast_to
 from runnel.tensor import grad_hooks, tracing
 from runnel.tensor.floats import is_traceable
 from runnel.tensor.grad_mode import RECORDING
@@ -150,6 +151,31 @@ def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
         rest = (_index(rec, value, rest[0]), *rest[1:])
     _check_methods(rec, function, (value, *rest))
     return boundary.run(rec, function, (value, *rest), {})
+
+
+def made_of_number(function: Any, place: int) -> Any:
+    """Make the rule of a function that makes a tensor of a number, which may be a counter."""
+
+    def rule(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype", getattr(args[0], "dtype", None) if args else None)
+        if len(args) == place + 1 and kwargs.keys() <= {"dtype"} and dtype in (None, int64, float32, float64):
+            number = counted(rec, args[place])
+            if number is not None:
+                number = number if dtype is None else cast(number, dtype)
+                if place == 0:
+                    return number
+                shape = args[0].shape if hasattr(args[0], "shape") else content(rec, args[0])
+                return broadcast_to(number, shape)
+        return boundary.run(rec, function, args, kwargs)
+
+    return rule
+
+
+def requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
+    if rec.source_of(value) is not None:
+        rec.refuse(f"requires_grad of '{rec.source_of(value)}' is set", "set it before the call")
+    value.requires_grad = flag
+    return value
 
 
 def counted(rec: Recorder, value: Any) -> Any:
