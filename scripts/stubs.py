@@ -114,12 +114,16 @@ class Sources:
         if not holder:
             return self.function(module, name)
         package, member = self.imports(module)[holder]
-        names = self.constant(f"{package}.{member}", "NAMES")
+        is_namespace = "NAMES" in self.own_names(f"{package}.{member}")
+        names = self.constant(f"{package}.{member}", "NAMES") if is_namespace else None
         return self.function(*names[name].split(":")) if names else self.function(f"{package}.{member}", name)
 
     def text(self, module: str, node: ast.expr | None) -> Any:
         """Return the string that an expression of a module, a literal or a name, means."""
-        return self.constant(module, node.id) if isinstance(node, ast.Name) else node and ast.literal_eval(node)
+        if isinstance(node, ast.Name):
+            assigned = [n for n in self.tree(module).body if isinstance(n, ast.Assign) and node.id in names_of(n)]
+            node = assigned[0].value
+        return node and ast.literal_eval(node)
 
     def class_row(self, module: str, name: str) -> tuple[ast.Call, str, ast.arguments] | None:
         """Return the call of a row such as ``ELU = layer("ELU", ...)``, which makes a class, and the module and the
