@@ -8,6 +8,7 @@ where git ignores them. The build writes them into the wheel. The sources are re
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import re
@@ -70,7 +71,7 @@ class Sources:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 if name in map(ast.unparse, targets(node)):
                     return eval(compile(ast.Expression(node.value), module, "eval"), values)
-                if not any(isinstance(part, ast.Call) for part in ast.walk(node.value)):
+                with contextlib.suppress(NameError):  # a value that is not data, such as a call of an imported function
                     values[ast.unparse(targets(node)[0])] = eval(
                         compile(ast.Expression(node.value), module, "eval"), values
                     )
