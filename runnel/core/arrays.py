@@ -14,7 +14,7 @@ LONGEST = 60
 
 
 def short_repr(value: Any) -> str:
-    """``value`` for one line of text: a tensor by its dtype and shape, a container by its size, a number as it is."""
+    """Describe ``value`` in one line: a tensor by its dtype and shape, a container by its size, a number as it is."""
     kind = type(value)
     if isinstance(value, TensorLike):
         return f"a {kind.__name__} {value.summary()}"
@@ -43,9 +43,9 @@ def _cut(text: str) -> str:
 
 
 def as_array(name: str, data: Any) -> np.ndarray:
-    """``data`` (numbers, nested sequences of numbers, arrays) as a NumPy array of a dtype that tensors can have.
+    """Convert numbers, nested sequences of numbers, or arrays to a NumPy array of a dtype that tensors support.
 
-    Raises ArgumentError for ragged rows and for what holds no numbers, TypeError for numbers that tensors do not hold.
+    Raises ArgumentError for ragged rows and for data other than numbers, TypeError for unsupported numbers.
     """
     try:
         array = np.asarray(data)
@@ -63,11 +63,11 @@ def as_array(name: str, data: Any) -> np.ndarray:
 
 
 def can_share(array: np.ndarray, dtype: DType | None) -> bool:
-    """Whether ``array`` lies in memory as a tensor does: of ``dtype``, if one is given, and with whole steps."""
+    """Return whether a tensor can share the memory of ``array``: it has ``dtype``, if one is given, and whole steps."""
     fits = dtype is None or array.dtype == dtype.numpy
     return fits and array.dtype.isnative and not any(step % array.itemsize for step in array.strides)
 
 
 def same_memory(array: np.ndarray, view: np.ndarray) -> bool:
-    """Whether one is the other in another shape."""
+    """Return whether one array is the other in another shape."""
     return array.flags.c_contiguous and view.flags.c_contiguous and array.size == view.size

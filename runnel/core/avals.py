@@ -19,10 +19,11 @@ Shape = tuple[int, ...]
 
 
 class ShapedArray:
-    """The abstract value of an array: ``shape``, ``dtype`` and ``device``. Made by :func:`aval`; compare with ``is``.
+    """The abstract value of an array: ``shape``, ``dtype`` and ``device``. Create it with :func:`aval`; compare with
+    ``is``.
 
-    The values of a graph have no device of their own, since a graph runs on that of its context: their avals are those
-    of ``device`` CPU (``unplaced``).
+    The values of a graph have no device, since a graph runs on the device of its context: their avals have the CPU as
+    ``device`` (``unplaced``).
     """
 
     __slots__ = ("__weakref__", "device", "dtype", "nbytes", "ndim", "shape", "size")
@@ -39,7 +40,7 @@ class ShapedArray:
         return aval, (self.shape, self.dtype, self.device)
 
     def on(self, device: Device) -> ShapedArray:
-        """The same on ``device``."""
+        """Return the same aval on ``device``."""
         return self if device is self.device else aval(self.shape, self.dtype, device)
 
     @property
@@ -58,12 +59,12 @@ MOST: Final = 1 << 60  # elements that no array has
 
 
 def is_too_large(shape: Shape) -> bool:
-    """Whether an array of ``shape`` can be had nowhere, one without elements included."""
+    """Return whether no machine can hold an array of ``shape``, even one without elements."""
     return math.prod(max(n, 1) for n in shape) >= MOST
 
 
 class _Interned:
-    """All Avals that somebody has. What is left of others is swept out when the table has doubled."""
+    """All avals in use. Entries of unused avals are removed when the table has doubled."""
 
     def __init__(self) -> None:
         self.references: dict[_Key, weakref.ref[ShapedArray]] = {}
@@ -96,7 +97,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def aval(shape: Shape, dtype: DType, device: Device = CPU) -> ShapedArray:
-    """The one ShapedArray of this shape and dtype on this device."""
+    """Return the only ShapedArray of this shape and dtype on this device."""
     key = (shape, dtype, device)
     reference = _INTERNED.references.get(key)
     value = None if reference is None else reference()
@@ -104,7 +105,7 @@ def aval(shape: Shape, dtype: DType, device: Device = CPU) -> ShapedArray:
 
 
 def common_device(name: str, avals: Iterable[ShapedArray]) -> Device:
-    """The device on which all of ``avals`` are; DeviceError, in the name of an op or function, if they are on
+    """Return the device that all ``avals`` are on; DeviceError, in the name of an op or function, if they are on
     several."""
     devices = list(dict.fromkeys(x.device for x in avals))
     if len(devices) > 1:

@@ -23,17 +23,18 @@ class AxisRule:
     """A row of table ``axes``. By default an op takes no new axis, no other order and no merged rows."""
 
     def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-        """The results for ``size`` elements, stacked along a new axis 0; None where this op has no way of its own. The
-        operands have that axis: of ``size``, or of 1 where they are the same for all elements."""
+        """Return the results for ``size`` elements, stacked along a new axis 0; None if this op has no specialized
+        way. The operands have that axis, of ``size`` or, if they are the same for all elements, of 1."""
         return None
 
     def in_order(self, attrs: Attrs, order: Shape, result: ShapedArray) -> Attrs | None:
-        """The attributes when axis i of all operands and of the ``result`` is what was axis order[i]; None where the
-        values would be others."""
+        """Return the attributes after axis i of all operands and of the ``result`` becomes the former axis order[i];
+        None if the values would change."""
         return None
 
     def with_rows_merged(self, attrs: Attrs, ndim: int) -> Attrs | None:
-        """The attributes when all ``ndim`` axes but the last are merged into one; None where that cannot be."""
+        """Return the attributes after all ``ndim`` axes except the last are merged into one; None if that is
+        impossible."""
         return None
 
 
@@ -42,7 +43,7 @@ class AxisRule:
 
 @record
 class Each:
-    """An entry for each axis; ``new`` is that of an axis which is not touched."""
+    """An attribute with an entry for each axis; ``new`` is the entry of an axis that the op does not touch."""
 
     new: Any
 
@@ -122,7 +123,8 @@ REDUCTION: Final = Aligned({"axes": Some()}, is_ordered=True)
 
 @record(slots=False)
 class Batching(AxisRule):
-    """``rule(size, *operands, **attrs)`` carries the op out with a new axis; None where it has no way of its own."""
+    """``rule(size, *operands, **attrs)`` applies the op with a new axis, or returns None if it has no specialized
+    way."""
 
     rule: Callable[..., Any]
 

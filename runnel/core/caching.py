@@ -24,7 +24,7 @@ class Recent(Generic[K, V]):
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The item of ``key``, which is young from then on; None if there is none."""
+        """Return the item of ``key`` and make it young; None if it is missing."""
         item = self.young.get(key)
         if item is None:
             item = self._old.pop(key, None)

@@ -1,8 +1,8 @@
 """Declare functions composed of ops, which tensors may run as a whole.
 
-A composition has no kernel and no rules of its own: it means what its function does op by op. Its first tensor decides
-how it runs (:meth:`runnel.core.dispatch.TensorLike.apply_composed`). Eager tensors run a composition that is called
-again and again as a single program with the same bits (:mod:`runnel.tensor.composing`).
+A composition has no kernel and no rules: it means the ops that its function applies. Its first tensor decides how it
+runs (:meth:`runnel.core.dispatch.TensorLike.apply_composed`). Eager tensors run a composition that is called
+repeatedly as a single program with the same bits (:mod:`runnel.tensor.composing`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from runnel.core.dtypes import DType, bfloat16, float64
 
 
 def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:
-    """What NumPy takes for an array, in ``dtype``; the array itself where it has that dtype."""
+    """Convert data that NumPy accepts as an array to ``dtype``; return an array that has the dtype already as it is."""
     if isinstance(values, int) and not -(1 << 63) <= values < 1 << 64 and dtype.is_float:
         values = _wide(values, dtype is float64)
     array = np.asarray(values)
@@ -31,7 +31,8 @@ def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:
 
 
 def _wide(value: int, to_nearest: bool) -> float:
-    """An int of more bits than NumPy's as float64: rounded to nearest, or to odd where it is rounded again."""
+    """Convert a Python int of more bits than NumPy's to float64: rounded to nearest, or to odd if it is rounded
+    again."""
     shift = abs(value).bit_length() - 53
     leading = abs(value) >> shift
     try:
@@ -42,7 +43,7 @@ def _wide(value: int, to_nearest: bool) -> float:
 
 
 def _as_float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """As float64; of integers that it does not hold the last bit says whether digits were lost."""
+    """Convert to float64. For integers that do not fit, the last bit says whether digits were lost."""
     if array.dtype.kind != "f" and array.dtype.itemsize == 8:
         one = array.dtype.type
         lost = (array & one(0x7FF)) != 0
@@ -53,7 +54,7 @@ def _as_float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """float64 to float32: of the two neighbours of a number between them the one whose last bit is odd."""
+    """Round float64 to float32: of the two neighbors of an inexact number, choose the one whose last bit is odd."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         near = x.astype(np.float32)
         back = near.astype(np.float64)
@@ -63,7 +64,7 @@ def _to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class _Casting(threading.local):
-    """``dtype`` is None where nothing is cast; ``outer`` holds those of the blocks around."""
+    """The dtype that autocast sets on this thread (None: nothing is cast), and the dtypes of the blocks around."""
 
     def __init__(self) -> None:
         self.dtype: DType | None = None

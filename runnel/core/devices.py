@@ -41,7 +41,7 @@ _DEVICES: Final = {row.name: row for row in (CPU, INTERPRETER)}
 
 
 def as_device(device: Any) -> Device:
-    """The device called ``device``; DeviceError for one that does not exist."""
+    """Return the device called ``device``; DeviceError if it does not exist."""
     if isinstance(device, Device):
         return device
     named = _DEVICES.get(device) if isinstance(device, str) else None
@@ -58,5 +58,5 @@ def _instead(device: Any) -> str:
 
 
 def devices() -> tuple[Device, ...]:
-    """All devices of this process, the fastest first."""
+    """Return all devices of this process, the fastest first."""
     return tuple(_DEVICES.values())

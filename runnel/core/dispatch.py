@@ -52,20 +52,20 @@ class TensorLike:
         return False
 
     def summary(self) -> str:
-        """What messages say of it: shape and dtype."""
+        """Return the shape and dtype for messages."""
         return str(self.aval)
 
     def known(self) -> Any:
-        """Its values as a NumPy array, where they are known now; None for what exists only when a program runs."""
+        """Return the values as a NumPy array if they are known now; None if they exist only when a program runs."""
         return None
 
     def _unknown(self, message: str) -> TracedValueError:
-        """The error where :meth:`shaping` gives None and a value decides what is computed."""
+        """Return the error for a value that decides what is computed while :meth:`shaping` returns None."""
         return TracedValueError(message)
 
     def shaping(self) -> Any:
-        """Its values, where the shape of a result depends on them: those of ``known``, and of what is outside of a
-        function that is compiled, too, which compares them at each later call then."""
+        """Return the values that the shape of a result depends on. Besides ``known`` values these are values outside
+        a function being compiled, which compares them at each later call."""
         return self.known()
 
     def handle(self) -> Any:
@@ -80,13 +80,13 @@ class TensorLike:
         return composition.function(*args, **kwargs)
 
     def lift(self, array: Any, dtype: DType) -> Any:
-        """A constant (a Python scalar or a NumPy array) as a value of this kind."""
+        """Return a constant (a Python scalar or a NumPy array) as a value of this kind."""
         raise NotImplementedError
 
 
 def required(x: TensorLike, message: str) -> Any:
-    """The values of ``x`` as a NumPy array, on which the shape of a result depends; TracedValueError with ``message``
-    where they exist only when a program runs."""
+    """Return the values of ``x``, which the shape of a result depends on, as a NumPy array; TracedValueError with
+    ``message`` if they exist only when a program runs."""
     values = x.shaping()
     if values is None:
         raise x._unknown(message)
@@ -99,7 +99,7 @@ class RunTimeNumber:
     __slots__ = ()
 
     def as_array(self, dtype: DType, ndim: int) -> Any:
-        """It as a value of shape (1,) * ``ndim``, rounded to ``dtype`` as a Python number would be."""
+        """Return this number as a value of shape (1,) * ``ndim``, rounded to ``dtype`` like a Python number."""
         raise NotImplementedError
 
 

@@ -72,8 +72,8 @@ def _dtype_of(name: str, value: Any) -> DType:
 
 
 def finfo(type: Any = dtypes.float32) -> FloatInfo:
-    """The limits of a float dtype, of that of an array, or of the parts of complex numbers. DTypeError for another
-    one."""
+    """Return the limits of a float dtype, of an array's dtype, or of the parts of complex numbers. DTypeError for
+    others."""
     dtype = dtypes.real_of(_dtype_of("finfo", type))
     if not dtype.is_float:
         raise DTypeError(f"[finfo] takes a float dtype; received {dtype.name}, whose limits iinfo() gives.")
@@ -84,7 +84,7 @@ def finfo(type: Any = dtypes.float32) -> FloatInfo:
 
 
 def iinfo(type: Any = dtypes.int64) -> IntInfo:
-    """The limits of an integer dtype, or of that of an array. DTypeError for another one."""
+    """Return the limits of an integer dtype or of an array's dtype. DTypeError for others."""
     dtype = _dtype_of("iinfo", type)
     if not dtype.is_integer:
         raise DTypeError(f"[iinfo] takes an integer dtype; received {dtype.name}.")
@@ -93,7 +93,8 @@ def iinfo(type: Any = dtypes.int64) -> IntInfo:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype in which arrays, dtypes and Python numbers meet; a number takes that of the arrays if its kind fits."""
+    """Return the dtype that arrays, dtypes and Python numbers promote to. A number takes the arrays' dtype if its
+    kind fits."""
     numbers = [
         x for x in arrays_and_dtypes if isinstance(x, (builtins.bool, builtins.int, builtins.float, builtins.complex))
     ]
@@ -109,7 +110,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: Any) -> builtins.bool:
-    """Whether the dtype (or that of the array) ``from_`` goes into ``to`` by promotion."""
+    """Return whether promotion converts ``from_``, a dtype or an array, to ``to``."""
     target = _dtype_of("can_cast", to)
     return dtypes.promote(_dtype_of("can_cast", from_), target) is target
 
@@ -121,14 +122,14 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def isdtype(dtype: Dtype, kind: Any) -> builtins.bool:
-    """Whether ``dtype`` is ``kind``: a dtype, one of the Array API's words ("bool", "integral", "numeric", "real
-    floating", "signed integer", "unsigned integer", "complex floating"), or one of several of these."""
+    """Return whether ``dtype`` is of a kind: a dtype, a word of the Array API ("bool", "integral", "numeric", "real
+    floating", "signed integer", "unsigned integer", "complex floating"), or a tuple of these."""
     own = _dtype_of("isdtype", dtype)
     if isinstance(kind, tuple):
         return any(isdtype(own, k) for k in kind)
     if isinstance(kind, str) and kind not in dtypes.names():
         if kind not in _KINDS:
-            raise ValueError(f"[isdtype] there is no kind of dtype {kind!r}; there are {', '.join(_KINDS)}.")
+            raise ValueError(f"[isdtype] kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
         return own.kind in _KINDS[kind]
     if isinstance(kind, str) and kind == "bool":
         return own is dtypes.bool_

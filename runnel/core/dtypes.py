@@ -1,4 +1,4 @@
-"""Element types. Stands at the bottom: every other module speaks of dtypes through these objects."""
+"""Element types. This is the lowest module: all others use these objects for dtypes."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class DType:
 
     @property
     def is_signed(self) -> bool:
-        """Whether there are numbers below 0."""
+        """True if the dtype has numbers below 0."""
         return self.kind not in ("bool", "uint")
 
     def to_real(self) -> DType:
-        """The dtype of the parts of a complex number; of others, itself."""
+        """Return the dtype of the parts of complex numbers; other dtypes return themselves."""
         return real_of(self)
 
     def to_complex(self) -> DType:
-        """The dtype of complex numbers whose parts have this one; of a complex one, itself."""
+        """Return the dtype of complex numbers with parts of this dtype; complex dtypes return themselves."""
         return complex_of(self)
 
 
@@ -96,17 +96,17 @@ _COMPLEX: Final = {float64: complex128}
 
 
 def by_name(name: str) -> DType:
-    """The dtype called ``name`` (``"float32"``); KeyError for an unknown one."""
+    """Return the dtype called ``name`` (``"float32"``); KeyError for an unknown one."""
     return _BY_NAME[name]
 
 
 def names() -> tuple[str, ...]:
-    """The names of all dtypes."""
+    """Return the names of all dtypes."""
     return tuple(_BY_NAME)
 
 
 def from_numpy(dtype: Any) -> DType:
-    """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (object, str)."""
+    """Return the dtype of a NumPy dtype; TypeError if Runnel does not support it (object, str)."""
     result = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     if result is None:
         raise TypeError(
@@ -119,8 +119,8 @@ Dtype: TypeAlias = Any  # whatever as_dtype takes
 
 
 def as_dtype(dtype: Dtype) -> DType:
-    """What names a dtype as a DType: one itself, its name, a NumPy dtype, ``complex``, ``float``, ``int``, ``bool``,
-    PyTorch's type of tensors or its name, "torch.FloatTensor"."""
+    """Convert the name of a dtype, a NumPy dtype, ``complex``, ``float``, ``int``, ``bool``, or PyTorch's tensor type
+    or its name ("torch.FloatTensor") to a DType."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
@@ -145,7 +145,7 @@ def as_dtype(dtype: Dtype) -> DType:
 
 
 def _promotion_table() -> dict[tuple[DType, DType], DType]:
-    """The Array API's promotion lattice, with float16/bfloat16 meeting in float32 and ints yielding to any float."""
+    """Return the Array API's promotion lattice; float16 and bfloat16 meet in float32, and ints yield to any float."""
     table: dict[tuple[DType, DType], DType] = {}
     for a in ALL:
         for b in ALL:
@@ -179,22 +179,24 @@ _PROMOTION: Final = _promotion_table()
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype in which values of ``a`` and ``b`` meet (Array API, "Type promotion rules"; mixed kinds as PyTorch)."""
+    """Return the dtype that ``a`` and ``b`` promote to (Array API, "Type promotion rules"; mixed kinds as in
+    PyTorch)."""
     return _PROMOTION[a, b]
 
 
 def real_of(dtype: DType) -> DType:
-    """The dtype of the real and imaginary parts of complex numbers; other dtypes are their own."""
+    """Return the dtype of the real and imaginary parts of complex numbers; other dtypes are returned as they are."""
     return _REAL.get(dtype, dtype)
 
 
 def complex_of(dtype: DType) -> DType:
-    """The complex dtype whose parts are of ``dtype``: complex128 of float64, else complex64."""
+    """Return the complex dtype with parts of ``dtype``: complex128 for float64, else complex64."""
     return dtype if dtype.is_complex else _COMPLEX.get(dtype, complex64)
 
 
 def of_scalar(value: bool | int | float | complex, other: DType | None) -> DType:
-    """The dtype of a Python scalar beside an array of ``other``: the array's, unless the scalar's kind is higher."""
+    """Return the dtype of a Python scalar next to an array of dtype ``other``: the array's, unless the scalar's kind
+    is higher."""
     if isinstance(value, bool):
         return other if other is not None else bool_
     if isinstance(value, int):

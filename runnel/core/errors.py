@@ -85,7 +85,7 @@ class GradientError(RunnelError, RuntimeError):
 
 
 class LevelError(RunnelError, RuntimeError):
-    """A tensor of ``rn.jvp`` or ``rn.vmap`` was used where it has no meaning: as one number though it stands for a
+    """A tensor of ``rn.jvp`` or ``rn.vmap`` was used where it has no meaning: as one number although it represents a
     batch, after the transform has ended, or as the value of a Variable."""
 
 

@@ -46,17 +46,18 @@ def write_atomically(path: str | bytes | os.PathLike[str], pieces: Iterable[Piec
 
 
 def open_folder(path: str | os.PathLike[str]) -> int:
-    """A handle to a folder, relative to which files are named."""
+    """Return a handle to a folder, relative to which files are named."""
     return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def put(
     folder: int, name: str, pieces: Iterable[Piece], mode: int | None = None, *, durable: bool, replace: bool = True
 ) -> None:
-    """Make ``pieces`` the content of file ``name`` in an open folder.
+    """Write ``pieces`` as the content of file ``name`` in an open folder.
 
-    ``mode`` are its permissions, None for those a new file gets. What is not ``durable`` may be lost or damaged if the
-    machine stops, though not if the process does. Without ``replace`` a file that exists is a FileExistsError.
+    ``mode`` is its permissions, None for the default of new files. A file that is not ``durable`` may be lost or
+    damaged if the machine stops, though not if the process does. Without ``replace``, an existing file is a
+    FileExistsError.
     """
     file = _NewFile(folder)
     try:
@@ -111,7 +112,8 @@ def _is_abandoned(handle: int) -> bool:
 
 
 def _mode_to_keep(folder: int, name: str, path: str) -> int | None:
-    """The permissions of the file that is to be replaced, None if there is none. Refuses what may not be replaced."""
+    """Return the permissions of the file to replace, None if it does not exist. Refuse files that may not be
+    replaced."""
     try:
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -177,7 +179,7 @@ class _NewFile:
 
 
 def _open_unnamed(folder: int) -> int | None:
-    """A new, locked file without a name; None where it cannot be made, or could not be given a name later."""
+    """Return a new, locked file without a name; None if it cannot be made, or could not be named later."""
     if not hasattr(os, "O_TMPFILE"):
         return None
     try:
@@ -221,10 +223,13 @@ def _sync(folder: int) -> None:
 
 
 def read_regular(path: str | os.PathLike[str], largest: int, folder: int | None = None) -> tuple[bytes, os.stat_result]:
-    """The content and the state of the regular file at ``path`` (in an open ``folder``), of at most ``largest`` bytes.
+    """Return the content and the state of the regular file at ``path`` (in an open ``folder``), of at most
+    ``largest`` bytes.
+
+    A pipe would block its reader for ever, and a file of holes can be larger than memory.
 
     Raises:
-        OSError: there is none, it is larger, or what is there is a link, a folder, a pipe, a socket or a device.
+        OSError: the file does not exist, is larger, or is a link, a folder, a pipe, a socket or a device.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
     try:

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal, Self
 
 
 class FunctionLike:
-    """An object with the ``__module__`` and ``__qualname__`` of the function it stands for.
+    """An object in place of a function, with its ``__module__`` and ``__qualname__``.
 
-    Where it is found under that name, as with a decorated function, a pickle holds the name alone. Where it is not, the
-    class decides what a pickle holds (``by_value``).
+    If it is found under that name, as a decorated function is, a pickle holds only the name. Otherwise the class
+    decides what a pickle holds (``by_value``).
     """
 
     def __copy__(self) -> Self:
@@ -28,12 +28,12 @@ class FunctionLike:
         return self.by_value(protocol) if name is None or _travels(self.__module__) else name
 
     def by_value(self, protocol: Any) -> str | tuple[Any, ...]:
-        """What a pickle holds of an object without a name."""
+        """Return the content of a pickle of an object without a name."""
         return object.__reduce_ex__(self, protocol)
 
 
 def _name_of(thing: Any) -> str | None:
-    """The name under which the module of ``thing`` has it, if it has."""
+    """Return the name under which the module of ``thing`` has it, or None."""
     name: str = thing.__qualname__
     holder: Any = sys.modules.get(thing.__module__)
     for part in name.split("."):
@@ -42,8 +42,8 @@ def _name_of(thing: Any) -> str | None:
 
 
 def _travels(module: str) -> bool:
-    """Whether the pickler at work is cloudpickle (joblib's, too) and takes functions of the main script by value: a
-    process that it sends them to has another main script. It does not ask objects, so they must."""
+    """Return whether cloudpickle (or joblib's) is pickling functions of the main script by value. The receiving
+    process has another main script, and cloudpickle does not ask objects."""
     frame = sys._getframe() if module == "__main__" else None
     while frame is not None:
         if str(frame.f_globals.get("__name__")).endswith("cloudpickle"):

@@ -1,4 +1,4 @@
-"""What notebooks show: small pieces of HTML without scripts; all text is escaped."""
+"""Render small pieces of HTML without scripts for notebooks; all text is escaped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def folded(title: str, content: str, is_open: bool = True) -> str:
-    """A title with content that can be folded away. ``content`` is HTML."""
+    """Return a title with content that can be folded. ``content`` is HTML."""
     return f"<details{' open' if is_open else ''}><summary><code>{escape(title)}</code></summary>{content}</details>"
 
 
@@ -40,7 +40,7 @@ _SHOWN = 200  # elements of an array that is written in full
 
 
 def tensor_html(tensor: Any) -> str:
-    """``_repr_html_`` of a tensor: its dtype, shape and values, few of a large one."""
+    """Return ``_repr_html_`` of a tensor: its dtype, shape and values, abridged if it is large."""
     extra = ", requires_grad=True" if tensor.requires_grad else ""
     caption = f"Tensor {tensor.dtype.name}{list(tensor.shape)}{extra}"
     if tensor.is_traced:
@@ -49,5 +49,5 @@ def tensor_html(tensor: Any) -> str:
 
 
 def variable_html(variable: Any) -> str:
-    """``_repr_html_`` of a Variable: its name and its value."""
+    """Return ``_repr_html_`` of a Variable: its name and its value."""
     return folded(f"{type(variable).__name__} '{variable.name}'", variable.read().detach()._repr_html_())

@@ -152,8 +152,7 @@ _DECLARED: Final[dict[str, tuple[type, ...]]] = {}
 
 
 def declare(kind: type[T]) -> type[T]:
-    """Decorate a class: parameters annotated with its name take its instances, or those of another declared class of
-    the same name."""
+    """Decorate a class: parameters annotated with its name take its instances. Several classes may share a name."""
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
     kinds = _DECLARED[kind.__name__] = (*_DECLARED.get(kind.__name__, ()), kind)
     KINDS[kind.__name__] = Kind(

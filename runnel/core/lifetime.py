@@ -1,7 +1,7 @@
 """Object lifetimes: weak references, and entries that end with their owners.
 
-What is made for an object (a program for a model) must not keep it alive, and goes when it goes. So it refers to the
-object by :class:`Weak`, and is :func:`tied` to it.
+Anything made for an object (a program for a model) must not keep it alive, and ends with it. So it refers to the
+object by :class:`Weak` and is :func:`tied` to it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ V = TypeVar("V")
 
 
 class Weak(weakref.ref):  # type: ignore[type-arg]
-    """A reference that keeps nothing alive; called, it gives the object, or None when that is gone.
+    """A weak reference; calling it returns the object, or None when that is gone.
 
-    A class of its own: what is a Weak was made here and is no object of the user's.
+    The separate class tells Runnel's references from the user's.
     """
 
     __slots__ = ()
 
 
 class Ending(Protocol):
-    """What ends with its owners."""
+    """An entry that ends with its owners."""
 
     def end(self, owner: str) -> None:
-        """The owner of this name is gone."""
+        """Handle the end of the owner of this name."""
 
 
 class Tie(weakref.ref):  # type: ignore[type-arg]
@@ -38,10 +38,10 @@ class Tie(weakref.ref):  # type: ignore[type-arg]
 
 
 def tied(owned: Ending, owners: Iterable[tuple[str, Any]]) -> list[Tie]:
-    """Ties to ``owners``, given with their names. When one of them goes, ``owned.end(name)`` is called.
+    """Return ties to ``owners``, given with their names. When one of them ends, ``owned.end(name)`` is called.
 
-    The call comes wherever the last reference was dropped: on any thread, inside of any lock, amid a garbage
-    collection. So ``end`` takes no lock, and only drops references; there may be one call for each owner.
+    The call happens wherever the last reference was dropped: on any thread, while any lock is held, during a garbage
+    collection. So ``end`` takes no lock and only drops references. It may be called once for each owner.
     """
     reference = weakref.ref(owned)
 
@@ -67,7 +67,7 @@ class ByIdentity(Generic[K, V]):
         self._items: dict[int, tuple[Any, V]] = {}
 
     def setdefault(self, key: K, make: Callable[[], V]) -> V:
-        """The value of ``key``; made if there is none."""
+        """Return the value of ``key``; create it if it is missing."""
         entry = self._items.get(id(key))
         if entry is None:
             items, place = self._items, id(key)

@@ -28,7 +28,7 @@ _PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same o
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` as users call it."""
+    """Return the public form of ``function``, which users call."""
     known = _PUBLIC.get(function)
     if known is not None:
         return cast(Callable[P, R], known)
@@ -112,7 +112,7 @@ def offer(namespace: dict[str, Any], names: Iterable[str], inner: frozenset[str]
 
 
 def offered(owner: str, name: str, value: Any) -> Any:
-    """The public form of what the module ``owner`` offers as ``name``."""
+    """Return the public form of ``value``, which the module ``owner`` offers as ``name``."""
     if isinstance(value, FunctionType):
         offered = public(value)
         if offered is not value and offered.__module__ == value.__module__:  # found there again by pickle
@@ -126,7 +126,7 @@ def offered(owner: str, name: str, value: Any) -> Any:
 
 
 def _put_into(out: Any, name: str, result: Any) -> Any:
-    """``out`` of ``function(..., out=out)``, one array or several, with the values of ``result``."""
+    """Write ``result`` into ``out``, one array or several, and return it: for ``function(..., out=out)``."""
     several = isinstance(result, tuple)
     arrays, values = (out, result) if several else ((out[0] if isinstance(out, tuple) else out,), (result,))
     if not isinstance(arrays, (tuple, list)) or len(arrays) != len(values):
@@ -140,7 +140,7 @@ def _put_into(out: Any, name: str, result: Any) -> Any:
 
 
 def methods(kind: type[R]) -> type[R]:
-    """A class decorator: its methods whose names have no underscore in front are public."""
+    """Decorate a class: its methods without a leading underscore become public."""
     for name, value in list(vars(kind).items()):
         if isinstance(value, FunctionType) and not name.startswith("_"):
             setattr(kind, name, public(value))
@@ -150,7 +150,7 @@ def methods(kind: type[R]) -> type[R]:
 def converted_arguments(
     name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments, each of the kind that is declared and in its plain form; ArgumentError for one that is not."""
+    """Return the arguments in their plain form; ArgumentError for one that is not of the declared kind."""
     needed, positional = _positional(function)
     if not kwargs and needed <= len(args) <= len(positional):  # nothing to bind, as for the nodes of many small trees
         return tuple([_settled(name, parameter, value) for parameter, value in zip(positional, args, strict=False)]), {}
@@ -216,7 +216,7 @@ def _bound(
 
 
 def _each(signature: inspect.Signature, bound: inspect.BoundArguments) -> Iterable[tuple[inspect.Parameter, Any]]:
-    """Each argument with its parameter; those of a starred parameter one by one."""
+    """Yield each argument with its parameter; arguments of a starred parameter one by one."""
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -232,8 +232,8 @@ def _signature(function: FunctionType) -> inspect.Signature:
 
 @functools.cache
 def _positional(function: FunctionType) -> tuple[int, tuple[inspect.Parameter, ...]]:
-    """The parameters that take arguments by place, and how many of them have no default; none where others must be
-    given, or any number is taken."""
+    """Return the number of required positional parameters, and all of them; (1, ()) if the function also requires
+    keywords or takes any number."""
     parameters = tuple(_signature(function).parameters.values())
     places = tuple(p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
     if any(p.kind is not p.KEYWORD_ONLY or p.default is p.empty for p in parameters[len(places) :]):
@@ -242,12 +242,13 @@ def _positional(function: FunctionType) -> tuple[int, tuple[inspect.Parameter, .
 
 
 def _plain(function: Any) -> FunctionType:
-    """The function with the parameters: wrappers (``functools.wraps``) take those of what they wrap."""
+    """Return the function with the parameters; wrappers (``functools.wraps``) take the parameters of the wrapped
+    function."""
     return cast(FunctionType, inspect.unwrap(function))
 
 
 def _parameters(function: FunctionType) -> KeysView[str] | None:
-    """The parameters that can be given by name, in order; None where any name will do."""
+    """Return the names of parameters that can be passed by name, in order; None if any name is accepted."""
     code = function.__code__
     if code.co_flags & inspect.CO_VARKEYWORDS:
         return None

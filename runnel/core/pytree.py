@@ -36,19 +36,20 @@ def register(kind: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], un
 
 
 def is_registered(kind: type) -> bool:
-    """Whether instances of ``kind`` are containers because :func:`register` was told so."""
+    """Return whether :func:`register` made ``kind`` a container."""
     return kind in _REGISTERED
 
 
 def registered_apart(value: Any) -> tuple[str, Any, list[Any]]:
-    """The name of an instance's registered class, what is static of it, and its children."""
+    """Return the name of an instance's registered class, its static part, and its children."""
     kind = type(value)
     opened = _apart(value, kind, _REGISTERED[kind])
     return _name_of(kind), opened.names.value if isinstance(opened.names, Static) else None, list(opened.rest)
 
 
 def registered_together(name: str, static: Any, children: Iterable[Any]) -> Any:
-    """What :func:`registered_apart` took apart; LookupError where no class of this name is registered."""
+    """Rebuild an instance from the results of :func:`registered_apart`; LookupError if no class of this name is
+    registered."""
     for kind, registered in _REGISTERED.items():
         if _name_of(kind) == name:
             return registered.unflatten(static, tuple(children))
@@ -60,8 +61,8 @@ def _name_of(kind: type) -> str:
 
 
 class Static:
-    """The static part of a registered container. What cannot be hashed is copied, so that later changes of it do not
-    change the structure; it is compared when hashes are equal."""
+    """The static part of a registered container. Unhashable parts are copied, so that later changes do not affect the
+    structure; they are compared when hashes are equal."""
 
     __slots__ = ("_hash", "value")
 
@@ -130,7 +131,7 @@ Predicate = Callable[[Any], bool]
 
 
 def flatten(tree: Any, is_leaf: Predicate | None = None) -> tuple[list[Any], Structure]:
-    """The leaves of ``tree`` from left to right, and its structure. What ``is_leaf`` accepts is not looked into."""
+    """Return the leaves of ``tree`` from left to right, and its structure. Nodes that ``is_leaf`` accepts are leaves."""
     leaves: list[Any] = []
     above: list[_Open] = []
     now = _Open(tree, tuple, None, iter((tree,)))
@@ -204,13 +205,14 @@ def _check_loop(above: list[_Open]) -> None:
 
 
 def divided(value: Any) -> tuple[type, Names, list[Any]] | None:
-    """The class of a container, the names of its children as in :class:`Branch`, and those; None for a leaf."""
+    """Return the class of a container, the names of its children as in :class:`Branch`, and the children; None for a
+    leaf."""
     opened = _opened(value)
     return None if opened is None else (opened.kind, opened.names, list(opened.rest))
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves; containers are new."""
+    """Return the tree of this structure with these leaves; containers are new."""
     rest = iter(leaves)
     if isinstance(structure, _Leaf):
         return next(rest)
@@ -249,7 +251,7 @@ def _built(branch: Branch, children: list[Any]) -> Any:
 
 
 def paths(structure: Structure) -> list[str]:
-    """For each leaf how it is reached from the tree: ``[0].weight``."""
+    """Return the path from the tree to each leaf: ``[0].weight``."""
     listed: list[str] = []
     stack: list[tuple[str, Structure]] = [("", structure)]
     while stack:

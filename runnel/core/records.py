@@ -19,7 +19,7 @@ _TEMPLATES: Final[dict[tuple[str, int], CodeType]] = {}  # by method and number 
 
 
 class Field(NamedTuple):
-    """What is said of a field: its default (or what makes one), and whether it is an argument, compared and shown."""
+    """A field of a record: its default or factory, and whether it is an argument, compared and shown."""
 
     name: str
     default: Any = _NONE
@@ -37,7 +37,7 @@ def field(
     compare: bool = True,
     repr: bool = True,
 ) -> Any:
-    """A field that is not like others, as ``dataclasses.field`` makes one."""
+    """Declare a field with options, as ``dataclasses.field`` does."""
     return Field("", default, default_factory, init, compare, repr)
 
 
@@ -101,7 +101,7 @@ def _field(name: str, space: dict[str, Any]) -> Field:
 
 
 def _initializer(kind: type, fields: tuple[Field, ...]) -> Any:
-    """``__init__`` of a class with these fields."""
+    """Return ``__init__`` of a class with these fields."""
     accepted = [f for f in fields if f.init]
     initialize = _method(kind, "__init__", [f.name for f in accepted])
     required = next((i for i, f in enumerate(accepted) if f.default is not _NONE or f.default_factory), len(accepted))
@@ -120,7 +120,7 @@ def _initializer(kind: type, fields: tuple[Field, ...]) -> Any:
 
 
 def _method(kind: type, method: str, names: list[str]) -> FunctionType:
-    """A method of a class with fields of these names: the one for their number, with its names for theirs."""
+    """Return a method of a class with fields of these names: the template for their number, with these names."""
     code = _TEMPLATES.get((method, len(names)))
     if code is None:
         _TEMPLATES.update(_templates(len(names)))
@@ -135,7 +135,7 @@ def _method(kind: type, method: str, names: list[str]) -> FunctionType:
 
 
 def _templates(count: int) -> dict[tuple[str, int], CodeType]:
-    """The code of the methods for ``count`` fields."""
+    """Return the code of the methods for ``count`` fields."""
     names = [f"field{i}" for i in range(count)]
     mine, others = ["".join([f"{of}.{name}, " for name in names]) for of in ("self", "other")]
     text = f"""
@@ -159,24 +159,24 @@ def _repr(self: Any) -> str:
 
 
 def is_record(kind: type) -> bool:
-    """Whether ``kind`` is a class of records."""
+    """Return whether ``kind`` is a class of records."""
     return hasattr(kind, "__fields__")
 
 
 def fields(kind: Any) -> tuple[Field, ...]:
-    """The fields of a record, or of a class of records."""
+    """Return the fields of a record, or of a class of records."""
     result: tuple[Field, ...] = kind.__fields__
     return result
 
 
 def replace(value: T, **changes: Any) -> T:
-    """A record like ``value`` with other values of some fields."""
+    """Return a record like ``value`` with other values of some fields."""
     values = {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in changes}
     return type(value)(**values, **changes)
 
 
 def asdict(value: Any) -> Any:
-    """A record, and those inside of it, as dicts by field."""
+    """Return a record, and the records inside it, as dicts by field."""
     if is_record(type(value)):
         return {f.name: asdict(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -14,13 +14,13 @@ from runnel.core.tables import Op, complex_rules
 
 @record(slots=False)
 class ByNumPy:
-    """An op that NumPy carries out on complex operands, in programs by a call of the host.
+    """An op that NumPy computes on complex operands, in programs by a host call.
 
     Args:
-        vjp: the rule of table ``vjp`` for complex operands. By default that of the op itself, as it is where the op is
-            linear with real coefficients, else conjugated.
-        numpy: the rule of table ``reference`` for them, by default that of the op itself.
-        is_real: whether a result is real where that of real operands is a float.
+        vjp: the rule of table ``vjp`` for complex operands. By default the rule of the op: as it is if the op is linear
+            with real coefficients, else conjugated.
+        numpy: the rule of table ``reference`` for them, by default the rule of the op.
+        is_real: whether a result is real if real operands give a float.
         is_linear: whether the op is linear with real coefficients.
     """
 
@@ -47,7 +47,7 @@ class ComplexOperands(Exception):
 
 
 def is_by_numpy(op: Op, avals: Iterable[ShapedArray], attrs: Mapping[str, Any]) -> bool:
-    """Whether ``op`` is carried out by NumPy, since it takes or gives complex numbers."""
+    """Return whether NumPy computes ``op``, because it takes or returns complex numbers."""
     if not any(x.dtype.is_complex for x in avals) and not any(
         isinstance(value, DType) and value.is_complex for value in attrs.values()
     ):
@@ -60,7 +60,8 @@ Rule = Callable[..., list[Any]]
 
 
 def linear(op: Op, place: int = 0) -> Rule:
-    """Of an op that is linear in the operand at ``place``, whose others have no tangent: the op of the tangent."""
+    """Return the jvp rule of an op that is linear in the operand at ``place`` and whose other operands have no
+    tangent."""
 
     def rule(tangents: Tangents, out: Any, *inputs: Any, **attrs: Any) -> list[Any]:
         if tangents[place] is None:
@@ -71,7 +72,7 @@ def linear(op: Op, place: int = 0) -> Rule:
 
 
 def bilinear(op: Op) -> Rule:
-    """Of an op that is linear in each of two operands: op(ẋ, y) + op(x, ẏ)."""
+    """Return the tangent of an op that is linear in each of two operands: op(ẋ, y) + op(x, ẏ)."""
 
     def rule(tangents: Tangents, out: Any, x: Any, y: Any, **attrs: Any) -> list[Any]:
         dx, dy = tangents
@@ -82,7 +83,7 @@ def bilinear(op: Op) -> Rule:
 
 
 def no_tangent(tangents: Tangents, out: Any, *inputs: Any, **attrs: Any) -> list[Any]:
-    """Of an op whose result does not change with its operands, or is no float."""
+    """Return no terms: the jvp rule of an op whose result is constant in its operands or not a float."""
     return []
 
 

@@ -32,7 +32,7 @@ class Accepted(Generic[ValueT]):
 
 
 def whole(least: int, most: int) -> Accepted[int]:
-    """A whole number in a range."""
+    """Accept a whole number in a range."""
 
     def read(value: Any) -> int:
         if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value.strip()):
@@ -48,7 +48,7 @@ def whole(least: int, most: int) -> Accepted[int]:
 
 
 def one_of(*names: str) -> Accepted[str]:
-    """One of some words."""
+    """Accept one of several words."""
 
     def read(value: Any) -> str:
         word = value.strip() if isinstance(value, str) else value
@@ -106,7 +106,7 @@ MOST_THREADS = 256  # of a program
 
 
 class State:
-    """What has been worked out from the switches. ``RESOLVED.state`` is a new one after each change of a switch."""
+    """The state derived from the switches. Each change of a switch replaces ``RESOLVED.state``."""
 
     __slots__ = ("context", "ready")
 

@@ -1,8 +1,8 @@
 """Ops, and the tables of their rules.
 
-An :class:`Op` is a name, a signature and a docstring. What can be *done* with it stands in the tables below: the only
-tables there are. A rule is registered with ``table.register(op, rule)`` or ``@table.rule(op)``, from any module, in
-this package or outside it. A missing rule is one sentence (:class:`~runnel.core.errors.MissingRuleError`).
+An :class:`Op` is a name, a signature and a docstring. Everything that can be *done* with it is in the tables below:
+the only tables. Register a rule with ``table.register(op, rule)`` or ``@table.rule(op)``, from any module, in this
+package or outside it. A missing rule raises :class:`~runnel.core.errors.MissingRuleError`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ Rule = TypeVar("Rule")
 
 
 class Op:
-    """A primitive operation: ``name``, ``signature`` (of its inputs and attributes), ``doc``, whether it gives a
-    tuple of results (``multiple_results``), and the names of those attributes that are graphs (``regions``).
+    """A primitive operation.
 
-    The ``version`` of an op from outside the package stands for all its rules: programs with the op are kept on disk
-    under it, so it must change whenever a rule does. Once rules are registered for an op without a version, programs
-    are no longer kept. An op of the package ``is_late`` if its module is imported when somebody asks for it: its rules
-    are the package's own whenever they come."""
+    Attributes:
+        name: the name, unique among ops.
+        signature: the names of its inputs and attributes.
+        doc: a sentence about it.
+        multiple_results: whether it returns a tuple of results.
+        regions: the names of its attributes that are graphs.
+        version: of an op from outside the package, covers all its rules. Programs with the op are kept on disk under
+            it, so it must change whenever a rule does. Programs with an op whose rules have no version are not kept.
+        is_late: whether an op of the package is imported on demand; its rules then count as the package's.
+    """
 
     __slots__ = ("doc", "is_late", "multiple_results", "name", "regions", "signature", "version")
     doc: str
@@ -67,7 +72,7 @@ class Op:
 
 
 def _registered(kind: type[Op] | type[Table[Any]], name: str) -> Op | Table[Any]:
-    """The op or table called ``name``: what a copy of one is."""
+    """Return the op or table called ``name``, which a copy or pickle of it refers to."""
     if name not in kind.registry:
         raise LookupError(
             f"There is no {kind.__name__.lower()} called '{name}'; import the module that makes it first."
@@ -82,7 +87,7 @@ class Table(Generic[Rule]):
 
     registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
     registrations = 0  # of rules without a version, in all tables
-    own_registrations: int | None = None  # those of the package; None until all of them are registered
+    own_registrations: int | None = None  # by the package; None until all of its rules are registered
 
     def __init__(self, name: str, doc: str, *, shapes_programs: bool = False) -> None:
         if name in Table.registry:

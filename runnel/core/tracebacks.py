@@ -22,13 +22,13 @@ _OWN_FILES: Final[set[str]] = set()  # of this package, as far as they were met
 
 
 def user_line() -> str:
-    """``file:line`` of the innermost frame outside this package: where the user asked for what is happening."""
+    """Return ``file:line`` of the innermost frame outside this package: the user's line."""
     frame = _user_frame()
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
-    """A warning at that line."""
+    """Issue a warning at the user's line."""
     frame = _user_frame() or sys._getframe(1)
     warnings.warn_explicit(
         text,
@@ -53,13 +53,13 @@ def _user_frame() -> FrameType | None:
 
 
 def raised_at(error: BaseException) -> str:
-    """``file:line`` of the innermost frame of ``error``'s traceback that is the user's; "" where none is."""
+    """Return ``file:line`` of the innermost user frame in ``error``'s traceback; an empty string if it has none."""
     lines = [f"{tb.tb_frame.f_code.co_filename}:{tb.tb_lineno}" for tb in _entries(error) if _is_users(tb)]
     return lines[-1] if lines else ""
 
 
 def is_users(error: BaseException) -> bool:
-    """Whether ``error`` was raised in code of the user's (or in what that called), as far as it was traced so far."""
+    """Return whether ``error`` was raised in user code, or in a function called by it, as far as its traceback shows."""
     return any(map(_is_users, _entries(error)))
 
 
@@ -74,7 +74,7 @@ def shorten(error: BaseException) -> None:
 
 
 def is_sentence(error: BaseException) -> bool:
-    """Whether ``error``, raised by this package, is meant for the user: ``[op] what is wrong``."""
+    """Return whether ``error``, raised by this package, is meant for the user: ``[op] what is wrong``."""
     return isinstance(error, RunnelError) or str(error.args[0] if error.args else "").startswith("[")
 
 
@@ -86,7 +86,7 @@ def end_at_user(error: BaseException) -> None:
 
 
 def ending_at_user(function: Function) -> Function:
-    """A decorator: what the function says of a mistake ends at the user's line. Its arguments are not looked at."""
+    """Decorate a function so that its errors about mistakes end at the user's line. Its arguments are not examined."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -111,13 +111,13 @@ def skip_own(error: BaseException) -> None:
 
 
 def is_own(function: Any) -> bool:
-    """Whether a function is this package's."""
+    """Return whether a function belongs to this package."""
     code = getattr(function, "__code__", None)
     return code is not None and code.co_filename.startswith(_PACKAGE)
 
 
 def is_own_frame(frame: FrameType) -> bool:
-    """Whether code of this package runs in ``frame``."""
+    """Return whether ``frame`` runs code of this package."""
     return frame.f_code.co_filename.startswith(_PACKAGE)
 
 

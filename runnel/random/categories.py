@@ -37,13 +37,15 @@ def categorical(
 def multinomial(
     x: Array, num_samples: int, replacement: bool = False, *, generator: Any = None, key: Any = None
 ) -> Array:
-    """``num_samples`` int64 positions along the last axis of the weights ``x``, a vector or the rows of a matrix, which
-    need not sum to 1.
+    """Draw ``num_samples`` int64 positions along the last axis of the weights ``x``, a vector or the rows of a
+    matrix.
 
-    With ``replacement`` by inversion of the running sums. Without, the positions differ: those of the greatest of
-    log weight + Gumbel number, in order (W. Kool et al., "Stochastic beams and where to find them", 2019). ValueError
-    for a weight that is negative or infinite, for weights that are all 0, or if there are fewer positive ones than
-    samples without replacement.
+    The weights need not sum to 1. With ``replacement``, positions are drawn by inversion of the running sums.
+    Without, they differ: they are the positions of the largest log weight + Gumbel number, in order (W. Kool et al.,
+    "Stochastic beams and where to find them", 2019).
+
+    ValueError for a negative or infinite weight, for weights that are all 0, or if fewer weights are positive than
+    samples are drawn without replacement.
     """
     count = operator.index(num_samples)
     weights = ops.cast(ops.stop_gradient(x), float64)
@@ -72,7 +74,7 @@ def require_weights(name: str, weights: Any, positive: int) -> None:
 
 
 def with_replacement(key: Any, weights: Tensor, count: int) -> Tensor:
-    """``count`` positions for each row of ``weights``, independent of one another."""
+    """Draw ``count`` independent positions for each row of ``weights``."""
     sums = cumsum(weights, -1)
     total = sums[..., -1:]
     sought = ops.uniform(key, (*weights.shape[:-1], count), float64) * total
@@ -82,7 +84,7 @@ def with_replacement(key: Any, weights: Tensor, count: int) -> Tensor:
 
 
 def without_replacement(key: Any, weights: Tensor, count: int) -> Tensor:
-    """``count`` different positions for each row of ``weights``."""
+    """Draw ``count`` different positions for each row of ``weights``."""
     perturbed = ops.log(weights) + standard_gumbel(key, weights.shape, float64)
     chosen: Tensor = ops.topk(perturbed, count, -1).indices
     return chosen

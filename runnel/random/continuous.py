@@ -44,7 +44,8 @@ def lognormal(
     mean: Numbers = 0.0, sigma: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers whose logarithms are normal, of ``mean`` and deviation ``sigma``. ValueError if ``sigma`` is negative."""
+    """Draw numbers whose logarithms are normal with ``mean`` and deviation ``sigma``. ValueError if ``sigma`` is
+    negative."""
     require_scale("lognormal", sigma=sigma)
     draw = drawn("lognormal", (mean, sigma), size, dtype, generator, key, device)
     return draw.result(ops.exp(_placed(draw, ops.normal(draw.key, draw.shape, draw.wide), *draw.parameters)))
@@ -94,7 +95,7 @@ def laplace(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers with the density exp(-|x - loc|/scale) / (2·scale). ValueError if ``scale`` is negative."""
+    """Draw numbers with the density exp(-|x - loc|/scale) / (2·scale). ValueError if ``scale`` is negative."""
     require_scale("laplace", scale=scale)
     draw = drawn("laplace", (loc, scale), size, dtype, generator, key, device)
     centred = open_unit(draw.key, draw.shape, draw.wide) - 0.5
@@ -105,7 +106,7 @@ def cauchy(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers with the density scale / (π·(scale² + (x - loc)²)). ValueError if ``scale`` is negative."""
+    """Draw numbers with the density scale / (π·(scale² + (x - loc)²)). ValueError if ``scale`` is negative."""
     require_scale("cauchy", scale=scale)
     draw = drawn("cauchy", (loc, scale), size, dtype, generator, key, device)
     angle = (open_unit(draw.key, draw.shape, draw.wide) - 0.5) * math.pi
@@ -116,7 +117,7 @@ def gumbel(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers with the distribution function exp(-exp(-(x - loc)/scale)). ValueError if ``scale`` is negative."""
+    """Draw numbers with the distribution function exp(-exp(-(x - loc)/scale)). ValueError if ``scale`` is negative."""
     require_scale("gumbel", scale=scale)
     draw = drawn("gumbel", (loc, scale), size, dtype, generator, key, device)
     return _placed(draw, standard_gumbel(draw.key, draw.shape, draw.wide), *draw.parameters)
@@ -132,7 +133,7 @@ def logistic(
     loc: Numbers = 0.0, scale: Numbers = 1.0, size: Any = None, *, dtype: Dtype = None, generator: Any = None,
     key: Any = None, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Numbers with the distribution function sigmoid((x - loc)/scale). ValueError if ``scale`` is negative."""
+    """Draw numbers with the distribution function sigmoid((x - loc)/scale). ValueError if ``scale`` is negative."""
     require_scale("logistic", scale=scale)
     draw = drawn("logistic", (loc, scale), size, dtype, generator, key, device)
     u = open_unit(draw.key, draw.shape, draw.wide)
@@ -142,7 +143,7 @@ def logistic(
 def weibull(
     a: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
-    """Numbers with the distribution function 1 - exp(-xᵃ), x > 0. ValueError if ``a`` is not positive."""
+    """Draw numbers with the distribution function 1 - exp(-xᵃ), x > 0. ValueError if ``a`` is not positive."""
     require_positive("weibull", a=a)
     draw = drawn("weibull", (a,), size, dtype, generator, key, device)
     return draw.result(ops.pow(standard_exponential(draw), 1 / draw.parameters[0]))
@@ -151,8 +152,8 @@ def weibull(
 def pareto(
     a: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
-    """Numbers with the distribution function 1 - (1 + x)⁻ᵃ, x > 0, as NumPy's (Lomax). ValueError if ``a`` is not
-    positive."""
+    """Draw numbers with the distribution function 1 - (1 + x)⁻ᵃ, x > 0, as in NumPy (Lomax). ValueError if ``a`` is
+    not positive."""
     require_positive("pareto", a=a)
     draw = drawn("pareto", (a,), size, dtype, generator, key, device)
     return draw.result(ops.expm1(ops.divide(standard_exponential(draw), draw.parameters[0])))

@@ -26,15 +26,15 @@ _FEW = 10.0  # mean from which on rejection takes less time than a search
 
 
 def _number(draw: Draw, count: Any, is_valid: Any) -> Tensor:
-    """The counts in the dtype of the result; NaN where the parameters are not valid."""
+    """Return the counts in the dtype of the result; NaN where the parameters are not valid."""
     return draw.result(ops.stop_gradient(ops.where(is_valid, count, float("nan")) if draw.dtype.is_float else count))
 
 
 def bernoulli(
     p: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Array:
-    """1 with probability ``p``, else 0, in the dtype of ``p`` (float32 for a number) or in ``dtype``. ValueError unless
-    ``p`` lies from 0 to 1."""
+    """Draw 1 with probability ``p``, else 0, in the dtype of ``p`` (float32 for a number) or in ``dtype``. ValueError
+    unless ``p`` is in [0, 1]."""
     require_probability("bernoulli", p=p)
     draw = drawn("bernoulli", (p,), size, dtype, generator, key, device, floating=False)
     return draw.result(ops.less(ops.uniform(draw.key, draw.shape, draw.wide), draw.parameters[0]))
@@ -80,7 +80,8 @@ def _poisson(key: Any, mean: Any) -> Any:
 
 
 def _proposed(key: Any, a: Any, b: Any, centre: Any, v_r: Any) -> tuple[Any, Any, Any, Any]:
-    """A proposal of the transformed rejection: the count, v, the distance us, and whether it is accepted at once."""
+    """Return a proposal of the transformed rejection: the count, v, the distance us, and whether it is accepted at
+    once."""
     u = open_unit(key, a.shape, float64) - 0.5
     v = open_unit(key, a.shape, float64, 2)
     us = 0.5 - ops.abs(u)
@@ -98,11 +99,11 @@ def binomial(
     key: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """How many of ``n`` trials succeed that each have the probability ``p``. ValueError unless n is a whole number that
-    is not negative, and p a probability.
+    """Draw the number of successes of ``n`` trials with probability ``p`` each. ValueError unless n is a non-negative
+    whole number and p a probability.
 
-    For means below 10 by inversion, else by rejection (W. Hörmann, "The generation of binomial random variates", 1993,
-    algorithm BTRS); of p and 1 - p the smaller is used.
+    Means below 10 are drawn by inversion, others by rejection (W. Hörmann, "The generation of binomial random
+    variates", 1993, algorithm BTRS), with the smaller of p and 1 - p.
     """
     require("binomial", "n", n, lambda x: (x >= 0) & (x == x // 1), "is a whole number that is not negative")
     require_probability("binomial", p=p)
@@ -119,7 +120,7 @@ def binomial(
 
 
 def _binomial(key: Any, n: Any, p: Any) -> Any:
-    """For p up to ½."""
+    """Draw binomial numbers for p up to ½."""
     is_few = ops.less(n * p, _FEW)
     u = ops.uniform(ops.fold_in(key, 0), n.shape, float64)
     few, rare = ops.where(is_few, n, 0), ops.where(is_few, p, 0)
@@ -148,8 +149,8 @@ def _binomial(key: Any, n: Any, p: Any) -> Any:
 def geometric(
     p: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
-    """How many trials of probability ``p`` it takes to succeed, 1 at least, by inversion. ValueError unless p is
-    greater than 0 and at most 1."""
+    """Draw the number of trials of probability ``p`` until the first success, at least 1, by inversion. ValueError
+    unless p is in (0, 1]."""
     require("geometric", "p", p, lambda x: (x > 0) & (x <= 1), "is a probability greater than 0")
     draw = drawn("geometric", (p,), size, dtype, generator, key, device, floating=False)
     chance = ops.stop_gradient(draw.in_float64()[0])
@@ -167,8 +168,11 @@ def negative_binomial(
     key: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """How many trials of probability ``p`` fail until ``n`` have succeeded, as NumPy's: Poisson counts whose mean is a
-    gamma number of shape n and scale (1 - p)/p. ValueError unless n > 0 and 0 < p ≤ 1."""
+    """Draw the number of failures of trials with probability ``p`` before ``n`` successes, as in NumPy.
+
+    The result is a Poisson count whose mean is a gamma number of shape n and scale (1 - p)/p. ValueError unless n > 0
+    and 0 < p ≤ 1.
+    """
     require_positive("negative_binomial", n=n)
     require("negative_binomial", "p", p, lambda x: (x > 0) & (x <= 1), "is a probability greater than 0")
     draw = drawn("negative_binomial", (n, p), size, dtype, generator, key, device, floating=False)

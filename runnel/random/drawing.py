@@ -1,4 +1,4 @@
-"""What all functions of this package share: parameters, sizes, dtypes and keys of what is drawn; uniform numbers."""
+"""Shared by all functions of this package: parameters, sizes, dtypes and keys; uniform numbers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from runnel.transforms.control import while_loop
 
 
 class Draw(NamedTuple):
-    """What is to be drawn: ``shape`` and ``dtype`` of the result, the ``key``, and the distribution's parameters:
-    tensors, or numbers."""
+    """A draw: ``shape`` and ``dtype`` of the result, the ``key``, and the distribution's parameters, tensors or
+    numbers."""
 
     key: Any
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class Draw(NamedTuple):
         return float64 if self.dtype is float64 else float32
 
     def in_float64(self) -> list[Tensor]:
-        """The parameters in float64, of the shape of the result."""
+        """Return the parameters in float64, broadcast to the shape of the result."""
         return [self.as_float64(x) for x in self.parameters]
 
     def as_float64(self, x: Any) -> Tensor:
@@ -47,7 +47,7 @@ class Draw(NamedTuple):
         return spread
 
     def result(self, x: Any) -> Tensor:
-        """``x`` in the dtype of the result."""
+        """Convert ``x`` to the dtype of the result."""
         narrow: Tensor = ops.cast(x, self.dtype)
         return narrow
 
@@ -63,10 +63,10 @@ def drawn(
     *,
     floating: bool = True,
 ) -> Draw:
-    """The arguments that the functions have in common, in their plain form.
+    """Return the arguments that all drawing functions share, in their plain form.
 
-    The shape is ``size``, to which the parameters broadcast, or that in which they meet; the dtype that of the
-    parameters, float32 for numbers and integers. DTypeError for another kind of dtype where it must be ``floating``.
+    The shape is ``size``, to which the parameters broadcast, or by default their common shape. The dtype is by
+    default the parameters' dtype, float32 for numbers and integers. DTypeError if it must be ``floating`` and is not.
     """
     arrays = tuple(as_parameter(x) for x in parameters)
     tensors = [x for x in arrays if isinstance(x, Tensor)]
@@ -86,13 +86,13 @@ def drawn(
 
 
 def _reaches(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether an array of ``shape`` can be repeated to ``target``."""
+    """Return whether an array of ``shape`` broadcasts to ``target``."""
     last = target[len(target) - len(shape) :]
     return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 
 
 def as_parameter(x: Any) -> Any:
-    """A parameter as a tensor, or as the number that it is."""
+    """Return a parameter as a tensor, or as the number that it is."""
     if isinstance(x, ArrayMethods):
         return x.read()
     return asarray(x) if isinstance(x, (np.ndarray, list, tuple)) else x
@@ -112,7 +112,7 @@ def require(name: str, parameter: str, value: Any, test: Callable[[Any], Any], d
 
 
 def known_values(value: Any) -> np.ndarray | None:
-    """The values of a parameter where they exist; None while a function is traced."""
+    """Return the values of a parameter if they exist; None while a function is traced."""
     if isinstance(value, TensorLike):
         array = value.known()
         return None if array is None else np.asarray(array)

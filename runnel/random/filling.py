@@ -44,7 +44,7 @@ def uniform_of(x: Array, low: Any = 0.0, high: Any = 1.0, *, generator: Any = No
 
 
 def log_normal_of(x: Array, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
-    """Numbers of the shape of ``x`` whose logarithms are normal."""
+    """Draw numbers whose logarithms are normal, in the shape of ``x``."""
     return _filled("log_normal_", continuous.lognormal, x, (mean, std), generator)
 
 
@@ -60,12 +60,12 @@ def exponential_of(x: Array, lambd: Any = 1.0, *, generator: Any = None) -> Tens
 
 
 def geometric_of(x: Array, p: Any, *, generator: Any = None) -> Tensor:
-    """How many trials of probability ``p`` it takes to succeed, of the shape and dtype of ``x``."""
+    """Draw the number of trials of probability ``p`` until the first success, in the shape and dtype of ``x``."""
     return counts.geometric(p, x.shape, dtype=x.dtype, generator=generator, device=x.device)
 
 
 def bernoulli_of(x: Array, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """1 with probability ``p``, else 0, of the shape and dtype of ``x``."""
+    """Draw 1 with probability ``p``, else 0, in the shape and dtype of ``x``."""
     return counts.bernoulli(p, x.shape, dtype=x.dtype, generator=generator, device=x.device)
 
 
@@ -94,7 +94,8 @@ def _end(dtype: DType) -> int:
 
 
 def _bounds(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest integer; of floats, those up to which all integers are floats."""
+    """Return the smallest and largest integer of a dtype; for floats, the bounds within which all integers are
+    floats."""
     if dtype is bool_:
         return 0, 1
     if dtype.is_float:
@@ -149,10 +150,10 @@ def randint_like(
 
 
 class fork_rng:
-    """``with rn.random.fork_rng():`` the default generator goes on behind the block as if nothing had been drawn in it.
+    """Restore the default generator after the block: ``with rn.random.fork_rng():``.
 
     Args:
-        devices: those whose default generators do, that of ``runnel.device()`` if left out.
+        devices: the devices whose default generators are restored; by default ``runnel.device()``.
         enabled: False does nothing.
     """
 

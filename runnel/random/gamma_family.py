@@ -1,7 +1,7 @@
-"""Gamma numbers, and what is made of them: beta, Dirichlet, chi-square and Student's t.
+"""Draw gamma numbers, and numbers made of them: beta, Dirichlet, chi-square and Student's t.
 
-They are drawn as logarithms in float64, since those of small shapes are below all floats. Gradients by the shape are
-implicit (M. Figurnov, S. Mohamed, A. Mnih, "Implicit reparameterization gradients", 2018).
+They are drawn as logarithms in float64, since for small shapes the numbers are below all floats. Gradients by the
+shape are implicit (M. Figurnov, S. Mohamed, A. Mnih, "Implicit reparameterization gradients", 2018).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _standard(draw: Draw, shape: Any) -> Any:
 def standard_gamma(
     shape: Numbers, size: Any = None, *, dtype: Dtype = None, generator: Any = None, key: Any = None, device: Any = None
 ) -> Tensor:
-    """Numbers with the density x^(shape - 1)·e⁻ˣ / Γ(shape). ValueError if ``shape`` is negative."""
+    """Draw numbers with the density x^(shape - 1)·e⁻ˣ / Γ(shape). ValueError if ``shape`` is negative."""
     require_scale("standard_gamma", shape=shape)
     draw = drawn("standard_gamma", (shape,), size, dtype, generator, key, device)
     return draw.result(_standard(draw, draw.parameters[0]))
@@ -117,7 +117,7 @@ def beta(
     key: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """Numbers in (0, 1) with a density proportional to xᵃ⁻¹·(1 - x)ᵇ⁻¹. ValueError if a or b is not positive."""
+    """Draw numbers in (0, 1) with a density proportional to xᵃ⁻¹·(1 - x)ᵇ⁻¹. ValueError if a or b is not positive."""
     require_positive("beta", a=a, b=b)
     draw = drawn("beta", (a, b), size, dtype, generator, key, device)
     left, right = (log_standard_gamma(x, ops.fold_in(draw.key, i)) for i, x in enumerate(draw.in_float64()))
@@ -141,7 +141,7 @@ def dirichlet(
 
 
 def vectors(name: str, size: Any, length: int) -> tuple[int, ...] | None:
-    """The shape of vectors of ``length`` that ``size`` counts."""
+    """Return the shape of ``size`` vectors of ``length``."""
     return None if size is None else (*as_sizes(name, size), length)
 
 

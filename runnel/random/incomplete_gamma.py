@@ -127,7 +127,7 @@ def _integral(a: Any, x: Any) -> Part:
 
 
 def _parts(a: Any, x: Any, log_x: Any) -> tuple[Any, Part]:
-    """Whether the part is below x, and the part."""
+    """Return whether x is above the part, and the part."""
     is_large, is_small = ops.greater_equal(a, _LARGE), ops.less(x, a + 1)
     takes_series = ops.logical_and(is_small, ops.logical_not(is_large))
     takes_fraction = ops.logical_not(ops.logical_or(is_small, is_large))
@@ -156,8 +156,8 @@ def _weight(a: Any, x: Any, log_x: Any) -> Any:
 
 
 def log_slope(a: Any, log_x: Any) -> Any:
-    """The derivative of log x by a, along which P(a, x) stays as it is: how a gamma number moves with its shape (M.
-    Figurnov, S. Mohamed, A. Mnih, "Implicit reparameterization gradients", 2018)."""
+    """Return the derivative of log x by a along which P(a, x) is constant: how a gamma number moves with its shape
+    (M. Figurnov, S. Mohamed, A. Mnih, "Implicit reparameterization gradients", 2018)."""
     is_below, part = _parts(a, ops.exp(log_x), log_x)
     return ops.where(is_below, -part.slope, part.slope)
 

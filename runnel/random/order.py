@@ -24,7 +24,7 @@ from runnel.tensor.tensor import Tensor
 
 
 def randperm(n: int, *, dtype: Dtype = int64, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
-    """The numbers 0, …, n - 1 in random order: the order of n random numbers of 64 bits."""
+    """Return 0, …, n - 1 in random order: the sorting order of n random numbers of 64 bits."""
     count = operator.index(n)
     if count < 0:
         raise ValueError(f"[randperm] n is not negative; received {n}.")
@@ -72,15 +72,16 @@ def choice(
     key: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """Slices of ``a`` along ``axis`` (of an int n, numbers below n) at random: as many as ``size`` says, whose shape
-    stands in the place of that axis; one, without that axis, unless it is given.
+    """Choose random slices of ``a`` along ``axis``; for an int n, random numbers below n.
+
+    The shape ``size`` replaces that axis; without ``size``, one slice is returned without the axis.
 
     Args:
         replace: whether a slice may be chosen again.
-        p: the probability of each, with a sum of 1. Equal ones if left out.
+        p: the probability of each slice, with a sum of 1; equal by default.
 
-    ValueError if there is nothing to choose from, if more are asked for than there are without ``replace``, or if ``p``
-    are no probabilities with a sum of 1.
+    ValueError if ``a`` is empty, if more slices are requested than exist without ``replace``, or if ``p`` does not
+    contain probabilities that sum to 1.
     """
     is_array = isinstance(a, (TensorLike, np.ndarray, list, tuple))
     array = asarray(a) if is_array else None
@@ -102,7 +103,8 @@ def choice(
 
 
 def _probabilities(p: Any, n: int, positive: int) -> Any:
-    """``p`` as a vector of n probabilities with the sum 1, ``positive`` of them greater than 0; else ValueError."""
+    """Return ``p`` as a vector of n probabilities with the sum 1, of which at least ``positive`` are greater than 0;
+    else ValueError."""
     weights = ops.stop_gradient(asarray(p))
     if weights.shape != (n,):
         raise ShapeError(f"[choice] p has a probability for each of {n}; received shape {weights.shape}.")

@@ -16,14 +16,15 @@ R = TypeVar("R")
 
 
 class autocast:
-    """Inside ``with rn.autocast():``, or in a function decorated ``@rn.autocast()``, matrix products, linear layers,
-    convolutions and attention round their float32 operands to ``dtype`` and give results in it; they multiply and add
-    up in float32. Reductions, softmax, norms and losses convert what has two bytes to float32 and stay there. Nothing
-    else changes: parameters are float32, and so are their gradients.
+    """Compute matrix products, linear layers, convolutions and attention in ``dtype`` inside a block or function.
 
-    It holds for the calls made in the block on this thread, not for a backward pass. Blocks nest, the innermost one
-    counts; ``enabled=False`` switches it off inside another. A compiled function has programs of its own for each
-    ``dtype`` that it is called under.
+    Write ``with rn.autocast():`` or ``@rn.autocast()``. These functions round their float32 operands to ``dtype`` and
+    return results in it; they accumulate in float32. Reductions, softmax, norms and losses convert two-byte floats to
+    float32 and return float32. Nothing else changes: parameters and their gradients are float32.
+
+    Autocast applies to calls made in the block on this thread, not to a backward pass. Blocks nest, and the innermost
+    one applies; ``enabled=False`` switches autocast off inside another block. A compiled function has separate
+    programs for each ``dtype``.
     """
 
     def __init__(self, dtype: Dtype = bfloat16, enabled: bool = True) -> None:
@@ -43,7 +44,7 @@ class autocast:
         CASTING.dtype = CASTING.outer.pop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """``function`` with this in force whenever it runs."""
+        """Return ``function`` as one that runs under autocast."""
         dtype = self.dtype
 
         @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""The level of ``vmap``: each tensor holds a value for each element of a batch. Rules are those of table ``axes``."""
+"""The level of ``vmap``: each tensor holds a value for each element of a batch. The rules are in table ``axes``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Batching(Level):
         self.size = size
 
     def stack(self, values: Tensor) -> BatchedTensor:
-        """The tensor of this level whose elements lie along axis 0 of ``values``."""
+        """Return the tensor of this level whose elements lie along axis 0 of ``values``."""
         return self._level_tensor(aval(values.shape[1:], values.dtype, values.aval.device), values, True)
 
     def lifted(self, x: Tensor) -> LevelTensor:
@@ -51,11 +51,12 @@ class Batching(Level):
         return level_tensor(BatchedTensor, self, value, (component, is_stacked))  # type: ignore[return-value]
 
     def split(self, x: Tensor) -> tuple[Tensor, bool]:
-        """The component of ``x``, which may be of a lower level, and whether it holds a value for each element."""
+        """Return the component of ``x``, which may belong to a lower level, and whether it has a value for each
+        element."""
         return x._parts if x._level is self else (x, False)
 
     def all_elements(self, x: Tensor) -> Tensor:
-        """The values of all elements along axis 0, repeated if they are the same."""
+        """Return the values of all elements along axis 0, repeated if they are equal."""
         values, is_stacked = self.split(x)
         if is_stacked:
             return values
@@ -89,7 +90,7 @@ class Batching(Level):
         return outs if op.multiple_results else outs[0]
 
     def _with_axis(self, x: Tensor) -> Tensor:
-        """The component of ``x`` with an axis 0 for elements, of size 1 where it has none."""
+        """Return the component of ``x`` with an axis 0 for elements, of size 1 if it has none."""
         values, is_stacked = self.split(x)
         if is_stacked:
             return values
@@ -97,13 +98,13 @@ class Batching(Level):
         return wide
 
     def _without_axis(self, values: Tensor) -> LevelTensor:
-        """What a rule made: stacked values, or one with an axis of size 1 in front."""
+        """Return the result of a rule as stacked values, or as one value without the axis of size 1."""
         if values.shape[0] == 1 != self.size:
             return self.lifted(ops.reshape(values, values.shape[1:]))
         return self.stack(values)
 
     def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
-        """Element by element."""
+        """Apply ``function`` to each element."""
         pairs = [self.split(x) for x in inputs]
         if not any(is_stacked for _, is_stacked in pairs):
             return [None if x is None else self.lifted(x) for x in fn([x for x, _ in pairs])]
@@ -154,7 +155,7 @@ class BatchedTensor(LevelTensor):
         raise LevelError(
             f"[{what}] at {tracebacks.user_line()} the value of a batched tensor ({self.aval}) was asked for; under "
             f"vmap it has one for each of {self._level.size} elements. "  # type: ignore[attr-defined]
-            + _INSTEAD.get(what, "Compute with Runnel's functions, return the tensor and look at it outside of vmap.")
+            + _INSTEAD.get(what, "Compute with Runnel's functions, return the tensor and look at it outside vmap.")
         )
 
     def known(self) -> np.ndarray | None:
@@ -167,7 +168,8 @@ class BatchedTensor(LevelTensor):
 def looped(
     op: Op, size: int, pairs: Sequence[tuple[Tensor, bool]], attrs: dict[str, Any], results: Sequence[ShapedArray]
 ) -> Any:
-    """The results of ``op`` element by element. What hands on the order of effects goes from one to the next."""
+    """Return the results of ``op`` element by element. The token that orders effects goes from one element to the
+    next."""
     inputs = [placeholder(aval(x.shape[1:], x.dtype) if each else x.aval, "x") for x, each in pairs]
     nodes = results_of(Node(op, tuple(inputs), attrs, tuple(results), tracebacks.user_line()))
     tokens = [len(inputs) - 1] if op is callback_p and attrs["ordered"] else []
@@ -191,7 +193,7 @@ def looped(
 
 
 def own_keys(key: Tensor) -> Tensor:
-    """``key`` as a key of its own for each element of all levels of vmap that are open, the outermost first."""
+    """Derive from ``key`` a separate key for each element of all open levels of vmap, the outermost first."""
     levels, at = [], ACTIVE.level
     while at is not None:
         levels.append(at)

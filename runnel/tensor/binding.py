@@ -32,7 +32,7 @@ class BoundFrame(Frame):
     __slots__ = ("_numbers", "floats", "pins", "prepared", "prepared_at", "versions")
 
     def __init__(self, program: Program, inputs: int, numbers: Collection[int]) -> None:
-        """``numbers`` are the places of run-time numbers among the first ``inputs`` inputs."""
+        """Take a frame whose run-time numbers are the inputs ``numbers`` among the first ``inputs``."""
         super().__init__(program, {*numbers, *range(inputs, program.inputs)})
         self._numbers = (ctypes.c_double * max(inputs, 1))()
         self.floats: Final = memoryview(self._numbers).cast("B").cast("d")
@@ -49,8 +49,8 @@ class Binding:
     """A program bound to Variables, with its frames, a :class:`BoundFrame` each, in a ``pool``.
 
     Args:
-        compiled: the program. Its first inputs are those of the graph that are not Variables; the outputs of its
-            ``hoisted_constants``, which depend only on Variables and are computed when these have changed, follow.
+        compiled: the program. Its first inputs are the inputs of the graph that are not Variables, followed by the
+            outputs of its ``hoisted_constants``, which depend only on Variables and are computed when these change.
         variables: returns the Variables of the graph, in its order. The binding does not keep them alive.
     """
 

@@ -101,7 +101,8 @@ class Traced(NamedTuple):
 def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]) -> Traced:
     """Trace ``function``, which is called with one tensor for each of ``avals`` and returns tensors and numbers.
 
-    It may assign Variables, but not ``.grad``. What is floating needs a gradient inside, so that ``detach()`` is seen.
+    It may assign Variables, but not ``.grad``. Floating tensors require a gradient inside, so that ``detach()`` is
+    recorded.
     """
     outer = tracing.ACTIVE.trace
     trace = BodyTrace(outer, common_device(name, avals) if avals else None)

@@ -160,7 +160,7 @@ class Bound:
         return function(head, lines, self.namespace, what)
 
     def block(self, place: int) -> str:
-        """The name of the memory that the output at ``place`` lies in."""
+        """Return the name of the memory that contains the output at ``place``."""
         return "shared" if place in self._offsets else f"s{place}"
 
     def tensor(self, name: str, result: int) -> list[str]:

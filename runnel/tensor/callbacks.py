@@ -22,7 +22,7 @@ from runnel.tensor.tensor import Tensor
 
 
 class ShapeDtypeStruct:
-    """The ``shape`` and ``dtype`` of an array that is not there yet."""
+    """The ``shape`` and ``dtype`` of an array that does not exist yet."""
 
     __slots__ = ("dtype", "shape")
 
@@ -41,18 +41,19 @@ class ShapeDtypeStruct:
 
 
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any) -> Any:
-    """``callback(*args, **kwargs)``, also in the middle of a compiled function: with NumPy arrays for the tensors.
+    """Call ``callback(*args, **kwargs)`` with NumPy arrays for the tensors, also in the middle of a compiled
+    function.
 
-    The function must be pure: it gives the same for the same values, and does nothing else. A program may leave a call
-    out whose results nobody reads.
+    The function must be pure: its results depend only on its arguments, and it has no side effects. A program may
+    omit a call whose results are not read.
 
     Args:
-        callback: takes ``args`` and ``kwargs`` with tensors as read-only arrays of its own, and gives arrays.
-        result_shape_dtypes: what it gives: a tree of things with ``shape`` and ``dtype`` (tensors, arrays,
-            ``runnel.ShapeDtypeStruct(shape, dtype)``). ArgumentError when it gives something else.
-        args: trees of tensors and of whatever else; kwargs likewise.
+        callback: takes ``args`` and ``kwargs`` with tensors as read-only arrays, and returns arrays.
+        result_shape_dtypes: describes the results: a tree of objects with ``shape`` and ``dtype`` (tensors, arrays,
+            ``runnel.ShapeDtypeStruct(shape, dtype)``). ArgumentError if the callback returns anything else.
+        args: trees of tensors and other values; kwargs likewise.
 
-    Its errors come out of the call. It has no gradient of its own: use ``runnel.custom_vjp``.
+    The call raises the errors of the callback. Its results have no gradient; use ``runnel.custom_vjp`` for one.
     """
     leaves, structure = pytree.flatten(result_shape_dtypes)
     avals = tuple(_expected(leaf) for leaf in leaves)
@@ -70,10 +71,11 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
 
 
 def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """``function(*args, **kwargs)`` for what it does, with NumPy arrays for the tensors, at each run of a program.
+    """Call ``function(*args, **kwargs)`` for its side effects at each run of a program, with NumPy arrays for the
+    tensors.
 
-    Calls are made in the order in which the program meets them, in loops at each iteration. What it gives is not used,
-    and its errors come out of the call, before any Variable has changed.
+    Calls are made in program order, in loops at each iteration. Results are ignored. An error of the function ends
+    the run before any Variable has changed.
     """
 
     def called(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
@@ -84,7 +86,7 @@ def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
 
 
 def print_values(fmt: str, *args: Any, **kwargs: Any) -> None:
-    """``print(fmt.format(*args, **kwargs))`` with the values that tensors have when the program runs:
+    """Print ``fmt.format(*args, **kwargs)`` with the values that tensors have when the program runs:
     ``rn.debug.print("loss {}, rate {lr}", loss, lr=rate)``."""
     if not isinstance(fmt, str):
         raise ArgumentError(f"[debug.print] takes a format string first: print('x is {{}}', x); received {type(fmt)}.")
@@ -132,14 +134,14 @@ def _call(
 
 
 def _own(array: Any) -> Any:
-    """A copy, which the program's memory does not change."""
+    """Copy an array out of the program's memory."""
     copy = np.array(array)
     copy.flags.writeable = False
     return copy
 
 
 def _device(function: Callback, operands: Sequence[Tensor]) -> Device | None:
-    """Where the call is made; None, for the default, if it is given nothing."""
+    """Return the device of the arguments; None, for the default, if they contain no tensor."""
     return common_device(function.name, [x.aval for x in operands]) if operands else None
 
 

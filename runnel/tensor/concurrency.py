@@ -61,7 +61,7 @@ class Marks:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """The changes of the block belong together."""
+        """Declare that the changes in the block belong together."""
         number = next(self._numbers)
         with TURN.reserved():
             try:
@@ -72,24 +72,24 @@ class Marks:
                 self._under_way.pop(number, None)
 
     def take(self) -> int:
-        """The mark of a reader that begins now, after a while if others are changing something."""
+        """Return the mark of a reader that begins now. Wait for a while if other threads are changing something."""
         if self._others():
             TURN.give_way()
         return -1 if self._others() else self._last
 
     def holds(self, mark: int) -> bool:
-        """Whether no change of others was under way at any time since ``mark`` was taken."""
+        """Return whether no other thread has changed anything since ``mark`` was taken."""
         return mark == self._last and not self._others()
 
     def _others(self) -> bool:
-        """Whether another thread is changing something; a finaliser in this one cannot wait for the end of it."""
+        """Return whether another thread is changing something. (A finalizer on this thread cannot wait for its end.)"""
         if not self._under_way:
             return False
         me = threading.get_ident()
         return any(thread != me for thread in list(self._under_way.values()))
 
     def after_fork(self) -> None:
-        """In the child of a fork: nobody else is at work."""
+        """Forget the threads of the parent, in the child of a fork."""
         self._under_way.clear()
 
 

@@ -1,7 +1,7 @@
-"""Copies and pickles of tensors: what memory and which attributes go along.
+"""Copy and pickle tensors: their memory and attributes.
 
-A copy owns its memory. Views that stood in one block stand in one block again, so that a large array and its slices are
-copied once; but a small part of a large block goes alone.
+A copy has separate memory. Views of one block become views of one copied block, so that a large array and its slices
+are copied once. A small part of a large block is copied without the rest.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _SHARE: Final = 8  # a larger one does with a view that spans at least this part
 
 
 def tensor_state(tensor: Handle[Any]) -> dict[str, Any]:
-    """What a tensor becomes in a pickle: its value, whether it requires a gradient, ``.grad``, the user's attributes.
-    The tape and the Variable it may be a reading of stay behind."""
+    """Return the state of a tensor for pickle: its value, whether it requires a gradient, ``.grad``, and user
+    attributes. The tape and the Variable it may have been read from are left out."""
     storage, offset, strides = _memory(tensor)
     state = {"aval": tensor.aval, "storage": storage, "offset": offset, "strides": strides}
     return state | {"requires_grad": tensor.requires_grad, "grad": tensor._grad, "attributes": added_to(tensor)}
 
 
 def added_to(tensor: Handle[Any]) -> dict[str, Any]:
-    """The attributes that the user has set; those of a tensor itself have a default in its class."""
+    """Return the attributes that the user has set. Attributes of tensors themselves have a default in the class."""
     return {name: value for name, value in tensor.__dict__.items() if not hasattr(type(tensor), name)}
 
 
@@ -53,7 +53,7 @@ def refuse_non_leaf(tensor: Handle[Any]) -> None:
 
 
 def _memory(tensor: Handle[Any]) -> tuple[Storage, int, tuple[int, ...]]:
-    """The memory that goes along, and the offset (from its first byte) and strides of the tensor there, in elements."""
+    """Return the memory to copy, and the offset (from its first byte) and strides of the tensor in it, in elements."""
     array = tensor.numpy()  # raises for a traced tensor
     storage, (offset, strides) = tensor._storage, tensor._layout
     item = array.itemsize
@@ -65,7 +65,7 @@ def _memory(tensor: Handle[Any]) -> tuple[Storage, int, tuple[int, ...]]:
 
 
 def _alone(array: np.ndarray) -> tuple[Storage, int, tuple[int, ...]]:
-    """The values alone, in the order of axes they had; what was repeated without being stored stays so."""
+    """Copy only the values, in their order of axes. Values that are repeated without being stored stay so."""
     repeated = [step == 0 for step in array.strides]
     once = array[tuple(slice(0, 1) if r else slice(None) for r in repeated)]
     dense = np.array(once, order="K")
@@ -75,7 +75,7 @@ def _alone(array: np.ndarray) -> tuple[Storage, int, tuple[int, ...]]:
 
 
 def handle_state(tensor: Handle[Any]) -> tuple[Any, ...]:
-    """What :func:`restore` makes of a handle what it is now."""
+    """Return the present state of a handle, for :func:`restore`."""
     return tensor._storage, tensor._layout, tensor._serial, dict(tensor.__dict__)
 
 

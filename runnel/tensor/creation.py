@@ -30,18 +30,23 @@ Shape: TypeAlias = int | Sequence[int]
 
 
 def asarray(data: Any, dtype: Dtype = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """``data`` as a tensor.
+    """Convert ``data`` to a tensor.
 
-    A tensor is a value, so nothing that another library does to an array may change it: arrays are copied, unless
-    ``copy=False`` says that they will not change.
+    A tensor is a value that no other library may change, so arrays are copied unless you pass ``copy=False`` and
+    never change them again.
 
     Args:
-        data: a tensor, a NumPy array, a (nested list of) Python numbers, or what has ``__dlpack__`` or ``__array__``.
-        dtype: the result's dtype. By default that of ``data``; Python floats become float32, complex
+        data: a tensor, a NumPy array, (nested lists of) Python numbers, or an object with ``__dlpack__`` or
+            ``__array__``.
+        dtype: the dtype of the result. By default the dtype of ``data``; Python floats become float32, complex
             numbers complex64, ints int64.
-        device: where the result is: "cpu" or "interpreter". By default that of a tensor, else ``runnel.device()``.
-        copy: None: tensors are taken as they are, all else is copied. True: tensors are copied, too. False: the memory
-            is shared, and must not change any more; ValueError where that cannot be (numbers, another dtype).
+        device: "cpu" or "interpreter". By default the device of a tensor, else ``runnel.device()``.
+        copy: None: returns a tensor as it is and copies other data. True: copies tensors also. False: shares memory
+            that must not change any more; ValueError where that is impossible (numbers, another dtype).
+
+    Example:
+        >>> rn.asarray([[1, 2], [3, 4]], "float32").shape
+        (2, 2)
     """
     target = None if dtype is None else dtypes.as_dtype(dtype)
     place = None if device is None else as_device(device)
@@ -75,7 +80,7 @@ def asarray(data: Any, dtype: Dtype = None, *, device: Any = None, copy: bool | 
 
 
 def _array(data: Any) -> tuple[np.ndarray, bool]:
-    """``data`` for NumPy, sharing its memory where it has some; and whether its dtype is one that somebody chose."""
+    """Return ``data`` as a NumPy array, sharing memory if possible, and whether its dtype was chosen by the user."""
     if isinstance(data, (np.ndarray, np.generic)):
         return as_array("asarray", data), True
     if hasattr(data, "__dlpack__"):
@@ -89,7 +94,7 @@ def _unshared(what: str, dtype: DType | None) -> ValueError:
 
 
 def _copied(tensor: Tensor) -> Tensor:
-    """The same value for a handle of its own, on the same tape, in memory that nobody else can change."""
+    """Return a copy of the value in separate memory, on the same tape."""
     copy = another_handle(tensor)
     copy._leaf = None
     if tensor._storage is not None and not tensor._storage.is_ours and tracing.ACTIVE.trace is None:
@@ -106,23 +111,23 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
 
 
 def tensor(data: Any, dtype: Dtype = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
+    """Create a new tensor from ``data``, without a tape: ``asarray`` with a copy, as in PyTorch."""
     return leaf(asarray(data, dtype, device=device, copy=True).detach(), requires_grad)
 
 
 def leaf(new: Tensor, requires_grad: bool) -> Tensor:
-    """A tensor that was just made, whose gradient is asked for if ``requires_grad``."""
+    """Return a tensor that was just created, with ``requires_grad`` set."""
     return new.requires_grad_() if requires_grad else new
 
 
 def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array of another library.
+    """Convert an array of another library.
 
     Args:
-        data: what has ``__dlpack__`` and holds its numbers in the CPU's memory.
-        device: where the result is, by default ``runnel.device()``.
-        copy: None: the memory is shared, and must not change any more, where it can be. True: it is copied. False:
-            ValueError where it cannot be shared.
+        data: an object with ``__dlpack__`` whose numbers are in CPU memory.
+        device: the device of the result, ``runnel.device()`` by default.
+        copy: None: shares memory where possible; it must not change any more. True: copies. False: ValueError if the
+            memory cannot be shared.
     """
     array = np.from_dlpack(data)
     return asarray(array, device=device, copy=copy if copy is not None else not can_share(array, None))
@@ -136,24 +141,26 @@ def full(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor of ``shape`` filled with ``fill_value``; by default bool, int64, float32 or complex64, as the value is,
-    and on ``runnel.device()``. With ``requires_grad`` it is a leaf, as after ``requires_grad_()``: this goes for all
-    functions that make tensors."""
+    """Create a tensor of ``shape`` filled with ``fill_value``, on ``runnel.device()`` by default.
+
+    The default dtype is bool, int64, float32 or complex64, by the kind of the value. With ``requires_grad=True`` the
+    result is a leaf, as after ``requires_grad_()``; all creation functions take it.
+    """
     kind = dtypes.of_scalar(_plain(fill_value), None) if dtype is None else dtype
     return leaf(_filled("full", shape, fill_value, kind, device), requires_grad)
 
 
 def zeros(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
+    """Create a tensor of zeros, float32 by default, on ``device`` (``runnel.device()`` by default).
 
-    The shape is one int, a tuple (after which the dtype may stand), or several ints: ``zeros((2, 3), "int64")``,
-    ``zeros(2, 3)``.
+    The shape is one int, a tuple (which a dtype may follow), or several ints: ``zeros((2, 3), "int64")``, ``zeros(2,
+    3)``.
     """
     return leaf(_filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device), requires_grad)
 
 
 def ones(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of ones; its arguments are those of :func:`zeros`."""
+    """Create a tensor of ones. The arguments are the same as for :func:`zeros`."""
     return leaf(_filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device), requires_grad)
 
 
@@ -168,13 +175,14 @@ def _filled(name: str, shape: Any, value: bool | int | float | complex, dtype: A
 
 
 def _tensor_of(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
-    """A tensor in the memory of an array of ours."""
+    """Wrap one of Runnel's own arrays without a copy."""
     place = None if device is None else as_device(device)
     return tensors.from_numpy(array, dtype, copy=False, device=place)
 
 
 def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any) -> tuple[Any, int, Any]:
-    """The arguments of :func:`_filled` from a shape that may go on in ``sizes``, where a dtype may be the last."""
+    """Return the arguments of :func:`_filled` from a shape that may continue in ``sizes``, whose last item may be a
+    dtype."""
     if sizes and not isinstance(sizes[-1], SupportsIndex):
         if dtype is not None:
             raise ArgumentError(f"[zeros] dtype is given twice: {short_repr(sizes[-1])} and {short_repr(dtype)}.")
@@ -217,7 +225,8 @@ def linspace(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``; float32 by default, complex64 if one is complex."""
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``; float32 by default, complex64 if either is
+    complex."""
     begin, end = _plain(start), _plain(stop)
     is_complex = isinstance(begin, complex) or isinstance(end, complex)
     target = (dtypes.complex64 if is_complex else dtypes.float32) if dtype is None else dtypes.as_dtype(dtype)
@@ -238,7 +247,7 @@ def eye(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``n`` rows and ``m`` (or ``n``) columns, 1 on diagonal ``k`` and 0 elsewhere: the identity matrix."""
+    """Create a matrix of ``n`` rows and ``m`` (or ``n``) columns with 1 on diagonal ``k`` and 0 elsewhere."""
     target = dtypes.as_dtype(dtype)
     rows, columns = as_sizes("eye", (n, n if m is None else m))
     identity = np.eye(rows, columns, operator.index(k), dtype=target.numpy)
@@ -246,21 +255,22 @@ def eye(
 
 
 def empty(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
+    """Create a tensor of unspecified values (zeros). The arguments are the same as for :func:`zeros`."""
     return zeros(shape, *sizes, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def _plain(value: Any) -> Any:
-    """A number as Python's own, which has no dtype."""
+    """Return a NumPy number as a Python number, which has no dtype."""
     if isinstance(value, ArrayMethods):
         return value.read().item()
     return value.item() if isinstance(value, np.generic) else value
 
 
 def device(name: Any = None) -> Device:
-    """The device called ``name`` ("cpu", "interpreter"); without a name the one on which new arrays are made.
+    """Return the device called ``name`` ("cpu", "interpreter"); without a name, the device of new arrays.
 
-    DeviceError for a device that does not exist. ``runnel.devices()`` lists them."""
+    DeviceError if no such device exists. ``runnel.devices()`` lists them.
+    """
     return default_device() if name is None else as_device(name)
 
 

@@ -25,7 +25,7 @@ from runnel.tensor.tracing import Trace
 
 
 def no_token(device: Device | None = None) -> Tensor:
-    """The token before all effects."""
+    """Return the token before all effects."""
     return tensors.from_numpy(np.zeros(TOKEN.shape, TOKEN.dtype.numpy), TOKEN.dtype, copy=False, device=device)
 
 
@@ -47,7 +47,7 @@ class Order:
         self._trace = trace
 
     def read(self) -> Tensor:
-        """The token of the last effect."""
+        """Return the token of the last effect."""
         return self._token
 
     def assign(self, token: Tensor) -> None:
@@ -58,12 +58,12 @@ class Order:
             self._token = token
 
     def last(self) -> Value | None:
-        """The value of the last effect's token, in the graph; None if there was none."""
+        """Return the value of the last effect's token in the graph; None if the trace has no effects."""
         return self._token._node
 
 
 class Effects:
-    """What a trace knows of effects: their order, if there were some."""
+    """The order of effects in a trace, if it has any."""
 
     def __init__(self) -> None:
         self.order: Order | None = None
@@ -73,7 +73,7 @@ _AT_ONCE: Final[dict[Device, Order]] = {}
 
 
 def order_of(trace: Trace | None, device: Device | None) -> Order:
-    """The order of effects in ``trace``; without one that of those on ``device``."""
+    """Return the order of effects in ``trace``; without a trace, the order on ``device``."""
     if trace is None:
         device = device or default_device()
         return _AT_ONCE.get(device) or _AT_ONCE.setdefault(device, Order(None, device))

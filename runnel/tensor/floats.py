@@ -1,9 +1,10 @@
-"""Python floats as run-time data of a program: the objects that stand for them in traced code.
+"""Trace Python floats as run-time inputs of a program.
 
-Python's own arithmetic on floats is float64, so sums, differences and products of such numbers stay float64; beside a
-tensor they take its dtype, as Python floats do. Whatever needs the number itself (``if lr > 0``, ``math.sqrt(lr)``,
-formatting, powers) raises :class:`ConcretizationError`; the function is then called again with the number. It is
-no tensor: it has what a float has, and ``isinstance`` says float. (``type()`` alone tells the difference.)
+Python's arithmetic on floats is float64, so sums, differences and products of traced floats are float64. Next to a
+tensor they take its dtype, as Python floats do. An operation that needs the number itself (``if lr > 0``,
+``math.sqrt(lr)``, formatting, powers) raises :class:`ConcretizationError`; the function is then called again with the
+number. A traced float is not a tensor: it has the attributes of a float, and ``isinstance`` says float. (Only
+``type()`` tells the difference.)
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class TracedFloat(RunTimeNumber):
     # What needs the number itself ------------------------------------------------------------------------------------
 
     def _looked(self, what: str) -> ConcretizationError:
-        """The error that says so."""
+        """Return the error for reading the number."""
         return counted(ConcretizationError(what))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -167,7 +168,7 @@ class TracedFloat(RunTimeNumber):
 
 
 def _operator(name: str, function: Any) -> Any:
-    """An operator that is Python's on numbers, and the op's beside tensors."""
+    """Return an operator that applies Python's operation to numbers and the op next to tensors."""
 
     def operator(self: TracedFloat, other: Any) -> Any:
         if not isinstance(other, _ARRAYS):
@@ -214,7 +215,7 @@ def is_traceable(kind: type) -> bool:
 
 
 def traced_float(node: Value) -> TracedFloat:
-    """A float that stands for ``node``."""
+    """Return a float for ``node``."""
     tensor = tensors.symbolic(node)
     tensor._weak = True
     return TracedFloat(tensor)
@@ -225,7 +226,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _binary(op: Op, function: Any, x: Any, y: Any) -> Any:
-    """``op`` on numbers, ``function`` beside arrays."""
+    """Apply ``op`` to numbers, or ``function`` next to arrays."""
     if _is_number(x) and _is_number(y):
         return _combined(op, x, y)
     if not (isinstance(x, _ARRAYS) or isinstance(y, _ARRAYS)):
@@ -234,7 +235,7 @@ def _binary(op: Op, function: Any, x: Any, y: Any) -> Any:
 
 
 def _combined(op: Op, *operands: Any) -> TracedFloat:
-    """``op`` on floats, at least one of them traced."""
+    """Apply ``op`` to floats, at least one of which is traced."""
     trace = tracing.ACTIVE.trace
     traced = [x for x in operands if type(x) is TracedFloat]
     if trace is None:

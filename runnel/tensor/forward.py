@@ -1,4 +1,4 @@
-"""The level of forward mode: each tensor has a primal and a tangent. Rules are those of table ``jvp``."""
+"""The level of forward mode: each tensor has a primal and a tangent. The rules are in table ``jvp``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Forward(Level):
     name = "jvp"
 
     def dual(self, primal: Tensor, tangent: Tensor | None) -> DualTensor:
-        """The tensor of this level with these components; no tangent stands for zeros."""
+        """Return the tensor of this level with these components; None is a tangent of zeros."""
         tensor = level_tensor(DualTensor, self, primal.aval, (primal, tangent))
         tensor._weak = primal.is_weak
         return tensor  # type: ignore[return-value]
@@ -36,7 +36,7 @@ class Forward(Level):
         return self.dual(x, None)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The primal and the tangent of ``x``, which may be of a lower level."""
+        """Return the primal and the tangent of ``x``, which may belong to a lower level."""
         return x._parts if x._level is self else (x, None)
 
     def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
@@ -68,7 +68,7 @@ class Forward(Level):
 
 
 class DualTensor(LevelTensor):
-    """A value and its tangent. Where its numbers are asked for, they are those of the value."""
+    """A value and its tangent. Its numbers are the numbers of the value."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ def tangents_of(
     inputs: tuple[Tensor, ...],
     attrs: dict[str, Any],
 ) -> Sequence[Tensor | None]:
-    """The tangents of ``outs``, which ``op`` made of ``inputs``; None where they are zero."""
+    """Return the tangents of ``outs``, which ``op`` made of ``inputs``; None where they are zero."""
     if not any(x.dtype.is_inexact for x in outs) or all(t is None for t in tangents):
         return [None] * len(outs)
     rule = tables.jvp.get(op)
@@ -122,7 +122,7 @@ def _pulled(
     needs_grad: tuple[bool, ...],
     seeds: Sequence[Tensor],
 ) -> list[Any]:
-    """The cotangents of the inputs by the rule of table ``vjp``."""
+    """Return the cotangents of the inputs by the rule of table ``vjp``."""
     if op.multiple_results:
         gs = tuple(g if g.requires_grad else None for g in seeds)
         cotangents = tables.vjp[op](gs, outs, *inputs, needs_grad=needs_grad, **attrs)
@@ -132,8 +132,8 @@ def _pulled(
 
 
 class Transpose:
-    """What takes tangents of ``inputs`` to those of ``outs``, made of a ``pull`` that takes cotangents of ``outs`` to
-    those of ``inputs``: a pull is linear, and so has a transpose, its own vjp at any point."""
+    """Maps tangents of ``inputs`` to tangents of ``outs``, given a ``pull`` that maps cotangents of ``outs`` to
+    cotangents of ``inputs``. A pull is linear, so its own vjp at any point is its transpose."""
 
     def __init__(self, pull: Callable[[list[Tensor]], Sequence[Any]], outs: Sequence[Tensor], inputs: Sequence[Tensor]):
         self._seeds = [_leaf_like(out, [*outs, *inputs]) for out in outs]
@@ -142,7 +142,7 @@ class Transpose:
             self._pulled = pull(self._seeds)
 
     def tangents(self, tangents: Sequence[Tensor | None], *, keep: bool = False) -> list[Tensor | None]:
-        """The tangents of ``outs``, None where they are zero. With ``keep`` it may be asked for more."""
+        """Return the tangents of ``outs``, None where they are zero. With ``keep`` you may call it again."""
         pairs = [(g, t) for g, t in zip(self._pulled, tangents, strict=True) if g is not None and t is not None]
         pairs = [(g, t) for g, t in pairs if g.requires_grad]
         if not pairs:
@@ -155,7 +155,7 @@ class Transpose:
 
 
 def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
-    """A leaf for a cotangent of ``out``, of the highest level among ``others``."""
+    """Return a leaf for a cotangent of ``out``, of the highest level among ``others``."""
     zeros: Tensor = ops.zeros_like(out.detach())
     levels = [y._level for y in others if y._level is not None and y._level.trace is ACTIVE.trace]
     leaf = max(levels, key=lambda level: level.number).lifted(zeros) if levels else zeros.untaped()
@@ -165,6 +165,6 @@ def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
 
 
 def has_derivative(x: Tensor) -> bool:
-    """Whether a tape or a tangent hangs on ``x``, or on what it is made of."""
+    """Return whether a tape or a tangent is attached to ``x`` or to anything it is made of."""
     reached = [x, *every_component(x)]
     return any(y.requires_grad or (isinstance(y, DualTensor) and y._parts[1] is not None) for y in reached)

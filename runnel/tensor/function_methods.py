@@ -86,7 +86,7 @@ def _attach(name: str, place: str, wraps: list[Callable[[str, Function], Functio
 
 
 def _updating(name: str, function: Function) -> Function:
-    """A method that gives its array the value of the function."""
+    """Return a method that assigns the function's value to its array."""
 
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ def _updating(name: str, function: Function) -> Function:
 
 
 def _another(name: str, function: Function) -> Function:
-    """A method of a function that may return the array itself: the result is another handle."""
+    """Return the method of a function that may return the array itself; the method returns another handle."""
 
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -108,7 +108,7 @@ def _another(name: str, function: Function) -> Function:
 
 
 def _spread(name: str, function: Function) -> Function:
-    """A method that takes the function's second argument, a sequence, as several arguments, too."""
+    """Return a method that also takes the function's second argument, a sequence, as several arguments."""
 
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ _NUMBERS: Final = itertools.count()
 
 
 class _Changes:
-    """How often hooks were attached or taken away: programs that differentiate are those of a trace without hooks."""
+    """Counts how often hooks were attached or removed. Programs that differentiate come from traces without hooks."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,7 +30,7 @@ CHANGES: Final = _Changes()
 
 
 class GradientHook:
-    """What attaching a hook gives: ``remove()`` takes it away, as does the end of a ``with`` block."""
+    """An attached hook. ``remove()`` detaches it, as does the end of a ``with`` block."""
 
     def __init__(self, hooks: Hooks, owner: Any, function: Callable[[Any], Any]) -> None:
         self._place, self._number = id(owner), next(_NUMBERS)
@@ -54,7 +54,7 @@ class GradientHook:
 
 
 def hooked(node: Any, g: Any) -> Any:
-    """The gradient ``g`` of a node of the tape, as its hooks change it."""
+    """Return the gradient ``g`` of a node of the tape after its hooks have run."""
     for owner in (node, node._leaf() if node._leaf is not None else None):
         for hook in tuple(ON_GRADIENT.get(id(owner), {}).values()):
             require_no_trace("register_hook")
@@ -73,7 +73,7 @@ def hooked(node: Any, g: Any) -> Any:
 
 
 def is_hooked(node: Any) -> bool:
-    """Whether a hook waits for the gradient of a node."""
+    """Return whether a node of the tape has hooks."""
     return id(node) in ON_GRADIENT or (node._leaf is not None and id(node._leaf()) in ON_GRADIENT)
 
 
@@ -85,11 +85,11 @@ def accumulated(owner: Any) -> None:
 
 
 def require_no_trace(name: str) -> None:
-    """A program calls no hooks: a function that is compiled runs eagerly then. CaptureError in other traces."""
+    """Raise if a trace is active, since programs call no hooks. A compiled function then runs eagerly."""
     trace = ACTIVE.trace
     if trace is None:
         return
-    reason, remedy = f"{name}: programs call no hooks of gradients", "call backward() outside of the compiled function"
+    reason, remedy = f"{name}: programs call no hooks of gradients", "call backward() outside the compiled function"
     if trace.refuse is not None:
         trace.refuse(reason, remedy)
-    raise CaptureError(f"[{name}] programs call no hooks of gradients; {remedy}, and outside of loops.")
+    raise CaptureError(f"[{name}] programs call no hooks of gradients; {remedy}, and outside loops.")

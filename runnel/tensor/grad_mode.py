@@ -1,7 +1,7 @@
-"""Whether ops are recorded for differentiation: ``no_grad``, ``enable_grad``, ``inference_mode``.
+"""Switch the recording of ops for differentiation: ``no_grad``, ``enable_grad``, ``inference_mode``.
 
 The mode belongs to the context that sets it (:mod:`contextvars`): each thread begins with recording on, and each
-asyncio task has a mode of its own. A compiled function has programs of its own for each mode.
+asyncio task has a separate mode. A compiled function has separate programs for each mode.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ RECORDING: Final[ContextVar[bool]] = ContextVar("recording", default=True)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations on tensors that require a gradient are recorded here."""
+    """Return whether operations on tensors that require a gradient are recorded now."""
     return RECORDING.get()
 
 
 def run_recording(enabled: bool, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """``work(*args, **kwargs)`` in this mode. Wherever Ctrl-C breaks in, the mode is what it was before: after the call
-    of a C function, which is why this is no ``with`` block."""
+    """Return ``work(*args, **kwargs)``, run in this mode.
+
+    The mode is restored also when Ctrl-C interrupts: by a C function, so this is not a ``with`` block.
+    """
     before = RECORDING.get()
     try:
         RECORDING.set(enabled)
@@ -95,7 +97,7 @@ class no_grad(_FixedMode):
 
 
 class enable_grad(_FixedMode):
-    """``with rn.enable_grad():`` or ``@rn.enable_grad()``: operations are recorded, inside of ``no_grad`` too."""
+    """Record operations, also inside ``no_grad``: ``with rn.enable_grad():`` or ``@rn.enable_grad()``."""
 
     _enabled = True
 
@@ -135,7 +137,8 @@ class set_grad_enabled(_Mode):
 
 
 def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]:
-    """``function`` with the mode set while it runs: between the steps of a generator its caller has its own."""
+    """Return ``function`` as one that runs in the mode. Between the steps of a generator, its caller has its own
+    mode."""
     if inspect.isclass(function) or not callable(function):
         what = f"class {function.__name__}" if inspect.isclass(function) else type(function).__name__
         raise TypeError(f"[no_grad] a gradient mode decorates functions; received {what}. Decorate its methods.")
@@ -164,7 +167,7 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
 
 
 def _stepped(generator: Generator[Any, Any, Any], enabled: bool) -> Generator[Any, Any, Any]:
-    """``generator``, each step of which runs in the mode."""
+    """Run each step of ``generator`` in the mode."""
     step: Callable[..., Any] = generator.send
     arguments: tuple[Any, ...] = (None,)
     try:

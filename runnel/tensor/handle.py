@@ -37,24 +37,24 @@ class GradientOwner(Protocol):
 
     @property
     def grad(self) -> Any:
-        """What was accumulated so far."""
+        """The gradient accumulated so far."""
         ...
 
     @grad.setter
     def grad(self, value: Any) -> None: ...
 
     def _loses_gradients(self) -> bool:
-        """Whether what was accumulated is not known any more, and its sum with another gradient not, either."""
+        """Return whether the accumulated gradient is unknown, so that nothing can be added to it."""
         ...
 
 
 def read_only(path: str) -> Any:
-    """A property without a frame of Python."""
+    """Return a property that reads ``path`` without a Python frame."""
     return property(attrgetter(path))
 
 
 class Handle(ArrayMethods[T]):
-    """What a tensor has: bytes in memory or a node of the graph being traced, and its place on the tape."""
+    """A tensor's content, which is bytes in memory or a node of the graph being traced, and its place on the tape."""
 
     # What every tensor has is in slots; the rest are class defaults that few instances override, which makes a tensor
     # twice as cheap to create.
@@ -117,7 +117,7 @@ class Handle(ArrayMethods[T]):
     # What NumPy sees --------------------------------------------------------------------------------------------------
 
     def numpy(self) -> np.ndarray:
-        """Its values as a read-only NumPy array that shares memory (zero-copy)."""
+        """Return the values as a read-only NumPy array that shares memory (zero-copy)."""
         if self._is_unknown:
             raise traced_value(self._aval, "numpy()")
         array = self._array
@@ -138,7 +138,8 @@ class Handle(ArrayMethods[T]):
 
     @property
     def _is_unknown(self) -> bool:
-        """Whether its values exist only when a program runs: it is traced, or an input of the function observed now."""
+        """True if the values exist only when a program runs: the tensor is traced, or an input of the observed
+        function."""
         if self._node is not None:
             return True
         trace = ACTIVE.trace
@@ -168,7 +169,7 @@ class Handle(ArrayMethods[T]):
 
     @ending_at_user
     def item(self) -> bool | int | float | complex:
-        """The one value of a tensor of size 1, as a Python number."""
+        """Return the value of a tensor of size 1 as a Python number."""
         if self._is_unknown:
             raise traced_value(self._aval, "item()")
         if self._aval.size != 1:
@@ -180,7 +181,7 @@ class Handle(ArrayMethods[T]):
 
     @ending_at_user
     def tolist(self) -> Any:
-        """Its values as (nested) Python lists."""
+        """Return the values as (nested) Python lists."""
         return self.numpy().tolist()
 
     @ending_at_user
@@ -236,23 +237,24 @@ class Handle(ArrayMethods[T]):
     _repr_html_ = tensor_html
 
     def __format__(self, spec: str) -> str:
-        """``f"{t}"`` is its text, traced or not; with a format (``f"{t:.3f}"``) that of its one number."""
+        """Format the tensor's number by ``spec`` (``f"{t:.3f}"``); without one, return the text of the tensor, traced
+        or not."""
         return format(self._scalar("format"), spec) if spec else str(self)
 
     # The tape ---------------------------------------------------------------------------------------------------------
 
     @property
     def is_cell(self) -> bool:
-        """Whether ``x += y`` changes this handle: it does where a gradient is accumulated, and in a state dict."""
+        """True if ``x += y`` changes this handle: a leaf that accumulates a gradient, or an entry of a state dict."""
         return self._is_user_leaf or self._origin is not None
 
     @property
     def _is_user_leaf(self) -> bool:
-        """Whether ``backward()`` accumulates a gradient here."""
+        """True if ``backward()`` accumulates a gradient here."""
         return self.requires_grad and self._record is None and not self._is_argument
 
     def _is_outside(self, trace: Trace) -> bool:
-        """Whether it was made before ``trace`` began."""
+        """Return whether this tensor was made before ``trace`` began."""
         return self._serial <= trace.born if self._node is None else not trace.owns(self._node)
 
     def _twin(self) -> T:
@@ -261,7 +263,7 @@ class Handle(ArrayMethods[T]):
 
     @staticmethod
     def _over(value: ShapedArray, storage: Storage | None, offset: int, strides: Shape) -> T:
-        """A tensor over ``storage``; ``offset`` and ``strides`` in elements."""
+        """Return a tensor over ``storage``; ``offset`` and ``strides`` are in elements."""
         raise NotImplementedError
 
     @property
@@ -281,7 +283,7 @@ class Handle(ArrayMethods[T]):
         raise NotImplementedError
 
     def contiguous(self, memory_format: Any = None) -> T:
-        """The same values in dense row-major memory."""
+        """Return the same values in dense row-major memory."""
         raise NotImplementedError
 
     def untaped(self) -> T:
@@ -290,15 +292,15 @@ class Handle(ArrayMethods[T]):
 
 
 class StandIns(Protocol):
-    """The nodes of the tape that stand for tensors from outside."""
+    """The nodes of the tape for tensors from outside."""
 
     def of(self, tensor: Any) -> Any:
-        """The one for ``tensor``; None if it is not from outside."""
+        """Return the node for ``tensor``; None if it is not from outside."""
         ...
 
 
 class OutsideHandles:
-    """What a trace knows of handles that were made before it began."""
+    """The part of a trace that handles made before its beginning are kept in."""
 
     def __init__(self) -> None:
         self.gradients: dict[int, tuple[Any, Any]] = {}  # by id: those whose .grad was set, with what it was
@@ -307,7 +309,7 @@ class OutsideHandles:
 
 
 def moved_out(x: T) -> T:
-    """A node of its own for the value that ``x`` has now, which no later write changes."""
+    """Return a separate node for the present value of ``x``, which no later write changes."""
     if x._is_rebound and x._version is not None:
         return version(x)
     node: T = x._twin()
@@ -319,8 +321,8 @@ def moved_out(x: T) -> T:
 
 
 def version(x: T) -> T:
-    """The node of the value that ``x`` has now. While a function is compiled, that of a tensor from outside stands for
-    it: the tape of the function ends there."""
+    """Return the node of the present value of ``x``. While a function is compiled, the node of a tensor from outside
+    is a stand-in, at which the tape of the function ends."""
     trace = ACTIVE.trace
     if trace is not None and x.requires_grad:
         stand_ins = trace.facet(OutsideHandles).stand_ins
@@ -332,7 +334,7 @@ def version(x: T) -> T:
     if x._version is None:
         node = moved_out(x)
         if node.is_traced and not x.is_traced:
-            return node  # of a trace that is inside of where the handle belongs
+            return node  # of a trace inside the one that the handle belongs to
         x._version = node
     elif x._version._is_rebound:  # another handle was the node until it got another value
         x._version = origin(x._version)
@@ -341,7 +343,7 @@ def version(x: T) -> T:
 
 
 def origin(x: T) -> T:
-    """The node of the first value that ``x`` had."""
+    """Return the node of the first value that ``x`` had."""
     first: T | None = x._first
     return x if first is None else first
 
@@ -387,14 +389,17 @@ class Record(Generic[T]):
 
 
 def passed_on(g: Any, out: T) -> tuple[Any]:
-    """The rule of a record that hands the cotangent on to its one input."""
+    """Return the cotangent unchanged: the rule of a record with one input."""
     return (g,)
 
 
 class MultiResultRecord(Record[T]):
-    """How several results were made at once; ``outs`` are these, without a tape. It hangs on a node of the tape
-    that has no value and stands for all of them, the joint node; a :class:`ResultRecord` of each leads there. Where
-    there is no op, ``rule`` takes the cotangents by the number of the result."""
+    """How several results were made at once; ``outs`` are the results, without a tape.
+
+    The record belongs to the joint node, a node of the tape without a value that represents all results; a
+    :class:`ResultRecord` of each leads to it. Without an op, ``rule`` takes the cotangents by the number of the
+    result.
+    """
 
     __slots__ = ("outs",)
 
@@ -410,7 +415,7 @@ class MultiResultRecord(Record[T]):
 
 
 class ResultRecord(Record[T]):
-    """A tensor is result number ``index`` of the op that ``joint`` stands for."""
+    """The record of result number ``index`` of the op whose joint node is ``joint``."""
 
     __slots__ = ("index",)
 
@@ -420,22 +425,22 @@ class ResultRecord(Record[T]):
 
 
 class PulledRecord(Record[T]):
-    """A record that stands for many: it hands cotangents on by itself."""
+    """A record in place of many: it hands cotangents on itself."""
 
     __slots__ = ()
 
     def pull(self, out: T, g: T, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
-        """The cotangents of the inputs, as of :func:`~runnel.tensor.tape.apply_rule`."""
+        """Return the cotangents of the inputs, as :func:`~runnel.tensor.tape.apply_rule` does."""
         raise NotImplementedError
 
     def accumulate(self, g: T, retain_graph: bool) -> bool:
-        """Where the record leads to leaves alone, and once to each: add their cotangents, for the one of its output, to
-        their owners' ``.grad``. False, and nothing has happened, where it does not."""
+        """Add the cotangents of the inputs to their owners' ``.grad``, if the record leads only to leaves and once to
+        each. Otherwise change nothing and return False."""
         return False
 
 
 def linked(x: T, source: T) -> T:
-    """A node with the value of ``x``, whose record hands gradients on to ``source``."""
+    """Return a node with the value of ``x``, whose record hands gradients on to ``source``."""
     twin: T = x._twin()
     twin.requires_grad = True
     twin._record = Record(None, (source,), {}, passed_on)
@@ -450,13 +455,13 @@ def another(x: T) -> T:
 
 
 def plain(x: T) -> T:
-    """``x`` without a tape: itself, where it has none."""
+    """Return ``x`` without a tape: itself, if it has none."""
     untaped: T = x.untaped() if x.requires_grad else x
     return untaped
 
 
 def results_of(joint: T, outs: tuple[T, ...]) -> tuple[T, ...]:
-    """The results of an op of several, with records that lead to the joint node."""
+    """Return the results of an op with several, with records that lead to the joint node."""
     results: tuple[T, ...] = tuple(out._twin() for out in outs)
     for index, result in enumerate(results):
         if result.dtype.is_inexact:

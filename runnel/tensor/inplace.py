@@ -1,8 +1,9 @@
-"""What in-place methods and operators do: ``x.f_(...)`` gives ``x`` the value of ``x.f(...)``.
+"""In-place methods and operators: ``x.f_(...)`` assigns the value of ``x.f(...)`` to ``x``; and which handles may
+change.
 
-A Variable is updated. A tensor's handle gets another value: what was computed from the old one keeps that, and other
-handles do. Shape and dtype stay; a result of another kind is an error, as in PyTorch. The methods whose purpose is
-another shape (``x.t_()``) give it to a tensor's handle, and not to a Variable.
+A Variable is updated. A tensor's handle gets another value; results computed from the old value, and other handles,
+keep it. Shape and dtype stay; a result of another kind is an error, as in PyTorch. Methods whose purpose is another
+shape (``x.t_()``) work on a tensor's handle and not on a Variable.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Function = Callable[..., Any]
 
 
 def fitted(name: str, target: ShapedArray, value: Any) -> Any:
-    """``value`` in the dtype of ``target``. ShapeError or DTypeError where it does not fit."""
+    """Return ``value`` in the dtype of ``target``. ShapeError or DTypeError if it does not fit."""
     if value.shape != target.shape:
         raise ShapeError(
             f"[{name}] the result has shape {value.shape}, but what is changed in place keeps its shape, "
@@ -40,7 +41,7 @@ def fitted(name: str, target: ShapedArray, value: Any) -> Any:
 
 
 def in_dtype(name: str, target: ShapedArray, value: Any) -> Any:
-    """The same for a value whose shape may be another."""
+    """Like :func:`fitted`, for a value of any shape."""
     if not _is_castable(value.dtype, target.dtype):
         raise DTypeError(
             f"[{name}] the result is {value.dtype.name}, but what is changed in place stays {target.dtype.name}; "
@@ -50,13 +51,13 @@ def in_dtype(name: str, target: ShapedArray, value: Any) -> Any:
 
 
 def _is_castable(source: DType, target: DType) -> bool:
-    """Whether the kind of number stays or gets wider: bool, integers, floats, complex."""
+    """Return whether the kind of number stays or widens: bool, integers, floats, complex."""
     rank = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
     return rank[source.kind] <= rank[target.kind]
 
 
 def in_place(name: str, function: Function) -> Function:
-    """The method ``name_`` that gives an array the value ``function`` makes of it."""
+    """Return the method ``name_``, which assigns to an array the value that ``function`` computes from it."""
     label = f"{name}_"
 
     @functools.wraps(function)
@@ -72,7 +73,7 @@ def in_place(name: str, function: Function) -> Function:
 
 
 def _augmented(name: str) -> Function:
-    """``x op= y``: changes what is a cell; for a plain value it is ``x = x op y``."""
+    """Return the operator ``x op= y``: it changes a cell; for a plain value it means ``x = x op y``."""
     compute = getattr(operator, f"__{name}__")
 
     @ending_at_user

@@ -43,12 +43,12 @@ class Hold:
         self.pins: list[Pin] | None = None
         self.handles: dict[int, Tensor] = {}
         HOLDS.now.add(weakref.ref(self, HOLDS.now.discard))
-        if HOLDS.writing:  # perhaps by somebody who has looked for holds before: let the run be bound anew
+        if HOLDS.writing:  # that run may have looked for holds already: make it bind again
             for lock in locks:
                 lock.words[VERSION] += 1
 
     def protect(self, written: frozenset[int]) -> None:
-        """Read those of the Variables that are among ``written``, by id, if they still lie where they lay."""
+        """Read the Variables among ``written`` (ids) that are still in the same memory."""
         if self.read.ids.isdisjoint(written):
             return
         for number, reference in self.read.variables:

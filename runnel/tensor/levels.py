@@ -1,9 +1,9 @@
 """Levels: tensors made of components of lower levels, and how ops apply to them.
 
 Each transform that computes forwards (``jvp``, ``vmap``) opens a level. An op runs on the highest level among its
-operands; there the operands of lower levels are constants, and the level's rule applies ops to the components, which
-are tensors of lower levels. The tape hangs on handles: one of a level has a tape of its own, beside those of its
-components. See docs/differentiate/transforms.md.
+operands. There, operands of lower levels are constants, and the level's rule applies ops to the components, which are
+tensors of lower levels. The tape is attached to handles: a tensor of a level has a separate tape besides the tapes of
+its components. See docs/differentiate/transforms.md.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ class Level(OpenLevel):
         self.born = tensors.serial_now()
 
     def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
-        """``op`` of operands of this level and of lower ones: a tensor of this level, or a tuple of them."""
+        """Apply ``op`` to operands of this level and lower ones; return a tensor of this level, or a tuple of them."""
         raise NotImplementedError
 
     def lifted(self, x: Tensor) -> LevelTensor:
-        """``x``, which is of a lower level, as a constant of this one."""
+        """Return ``x``, which belongs to a lower level, as a constant of this one."""
         raise NotImplementedError
 
     def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
-        """The results (tensors, or None) of a function that is linear in ``inputs`` and takes tensors of lower
+        """Return the results (tensors or None) of a function that is linear in ``inputs`` and takes tensors of lower
         levels."""
         raise NotImplementedError
 
     def as_state(self, x: Tensor, name: str) -> Tensor:
-        """What the Variable ``name`` is when it is assigned ``x``; LevelError if that is no one value."""
+        """Return the value of the Variable ``name`` after ``x`` is assigned to it; LevelError if that is not a single
+        value."""
         if x._level is None:
             return x
         x._level.require_state(x, name)
@@ -64,7 +65,7 @@ class Level(OpenLevel):
 class LevelTensor(Tensor):
     """A tensor of a level: shape and dtype that the transformed function is meant to see, and components."""
 
-    # Without slots of its own a handle can become one, and be one no more, when it is given another value.
+    # Without extra slots, a handle can change its class when it is given another value.
     __slots__ = ()
     _level: Level
     _parts: tuple[Any, ...]  # tensors of lower levels, and what the level adds to them
@@ -113,7 +114,7 @@ class LevelTensor(Tensor):
         )
 
     def detach(self) -> Tensor:
-        """The same values without any tape, and without a tangent."""
+        """Return the same values without a tape and without a tangent."""
         return level_tensor(type(self), self._level, self._aval, tuple(_detached(x) for x in self._parts))
 
     def untaped(self) -> Tensor:
@@ -142,7 +143,7 @@ def _detached(part: Any) -> Any:
 
 
 def level_tensor(kind: type[LevelTensor], level: Level, value: ShapedArray, parts: tuple[Any, ...]) -> LevelTensor:
-    """A tensor of a level from its components."""
+    """Return a tensor of a level made of its components."""
     tensor = kind.__new__(kind)
     tensor._aval = value
     tensor._storage = None
@@ -153,8 +154,8 @@ def level_tensor(kind: type[LevelTensor], level: Level, value: ShapedArray, part
 
 
 def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
-    """The level that the op ``name`` runs on; None where all levels are around the trace that is active, and their
-    tensors are inputs of it."""
+    """Return the level that the op ``name`` runs on; None if all levels are outside the active trace, so that their
+    tensors are its inputs."""
     trace, level_so_far = ACTIVE.trace, None
     for x in inputs:
         level = x._level
@@ -171,14 +172,14 @@ def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
 
 
 def recorded(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
-    """``op`` in the graph of the active trace."""
+    """Apply ``op`` in the graph of the active trace."""
     trace: Any = ACTIVE.trace
     results = tuple(map(tensors.symbolic, trace.record(op, tuple([tensors.node_of(x, trace) for x in inputs]), attrs)))
     return results if op.multiple_results else results[0]
 
 
 def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor:
-    """``result`` of an op with its record, where one of the handles ``inputs`` needs a gradient."""
+    """Return ``result`` of an op with its record, if one of the handles ``inputs`` needs a gradient."""
     if not result.dtype.is_inexact or not any(x.requires_grad for x in inputs):
         return result
     if RECORDING.get():
@@ -192,7 +193,7 @@ def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, A
 def taped_results(
     results: tuple[Tensor, ...], op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]
 ) -> tuple[Tensor, ...]:
-    """The ``results`` of an op that gives several, with their records."""
+    """Return the ``results`` of an op with several, with their records."""
     if not RECORDING.get() or not any(x.requires_grad for x in inputs):
         return tuple([taped(x, op, inputs, attrs) for x in results])
     joint = tensors.from_storage(results[0].aval, None)
@@ -202,7 +203,7 @@ def taped_results(
 
 
 def every_component(x: Tensor) -> list[Tensor]:
-    """The components of ``x``, and theirs, down to the lowest level."""
+    """Yield the components of ``x``, and theirs, down to the lowest level."""
     components, pending = [], [x]
     while pending:
         at = pending.pop()

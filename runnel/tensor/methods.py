@@ -40,7 +40,7 @@ class Extent(int):
         return extent
 
     def __call__(self, dim: int | None = None) -> Any:
-        """The shape, or the size of the axis ``dim``. AxisError for an axis that there is not."""
+        """Return the shape, or the size of the axis ``dim``. AxisError if the array has no such axis."""
         if dim is None:
             return self._shape
         if not -len(self._shape) <= dim < len(self._shape):
@@ -65,7 +65,8 @@ class _Unmarked:
 
 
 def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | None, Any]:
-    """The arguments of ``to``: a device, a dtype or an array in front, and either by name."""
+    """Return the device and dtype that the arguments of ``to`` mean: a device, a dtype or an array first, or either
+    by name."""
     if isinstance(target, TensorLike):
         return target.aval.device, target.dtype
     if isinstance(target, Device) or (isinstance(target, str) and target not in dtypes.names()):
@@ -165,24 +166,25 @@ class ArrayMethods(FunctionMethods[ResultT]):
     __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
 
     def read(self) -> ResultT:
-        """The tensor this stands for."""
+        """Return the present value as a tensor."""
         raise NotImplementedError
 
     def numpy(self) -> np.ndarray:
-        """The values as a read-only NumPy array."""
+        """Return the values as a read-only NumPy array."""
         raise NotImplementedError
 
     def reshape_in_place(self, name: str, change: Callable[[Any], Any]) -> Any:
-        """What ``update`` does, to a value that may have another shape: for tensors. Others keep their shape."""
+        """Like ``update``, for a value that may have another shape. Only tensors can change their shape."""
         return self.update(name, change)
 
     def _other(self, view: Any) -> Any:
-        """``view`` as a handle that is not this one, so that writing to it leaves this one; of several arrays each."""
+        """Return ``view`` as a handle other than this one, so that writing to it does not change this one; likewise
+        each array of a tuple."""
         if view is self:
             return self.handle()
         return tuple([self.handle() if each is self else each for each in view]) if isinstance(view, tuple) else view
 
-    if not TYPE_CHECKING:  # a checker shall find what is not there by itself
+    if not TYPE_CHECKING:  # type checkers report missing attributes themselves
 
         def __getattr__(self, name: str) -> Any:
             raise missing("Tensor", name, lambda: dir(type(self)))
@@ -244,31 +246,33 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
-        """Whether an element equals ``value``, a number; of an array, whether any two that broadcasting brings together
-        are equal, as in NumPy and PyTorch."""
+        """Return whether an element equals ``value``. For an array, broadcast and compare all pairs, as in NumPy and
+        PyTorch."""
         return bool(ops.any(ops.equal(self, value)))
 
     # Functions as methods ---------------------------------------------------------------------------------------------
 
     def clone(self) -> ResultT:
-        """A tensor of its own with the same value, through which gradients flow."""
+        """Return a separate tensor with the same value, through which gradients flow."""
         copy: ResultT = self.handle()
         return copy
 
     def astype(self, dtype: Dtype) -> ResultT:
-        """The values converted to ``dtype``."""
+        """Convert the values to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
     def to(
         self, target: Any = None, dtype: Dtype = None, *flags: bool, device: Any = None, copy: bool = False
     ) -> ResultT:
-        """The values on another device, in another dtype, or both: ``x.to("interpreter")``, ``x.to("float64")``,
-        ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from. With
-        ``copy`` the result is another tensor even where nothing changes. ``flags`` are PyTorch's ``non_blocking``,
-        which has no effect, and ``copy``.
+        """Move to another device, convert to another dtype, or both.
 
-        DeviceError for a device that does not exist; in a compiled function, which computes on one device, for another
-        one."""
+        Accepts ``x.to("interpreter")``, ``x.to("float64")``, ``x.to(device, dtype)`` and ``x.to(y)``, which takes
+        both from ``y``. Gradients flow back to the original device. With ``copy`` the result is a new tensor even if
+        nothing changes. ``flags`` are PyTorch's ``non_blocking``, which has no effect, and ``copy``.
+
+        DeviceError if the device does not exist, or if a compiled function, which computes on one device, moves to
+        another.
+        """
         if isinstance(dtype, bool):
             flags, dtype = (dtype, *flags), None
         if len(flags) > 2:
@@ -282,13 +286,13 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return result.clone() if copy else result  # type: ignore[attr-defined]
 
     def to_device(self, device: Any, *, stream: Any = None) -> ResultT:
-        """The values on another device (Array API). There are no streams."""
+        """Move the values to another device (Array API). Devices have no streams."""
         if stream is not None:
             raise ArgumentError(f"[to_device] devices have no streams; received stream={stream!r}.")
         return self.to(device=device)
 
     def cpu(self) -> ResultT:
-        """On the CPU."""
+        """Move to the CPU."""
         return self.to(CPU)
 
     @property
@@ -303,7 +307,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return values
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The namespace of functions for this array (Array API). ValueError for an unknown version."""
+        """Return the namespace of functions for this array (Array API). ValueError for an unknown version."""
         if api_version is not None and api_version not in _API_VERSIONS:
             raise ValueError(
                 f"[__array_namespace__] versions are {', '.join(_API_VERSIONS)}; received {api_version!r}."
@@ -317,23 +321,23 @@ class ArrayMethods(FunctionMethods[ResultT]):
 
     @property
     def is_leaf(self) -> builtins.bool:
-        """Whether it was not computed from what requires a gradient."""
+        """True unless the array was computed from values that require a gradient."""
         return self.grad_fn is None
 
     @property
     def grad_fn(self) -> Any:
-        """What computed it, if that has to be differentiated, or None: its text names the operation."""
+        """The record of the operation that computed the array, if it requires a gradient; else None."""
         value: Any = self.read()
         return value._record if value.requires_grad else None
 
     @property
     def is_cuda(self) -> builtins.bool:
-        """Whether it is in the memory of a GPU: never."""
+        """False: memory of GPUs is not supported."""
         return False
 
     @property
     def is_cpu(self) -> builtins.bool:
-        """Whether it is in the memory of the CPU: always."""
+        """True: all arrays are in CPU memory."""
         return True
 
     is_meta = is_mps = is_quantized = is_sparse_csr = is_nested = is_mkldnn = is_xpu = is_cuda
@@ -409,13 +413,13 @@ class ArrayMethods(FunctionMethods[ResultT]):
         dl_device: tuple[builtins.int, builtins.int] | None = None,
         copy: builtins.bool | None = None,
     ) -> Any:
-        """A DLPack capsule that shares memory and is marked as read-only, or of a copy, which may be written to.
+        """Return a DLPack capsule: of the same memory, marked as read-only, or of a copy, which may be written to.
 
         Args:
             stream: None, since the CPU has no streams (else ArgumentError).
-            max_version: the newest version of the protocol that the consumer knows. None, or less than (1, 0), cannot
-                mark memory as read-only: the capsule is one of a copy then, unless ``copy`` is False.
-            dl_device: where the consumer wants it: None or (1, 0), the CPU (else BufferError).
+            max_version: the newest version of the protocol that the consumer supports. None, or less than (1, 0),
+                cannot mark memory as read-only: the capsule then contains a copy, unless ``copy`` is False.
+            dl_device: the device that the consumer wants: None or (1, 0), the CPU (else BufferError).
             copy: True: a copy. False: no copy, and a consumer that cannot see the mark must not write to the memory.
                 None: a copy where needed.
         """
@@ -431,7 +435,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return (self._unmarked() if copy is False else array.copy()).__dlpack__()
 
     def _unmarked(self) -> np.ndarray:
-        """The values as an array that shares memory and is not marked as read-only."""
+        """Return the values as an array that shares memory and is not marked as read-only."""
         return np.asarray(_Unmarked(self.numpy()))
 
     def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]:

@@ -21,35 +21,38 @@ from runnel.tensor.trace import ACTIVE
 
 
 def numel(x: Array) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     return int(x.size)
 
 
 def dim(x: Array) -> int:
-    """The number of axes."""
+    """Return the number of axes."""
     return int(x.ndim)
 
 
 def element_size(x: Array) -> int:
-    """The size of an element in bytes."""
+    """Return the size of an element in bytes."""
     return int(x.dtype.itemsize)
 
 
 def stride(x: Array, axis: int | None = None) -> Any:
-    """The steps in elements along each axis, or along one. A compiled function checks those of tensors from outside;
-    one that asks for those of what it computes runs eagerly, since its program decides them."""
+    """Return the steps in elements along each axis, or along one.
+
+    A compiled function checks the strides of tensors from outside at each call. If it asks for the strides of a
+    computed tensor, which its program decides, it runs eagerly.
+    """
     steps = _layout_of(x).strides
     return steps if axis is None else steps[axis]
 
 
 def is_contiguous(x: Array) -> bool:
-    """Whether the elements stand in row-major order without gaps. A compiled function checks it of tensors from
-    outside; one that asks it of what it computes runs eagerly, since its program decides it."""
+    """Return whether the elements are in row-major order without gaps. In compiled functions the rules of
+    :func:`stride` hold."""
     return bool(_layout_of(x).is_dense)
 
 
 def _layout_of(x: Array) -> Any:
-    """The value of ``x``, of which a trace is told that its strides matter."""
+    """Return the value of ``x``, and tell the active trace that its strides matter."""
     value, trace = x.read(), ACTIVE.trace
     if trace is not None and trace.layout_asked is not None:
         trace.layout_asked(value)
@@ -57,86 +60,86 @@ def _layout_of(x: Array) -> Any:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether ``obj`` is an array of this library."""
+    """Return whether ``obj`` is one of Runnel's arrays."""
     return isinstance(obj, TensorLike)
 
 
 def is_floating_point(x: Array) -> bool:
-    """Whether the elements are floats."""
+    """Return whether the elements are floats."""
     return bool(x.dtype.is_float)
 
 
 def is_complex(x: Array) -> bool:
-    """Whether the elements are complex numbers."""
+    """Return whether the elements are complex numbers."""
     return bool(x.dtype.is_complex)
 
 
 def is_signed(x: Array) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Return whether the dtype has negative numbers."""
     return x.dtype.kind not in ("bool", "uint")
 
 
 def is_same_size(x: Array, other: Array) -> bool:
-    """Whether two arrays have one shape."""
+    """Return whether two arrays have the same shape."""
     return bool(x.shape == other.shape)
 
 
 def is_marked(x: Array) -> bool:
-    """Whether the memory of ``x`` is marked as something else than its values: never."""
+    """Return False: memory has no conjugate or negative marks."""
     return False
 
 
 def get_device(x: Array) -> int:
-    """The number of the GPU, or -1: arrays are in the memory of the CPU."""
+    """Return -1, PyTorch's number for the CPU."""
     return -1
 
 
 def storage_offset(x: Array) -> int:
-    """How many elements stand in the array's memory before its own: 0, since views of a value are values."""
+    """Return 0: views of a value are values."""
     return 0
 
 
 def is_nonzero(x: Array) -> bool:
-    """Whether the one element of ``x`` is not 0."""
+    """Return whether the only element of ``x`` is not 0."""
     return bool(x)
 
 
 def astype(x: Array, dtype: Dtype, copy: bool = True, device: Any = None) -> Array:
-    """``x`` in another dtype, and on another device if one is named."""
+    """Convert ``x`` to another dtype, and move it to another device if one is named."""
     result = cast(x, dtypes.as_dtype(dtype))
     result = result if device is None else result.to(device=device)
     return result.handle() if result is x and copy else result
 
 
 def expand_as(x: Array, other: Array) -> Array:
-    """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
+    """Broadcast ``x`` to the shape of ``other``."""
     return broadcast_to(x, other.shape)
 
 
 def reshape_as(x: Array, other: Array) -> Array:
-    """``x`` under the shape of ``other``."""
+    """Reshape ``x`` to the shape of ``other``."""
     return reshape(x, other.shape)
 
 
 def type_as(x: Array, other: Array) -> Array:
-    """``x`` in the dtype of ``other``."""
+    """Convert ``x`` to the dtype of ``other``."""
     return cast(x, other.dtype)
 
 
 def t(x: Array) -> Array:
-    """The transpose of a matrix; a vector or number itself."""
+    """Transpose a matrix; return a vector or number as it is."""
     if x.ndim > 2:
         raise ShapeError(f"[t] takes a matrix, a vector or a number; received shape {x.shape}.")
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
 
 
 def matrix_transpose(x: Array) -> Array:
-    """The last two axes exchanged."""
+    """Exchange the last two axes."""
     return transpose(x, -2, -1)
 
 
 def adjoint(x: Array) -> Array:
-    """The last two axes exchanged, of the complex conjugate."""
+    """Exchange the last two axes of the complex conjugate."""
     return transpose(conj(x), -2, -1)
 
 
@@ -150,7 +153,7 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads a program runs on."""
+    """Return the number of threads that programs run on."""
     return context.current().threads
 
 
@@ -158,7 +161,7 @@ def get_num_threads() -> int:
 
 
 class ArrayNamespaceInfo:
-    """What this library can do, as the Array API asks for it."""
+    """The library's capabilities (Array API, "Inspection")."""
 
     __module__ = "runnel"
 
@@ -167,11 +170,11 @@ class ArrayNamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Device:
-        """Where new arrays are made."""
+        """Return the device of new arrays."""
         return context.default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The dtypes of Python numbers and of positions, on every device."""
+        """Return the dtypes of Python numbers and of positions, which are the same on every device."""
         return {
             "real floating": dtypes.float32,
             "complex floating": dtypes.complex64,
@@ -180,11 +183,11 @@ class ArrayNamespaceInfo:
         }
 
     def devices(self) -> tuple[Device, ...]:
-        """All devices."""
+        """Return all devices."""
         return tuple(every_device())
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The standard's dtypes by name, all or those of a kind."""
+        """Return the standard's dtypes by name, all or only one kind."""
         every = {d.name: d for d in dtypes.ALL if d.name in _STANDARD}
         return every if kind is None else {name: d for name, d in every.items() if isdtype(d, kind)}
 
@@ -202,5 +205,5 @@ _STANDARD: Final = frozenset(
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """What this library can do (Array API, "Inspection")."""
+    """Return the library's capabilities (Array API, "Inspection")."""
     return ArrayNamespaceInfo()

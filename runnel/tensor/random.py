@@ -37,23 +37,23 @@ class Generator:
         self.state = Variable(_state(seed), name="random.state", device=device)
 
     def seed(self, seed: int | None = None) -> int:
-        """Start the stream anew, from a seed of the operating system's unless one is given; the seed."""
+        """Restart the stream, by default from a seed of the operating system; return the seed."""
         number = secrets.randbits(64) if seed is None else operator.index(seed)
         self.state.assign(_state(number))
         return number
 
     def manual_seed(self, seed: int) -> Self:
-        """Start the stream anew from ``seed``."""
+        """Restart the stream from ``seed``."""
         self.seed(seed)
         return self
 
     def initial_seed(self) -> int:
-        """The seed from which the present stream began, from 0 to 2⁶⁴ - 1."""
+        """Return the seed that the present stream began with, from 0 to 2⁶⁴ - 1."""
         low, high, _ = self.get_state().tolist()
         return int(low) | int(high) << 32
 
     def get_state(self) -> Tensor:
-        """Where the stream is: uint32 (key low, key high, count). Later draws leave it as it is."""
+        """Return the position of the stream: uint32 (key low, key high, count). Later draws do not change it."""
         return self.state.value
 
     def set_state(self, state: Any) -> None:
@@ -61,7 +61,7 @@ class Generator:
         self.load_state_dict({"state": state})
 
     def state_dict(self) -> dict[str, Tensor]:
-        """{"state": what ``get_state`` gives}."""
+        """Return ``{"state": self.get_state()}``."""
         return {"state": self.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -69,8 +69,11 @@ class Generator:
         load_variables("Generator", {"state": self.state}, state, strict=True)
 
     def next_key(self) -> Tensor:
-        """A fresh key (uint32[2]); the count goes up by one. No two callers get the same, in whatever threads. Under
-        vmap each element gets its own: element i row i of ``split_key(key, size)``."""
+        """Return a new key (uint32[2]) and increase the count by one.
+
+        No two callers get the same key, on any thread. Under vmap each element gets a separate key: element i gets
+        row i of ``split_key(key, size)``.
+        """
         while True:
             state = self.state.read()
             key: Tensor = ops.fold_in(state[0:2], state[2])
@@ -92,7 +95,7 @@ _DEFAULTS: Final = {device: Generator(0, device=device) for device in devices()}
 
 
 class _StandIn(threading.local):
-    """What gives this thread its default generators, in place of the usual ones."""
+    """The function that replaces the default generators on this thread, if any."""
 
     generator: Callable[[Device], Generator] | None = None
 
@@ -101,7 +104,7 @@ STAND_IN: Final = _StandIn()
 
 
 def default_on(device: Device) -> Generator:
-    """The generator of those who name none, on ``device``: each has its own, and equal seeds give equal streams."""
+    """Return the default generator on ``device``. Each device has one, and equal seeds start equal streams."""
     return _DEFAULTS[device] if STAND_IN.generator is None else STAND_IN.generator(device)
 
 
@@ -120,12 +123,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed of the default generator of ``runnel.device()``."""
+    """Return the seed of the default generator of ``runnel.device()``."""
     return default_on(default_device()).initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
+    """Return the state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
     return default_on(default_device()).get_state()
 
 
@@ -142,9 +145,12 @@ def rand(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
-    those of ``key`` where there is one, else the generator's next; on their device, or that of the default generator
-    on ``device``."""
+    """Draw uniform numbers in [0, 1).
+
+    The shape is given by ints or one tuple; the dtype must be a float (else DTypeError). The numbers come from
+    ``key`` if it is given, else from the generator's next key. They are on the device of the key or generator, by
+    default of the default generator on ``device``.
+    """
     drawn = ops.uniform(key_of(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
     return leaf(drawn, requires_grad)
 
@@ -164,8 +170,8 @@ def randn(
 
 
 def key_of(generator: Generator | None, key: Any, device: Any) -> Any:
-    """The key that a function draws with: ``key``, if there is one, else the next of ``generator``, or of the default
-    one; on ``device``, if one is named."""
+    """Return the key that a function draws with: ``key`` if it is given, else the next key of ``generator`` or of the
+    default generator, on ``device`` if one is named."""
     place = None if device is None else as_device(device)
     if key is None:
         return next_key(generator, place)
@@ -173,7 +179,7 @@ def key_of(generator: Generator | None, key: Any, device: Any) -> Any:
 
 
 def next_key(generator: Generator | None, device: Device | None) -> Tensor:
-    """A fresh key on ``device``, from ``generator`` or from the default one there."""
+    """Return a new key on ``device``, from ``generator`` or from the default generator there."""
     if generator is None:
         return default_on(device or default_device()).next_key()
     key = generator.next_key()
@@ -205,7 +211,8 @@ def randint(
 
 
 def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
-    """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
+    """Set each element of ``x`` to zero with probability ``p`` and scale the rest by 1/(1-p); return ``x`` unless
+    training."""
     if not training or p == 0:
         return x.read()
     return ops.dropout(x, next_key(generator, x.device), p)

@@ -30,7 +30,7 @@ def transpose_(x: Array, dim0: int, dim1: int) -> Array:
 
 
 def squeeze_(x: Array, axis: Axis = None) -> Array:
-    """Leave out those of the axes ``axis`` (None: all) of ``x`` that have size 1; returns it."""
+    """Remove the axes of size 1 among ``axis`` (None: all) from ``x``; returns it."""
     return x.reshape_in_place("squeeze_", lambda value: squeeze(value, axis))
 
 
@@ -57,7 +57,7 @@ def resize_(x: Array, *sizes: Any) -> Array:
 
 
 def resize_as_(x: Array, other: Array) -> Array:
-    """:func:`resize_` to the shape of ``other``."""
+    """Apply :func:`resize_` with the shape of ``other``."""
     return resize_(x, *other.shape)
 
 
@@ -88,11 +88,11 @@ def apply_(x: Array, function: Callable[[Any], Any]) -> Array:
 
 
 def map_(x: Array, other: Array, function: Callable[[Any, Any], Any]) -> Array:
-    """Give each element the value of the Python ``function`` of it and that of ``other`` in its place; returns
-    ``x``."""
+    """Set each element to the value of the Python ``function`` of it and the element of ``other`` at its place;
+    returns ``x``."""
     return _each("map_", x, (other,), function)
 
 
 def map2_(x: Array, first: Array, second: Array, function: Callable[[Any, Any, Any], Any]) -> Array:
-    """:func:`map_` with two others."""
+    """Apply :func:`map_` with two other arrays."""
     return _each("map2_", x, (first, second), function)

@@ -19,7 +19,7 @@ from runnel.tensor.variable import Variable
 
 
 class FirstReadings:
-    """The values that Variables had when they were first read or assigned, outside of a trace."""
+    """The values that Variables had when they were first read or assigned, outside a trace."""
 
     def __init__(self) -> None:
         self.values: dict[Variable, Tensor] = {}
@@ -42,15 +42,14 @@ _PATIENCE = 2  # attempts after which the others are asked to wait
 
 
 def snapshot(read: Callable[[], T]) -> T:
-    """What ``read()`` returns, with everything that it reads of Variables as of one point in time.
+    """Return ``read()``, with all the Variables it reads as of one point in time.
 
-    Other threads may run compiled steps meanwhile: of each step, and of each
-    ``load_state_dict``, ``read`` sees all that it changed or nothing. It may
-    be called several times, so it should do nothing but read::
+    Other threads may run compiled steps meanwhile. ``read`` sees all changes of a step, or of a ``load_state_dict``, or
+    none. It may be called several times, so it should only read::
 
         state = rn.snapshot(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
 
-    Raises RunnelError if the Variables never hold still, as when ``read`` itself changes one.
+    Raises RunnelError if the Variables keep changing, for example because ``read`` itself changes one.
     """
     if ACTIVE.trace is not None:
         return read()
@@ -72,6 +71,6 @@ def snapshot(read: Callable[[], T]) -> T:
 
 
 def values(variables: Iterable[Variable]) -> list[Tensor]:
-    """The values of Variables, without tapes, as of one point in time."""
+    """Return the values of Variables, without tapes, as of one point in time."""
     listed = list(variables)
     return snapshot(lambda: [variable.value for variable in listed])

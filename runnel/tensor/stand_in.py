@@ -1,4 +1,4 @@
-"""Objects that stand for a tensor: a Variable, and the ``data`` of a leaf. In array functions it is read."""
+"""Objects that array functions read as tensors: Variables, and the ``data`` of a leaf."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ class StandIn(ArrayMethods[T]):
         return counted(TracedValueError(message))
 
     def contiguous(self, memory_format: Any = None) -> T:
-        """The present value in dense row-major memory."""
+        """Return the present value in dense row-major memory."""
         return self.read().contiguous()
 
     def handle(self) -> T:
-        """A tensor with the present value, through which gradients flow."""
+        """Return a tensor with the present value, through which gradients flow."""
         return self.read().handle()
 
     def detach(self) -> T:
-        """The present value, without a tape."""
+        """Return the present value without a tape."""
         return self.read().detach()
 
     def numpy(self) -> np.ndarray:
-        """The present value as a read-only NumPy array; later changes do not reach it."""
+        """Return the present value as a read-only NumPy array, which later changes do not reach."""
         return self.read().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.read().__array__(dtype, copy)
 
     def item(self) -> bool | int | float | complex:
-        """The one value of what has size 1."""
+        """Return the only element as a Python number."""
         return self.read().item()
 
     def tolist(self) -> Any:
@@ -95,7 +95,7 @@ class StandIn(ArrayMethods[T]):
 
 
 class Owner(Protocol[T]):
-    """What a :class:`Data` belongs to: a leaf, or a Variable."""
+    """The owner of a :class:`Data`: a leaf or a Variable."""
 
     @property
     def aval(self) -> ShapedArray: ...
@@ -106,10 +106,10 @@ class Owner(Protocol[T]):
 
 
 class Data(StandIn[T]):
-    """A leaf's value without its tape; written to, it changes the leaf under ``no_grad``. ``x.data`` makes it.
+    """A leaf's value without its tape; writing to it changes the leaf as under ``no_grad``. ``x.data`` creates it.
 
-    After ``x.data = y`` those that were made before stand for the value that ``x`` had then, as in PyTorch, where ``x``
-    gets other memory: ``kept = x.data; x.data = y; x.data = kept`` restores ``x``.
+    After ``x.data = y``, earlier ``Data`` objects keep the previous value, as in PyTorch, where ``x`` gets other
+    memory: ``kept = x.data; x.data = y; x.data = kept`` restores ``x``.
     """
 
     __slots__ = ("__weakref__", "_owner")
@@ -154,4 +154,4 @@ def _replace(owner: Owner[Any], value: Any) -> None:
         del _HANDED_OUT[id(owner)]
 
 
-data_of: property = property(_data, _replace, doc="The value without a tape. What is written to it changes the leaf.")
+data_of: property = property(_data, _replace, doc="The value without a tape. Writing to it changes the leaf.")

@@ -27,7 +27,7 @@ def clear_gradients(variables: Iterable[Variable], set_to_none: bool = True) -> 
 
 
 class LoadReport(NamedTuple):
-    """What ``load_state_dict(strict=False)`` did not find, and what it had no use for."""
+    """The names that ``load_state_dict(strict=False)`` did not find, and the names that it did not use."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -58,8 +58,8 @@ def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, stri
 
 
 def fitting(owner: str, name: str, expected: ShapedArray, value: Any) -> Tensor:
-    """``value`` in the shape and dtype ``expected``, on its device. A float of another width is converted, all else
-    is an error."""
+    """Return ``value`` in the shape and dtype ``expected``, on its device. A float of another width is converted; any
+    other difference is an error."""
     try:
         tensor = asarray(value)
     except (TypeError, ValueError) as error:
@@ -81,7 +81,7 @@ _TAIL: Final = " Nothing was loaded."
 
 
 def _joint(errors: list[RunnelError]) -> RunnelError:
-    """One error for several, of their class if they are of one."""
+    """Return one error for several, of their class if they share one."""
     kinds = {type(error) for error in errors}
     sentences = [str(error).removeprefix(_HEAD).removesuffix(_TAIL) for error in errors]
     kind = kinds.pop() if len(kinds) == 1 else StateError

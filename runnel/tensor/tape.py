@@ -47,7 +47,8 @@ REPLACED: Final = Replaced()
 
 
 def needed_order(roots: Sequence[T], stops: frozenset[int] = frozenset()) -> list[T]:
-    """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
+    """Return the tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made
+    of."""
     while True:
         before = REPLACED.count
         order = _needed_order(roots, stops)
@@ -77,7 +78,7 @@ def _needed_order(roots: Sequence[T], stops: frozenset[int]) -> list[T]:
 
 
 def _inputs(tensor: T, stops: frozenset[int]) -> tuple[T, ...]:
-    """What the tape leads to from ``tensor``."""
+    """Return the tensors that the tape leads to from ``tensor``."""
     record = tensor._record
     if record is None or id(tensor) in stops:
         return ()
@@ -87,7 +88,7 @@ def _inputs(tensor: T, stops: frozenset[int]) -> tuple[T, ...]:
 
 
 def freed(tensor: T) -> GradientError:
-    """The error where the tape of ``tensor`` is asked for and is not there any more."""
+    """Return the error for a tape of ``tensor`` that was freed."""
     return GradientError(
         f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
         "call the earlier one with retain_graph=True, or compute the value again."
@@ -102,9 +103,9 @@ def cotangents(
     create_graph: bool = False,
     retain_graph: bool = False,
 ) -> dict[int, tuple[T, T]]:
-    """``{id(leaf): (leaf, cotangent)}`` for ``leaves`` (all leaves of the tape when None), seeded at ``roots``.
+    """Return ``{id(leaf): (leaf, cotangent)}`` for ``leaves`` (None: all leaves of the tape), seeded at ``roots``.
 
-    With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
+    With ``create_graph`` the cotangents can be differentiated again. Only tensors that lead to a leaf are computed.
     """
     return run_recording(create_graph, _cotangents, roots, seeds, leaves, create_graph, retain_graph)
 
@@ -128,7 +129,7 @@ def _cotangents(
         ACTIVE.trace.differentiating()
     leaf_ids = None if leaves is None else frozenset(id(t) for t in leaves)
     order = needed_order(roots, leaf_ids or frozenset())
-    records = [tensor._record for tensor in order]  # another walk inside of this one may replace them
+    records = [tensor._record for tensor in order]  # another walk inside this one may replace them
     alive = _leading_to(order, records, leaf_ids)
     pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
@@ -166,7 +167,7 @@ def _name_forward(error: NonFiniteError, record: Record[Any]) -> None:
 
 
 def seed_of(root: T, gradient: Any) -> T:
-    """What ``root.backward(gradient)`` starts from: 1 for one number, where nothing is given."""
+    """Return the cotangent that ``root.backward(gradient)`` starts from: 1 for a single number by default."""
     if gradient is None:
         if root.dtype.is_complex:
             raise GradientError(
@@ -187,7 +188,7 @@ def seed_of(root: T, gradient: Any) -> T:
 
 
 def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
-    """Add the cotangents of leaves to ``.grad``, where the user looks for it; each is a handle of its own."""
+    """Add the cotangents of leaves to the ``.grad`` of their owners; each is a separate handle."""
     handed_out = {id(seed)}
     for leaf, g in pairs:
         owner = leaf if leaf._leaf is None else leaf._leaf()
@@ -205,7 +206,7 @@ def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
 
 
 def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], leaf_ids: frozenset[int] | None) -> set[int]:
-    """The tensors of ``order`` from which a wanted leaf can be reached."""
+    """Return the tensors of ``order`` from which a wanted leaf can be reached."""
     alive: set[int] = set()
     for tensor, record in zip(order, records, strict=True):
         if leaf_ids is None:
@@ -220,8 +221,8 @@ def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], leaf_id
 def apply_rule(
     record: Record[T], out: T, g: Cotangent, create_graph: bool, alive: set[int] | None = None
 ) -> Sequence[Any]:
-    """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
-    not ``alive`` (by default, what needs no gradient) need not be computed."""
+    """Return the cotangents of a record's inputs for a cotangent of its output: tensors, functions that compute them,
+    or None. Inputs that are not ``alive`` (by default, those that need no gradient) need not be computed."""
     if isinstance(record, PulledRecord):
         return record.pull(out, summed(g, out), create_graph, alive)
     inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
@@ -263,7 +264,7 @@ Pending = dict[int, Cotangent]
 
 
 def summed(g: Cotangent, tensor: T) -> T:
-    """A pending cotangent of ``tensor`` as one tensor."""
+    """Return a pending cotangent of ``tensor`` as one tensor."""
     total: T = assembled(g, tensor.shape) if isinstance(g, list) else g
     return total
 
@@ -288,7 +289,7 @@ def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
 
 
 def like(tensor: T, g: T) -> T:
-    """A cotangent of ``tensor``, in its dtype: seeds and rules in Python may give another one."""
+    """Return a cotangent of ``tensor`` in its dtype; seeds and rules in Python may have another one."""
     if g.shape != tensor.shape:
         raise GradientError(
             f"[backward] a cotangent of shape {g.shape} reached a tensor of shape {tensor.shape}; "

@@ -117,7 +117,8 @@ class Tensor(Handle["Tensor"]):
     apply_composed = composing.run
 
     def on(self, device: Device) -> Tensor:
-        """The same values on ``device``; the memory is shared where devices can. Gradients go the way back."""
+        """Return the same values on ``device``, sharing memory if the devices can. Gradients flow back to the
+        original device."""
         if device is self._aval.device:
             return self
         inplace.require_movable(self, device, tracing.ACTIVE.trace)
@@ -138,11 +139,11 @@ class Tensor(Handle["Tensor"]):
 
     @staticmethod
     def _over(value: ShapedArray, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
-        """A tensor over ``storage``, for who knows all of it; ``offset`` and ``strides`` in elements."""
+        """Return a tensor over ``storage``; ``offset`` and ``strides`` are in elements."""
         return placed(value, storage, offset, strides)
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
-        """The same values in dense row-major memory, the one format there is, as another handle."""
+        """Return the same values in dense row-major memory, the only memory format, as another handle."""
         if self.is_traced or self.strides == row_major(self.shape):
             return self.handle()
         flat: Tensor = ops.reshape(self, (-1,))
@@ -168,8 +169,8 @@ class Tensor(Handle["Tensor"]):
         return self._updated(name, change, inplace.fitted)
 
     def reshape_in_place(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
-        """:meth:`update` to a value of another shape. Not of a tensor from outside in a compiled function, and not of a
-        leaf that has a gradient."""
+        """Like :meth:`update`, to a value of another shape. A compiled function cannot do it to a tensor from
+        outside, and nobody to a leaf that has a gradient."""
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
             raise counted(
@@ -204,12 +205,12 @@ class Tensor(Handle["Tensor"]):
         return self
 
     def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
-        """Take the value and the tape of ``after``. What was recorded with this handle means ``before`` from now on."""
+        """Take the value and the tape of ``after``. Records that contain this handle refer to ``before`` from now on."""
         for attribute, value in self.becoming(name, after, before, trace).items():
             setattr(self, attribute, value)
 
     def becoming(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> dict[str, Any]:
-        """The attributes that it has then."""
+        """Return the attributes that this handle has after taking the value of ``after``."""
         inplace.require_inside(self, name, after._level)
         attributes = {
             "_aval": after._aval, "_storage": after._storage, "_layout": after._layout, "_array": None,
@@ -297,7 +298,7 @@ class Tensor(Handle["Tensor"]):
         """Another handle of the same value, without a tape: gradients stop here."""
         trace = tracing.ACTIVE.trace
         if self.requires_grad and trace is not None and trace.is_body:
-            stopped: Tensor = ops.stop_gradient(self)  # a graph inside of a graph is differentiated as it stands
+            stopped: Tensor = ops.stop_gradient(self)  # a graph inside a graph is differentiated as it is
             return stopped
         return self._twin()
 
@@ -308,7 +309,7 @@ class Tensor(Handle["Tensor"]):
     def detach_(self) -> Tensor:
         """Let go of the tape: this handle is a leaf that requires no gradient from now on; returns it."""
         if self._leaf is not None:
-            raise GradientError("[detach_] this tensor is the value of a Variable; detach() gives one of its own.")
+            raise GradientError("[detach_] this tensor is the value of a Variable; detach() returns a separate one.")
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
             raise counted(
@@ -352,14 +353,14 @@ class Tensor(Handle["Tensor"]):
 
 
 def by_numpy(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """``op`` of complex operands."""
+    """Apply ``op`` to complex operands with NumPy."""
     return imported("runnel.ops.elementwise.complex_rules:applied")(op, tensors, attrs)
 
 
 def _with_tape(
     op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...], trace: tracing.Trace | None
 ) -> tuple[Tensor, ...]:
-    """The results ``outs`` of an op that gives a tuple of them, with their tape."""
+    """Return the results ``outs`` of an op that has several, with their tape."""
     if not any(x.requires_grad for x in tensors):
         return outs
     if not RECORDING.get():
@@ -373,8 +374,8 @@ def _with_tape(
 
 
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
-    """``result`` of an op that is not recorded on the tape, in a trace. A graph inside of a graph is differentiated as
-    it stands, and must say where gradients stop."""
+    """Return ``result`` of an op that is traced but not recorded on the tape. A graph inside another graph is
+    differentiated as it is, so it must mark where gradients stop."""
     if not trace.is_body or not result._aval.dtype.is_inexact:
         return result
     return symbolic(trace.record(stop_gradient_p, (node_of(result, trace),), {})[0])
@@ -385,7 +386,7 @@ def _blank(value: ShapedArray) -> Tensor:
 
 
 def placed(value: ShapedArray, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
-    """``from_storage`` for who knows all of it, and calls it for every result."""
+    """Return a tensor over ``storage``: a fast ``from_storage`` with all arguments, called for every result."""
     tensor = Tensor.__new__(Tensor)
     tensor._aval = value
     tensor._storage = storage
@@ -395,15 +396,15 @@ def placed(value: ShapedArray, storage: Storage | None, offset: int, strides: Sh
 
 
 def from_storage(value: ShapedArray, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
-    """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
+    """Return a tensor over ``storage``; ``offset`` and ``strides`` are in elements. It is dense by default."""
     return placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 
 
 def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | None = None) -> Tensor:
-    """A tensor with the values of ``array``; without ``copy`` it shares the memory, which then must not change. It is
-    on ``device``, by default where new arrays are made.
+    """Return a tensor with the values of ``array``, on ``device`` (by default the device of new arrays).
 
-    A copy is aligned, and on huge pages if it is large: matrices a power of two wide are much faster to read there.
+    Without ``copy`` it shares the memory, which then must not change. A copy is aligned, and on huge pages if it is
+    large: matrices a power of two wide are much faster to read there.
     """
     device = device or context.default_device()
     if copy or not can_share(array, dtype):
@@ -423,7 +424,7 @@ def dense(value: Tensor | np.ndarray) -> Tensor:
 
 
 def symbolic(node: Value) -> Tensor:
-    """A tensor that stands for a node of the graph being traced."""
+    """Return a tensor for a node of the graph being traced."""
     trace = tracing.ACTIVE.trace
     device = None if trace is None else trace.device
     tensor = _blank(node.aval.on(device or context.default_device()))
@@ -438,7 +439,7 @@ CONSTANT_CACHES = (_LIFTED, _SCALARS)
 
 
 def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
-    """A constant of ``dtype`` on ``device``: Python scalars become 0-d tensors (kept for reuse)."""
+    """Return a constant of ``dtype`` on ``device``. Python scalars become 0-d tensors, which are cached."""
     device = device or context.default_device()
     if isinstance(value, RunTimeNumber):
         number: Tensor = value.as_array(dtype, 0)
@@ -469,7 +470,8 @@ def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
 
 
 def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: Shape | None = None) -> Tensor:
-    """A NumPy array that a traced function reads and the next call can find again: an input, like a tensor."""
+    """Return a NumPy array that a traced function reads, and that the next call can find again, as an input of the
+    trace."""
     entry = trace.captures.get(id(array))
     if entry is None:
         value = aval(array.shape, from_numpy_dtype(array.dtype))
@@ -482,7 +484,7 @@ def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: S
 
 
 def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
-    """The node that stands for ``tensor`` in ``trace``: its own, or that of a captured or constant eager tensor."""
+    """Return the node for ``tensor`` in ``trace``: its node, or the node of a captured or constant eager tensor."""
     if tensor._node is not None and trace.owns(tensor._node):
         return tensor._node
     if tensor._level is None:
@@ -506,12 +508,12 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
 
 
 def serial_now() -> int:
-    """A number between those of tensors made before and after this call."""
+    """Return a number between the serial numbers of tensors made before and after this call."""
     return next(SERIALS)
 
 
 def as_gradient(value: Any, shape: Shape, owner: str) -> Tensor | None:
-    """What is set as ``.grad`` of ``owner``: None or a tensor of its ``shape``."""
+    """Return the value to set as ``.grad`` of ``owner``: None or a tensor of its ``shape``."""
     if value is None:
         return None
     if not isinstance(value, ArrayMethods):

@@ -49,12 +49,12 @@ def new_ones(x: Array, *sizes: Any, size: Any = None, dtype: Dtype = None, devic
 
 
 def new_full(x: Array, size: Any, fill_value: bool | int | float, dtype: Dtype = None, device: Any = None) -> Array:
-    """``fill_value`` in another shape, in the dtype of ``x`` unless one is named."""
+    """Create a tensor of another shape filled with ``fill_value``, in the dtype of ``x`` by default."""
     return _filled(x, size, fill_value, dtype, device)
 
 
 def new_tensor(x: Array, data: Any, dtype: Dtype = None, device: Any = None) -> Array:
-    """``data`` as a tensor, in the dtype of ``x`` unless one is named."""
+    """Create a tensor from ``data``, in the dtype of ``x`` by default."""
     kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, TensorLike):
         values: Any = cast(data, kind)
@@ -64,25 +64,25 @@ def new_tensor(x: Array, data: Any, dtype: Dtype = None, device: Any = None) -> 
 
 
 def equal(x: Array, other: Array) -> bool:
-    """Whether shapes and all elements are equal, as a Python bool. (``x == other`` and ``rn.equal`` compare element by
-    element.)"""
+    """Return whether shapes and all elements are equal, as a Python bool. (``x == other`` and ``rn.equal`` compare
+    element by element.)"""
     return array_equal(x, other)
 
 
 def where(x: Array, condition: Array, other: Operand) -> Array:
-    """``x`` where ``condition`` holds, ``other`` elsewhere."""
+    """Return the elements of ``x`` where ``condition`` holds, and of ``other`` elsewhere."""
     return chosen(condition, x, other)
 
 
 def squeeze(x: Array, axis: Axis = None) -> Array:
-    """``x`` without those of the axes ``axis`` (None: all) that have size 1. (``rn.squeeze`` refuses others.)"""
+    """Remove the axes of size 1 among ``axis`` (None: all). (``rn.squeeze`` refuses axes of other sizes.)"""
     axes = normalize_axes("squeeze", axis, x.ndim)
     return squeezed(x, tuple(a for a in axes if x.shape[a] == 1))
 
 
 def type_of(x: Array, dtype: Dtype = None) -> Any:
-    """``x`` in another dtype, or PyTorch's type ("torch.FloatTensor", ``FloatTensor``) in its place; without one, the
-    name of that type."""
+    """Convert ``x`` to a dtype or PyTorch's tensor type ("torch.FloatTensor"); without one, return the name of its
+    type."""
     if dtype is not None:
         return cast(x, dtypes.as_dtype(dtype))
     return _TYPES.get(x.dtype.name, f"torch.{x.dtype.name}Tensor")
@@ -92,18 +92,18 @@ _TYPES = {name: kind for kind, name in dtypes.TYPES.items()}
 
 
 def nonzero(x: Array, as_tuple: bool = False) -> Any:
-    """The int64 positions of the elements that are not 0, as rows; with ``as_tuple`` a vector for each axis, as of
+    """Return the int64 positions of the nonzero elements as rows; with ``as_tuple``, a vector for each axis, as
     ``rn.nonzero``."""
     return positions(with_axis(x) if as_tuple else x, as_tuple)
 
 
 def data_ptr(x: Array) -> int:
-    """Where the first element lies in memory. Nobody but the library writes there."""
+    """Return the address of the first element. Do not write to it."""
     return int(x.read().address)
 
 
 def is_set_to(x: Array, tensor: Array) -> bool:
-    """Whether both show the same elements of the same memory."""
+    """Return whether both tensors show the same elements of the same memory."""
     ours, theirs = x.read(), tensor.read()
     same = ours.shape == theirs.shape and ours.strides == theirs.strides and ours.dtype is theirs.dtype
     return bool(same and ours.address == theirs.address)
@@ -115,43 +115,43 @@ def is_distributed(x: Array) -> bool:
 
 
 def as_it_is(x: Array, *ignored: Any, **options: Any) -> Array:
-    """``x``: tensors are dense, and in the memory of CPUs."""
+    """Return ``x``: tensors are dense and in CPU memory."""
     return x
 
 
 def dense_dim(x: Array) -> int:
-    """The number of axes."""
+    """Return the number of axes."""
     return int(x.ndim)
 
 
 def sparse_dim(x: Array) -> int:
-    """0: tensors are dense."""
+    """Return 0: tensors are dense."""
     return 0
 
 
 def dim_order(x: Array, *ignored: Any, **options: Any) -> tuple[int, ...]:
-    """The axes from the outermost in memory to the innermost: their order, which results have."""
+    """Return the axes from the outermost in memory to the innermost, which is their order."""
     return tuple(range(x.ndim))
 
 
 def unsafe_chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    """``chunk``."""
+    """Split into ``chunks``, as :func:`chunk` does."""
     return tuple(chunk(x, chunks, dim))
 
 
 def unsafe_split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
-    """``split``."""
+    """Split into sections, as ``split`` does."""
     parts: tuple[Array, ...] = tuple(x.split(split_size, dim))
     return parts
 
 
 def narrow_copy(x: Array, dim: int, start: int, length: int) -> Array:
-    """``narrow``."""
+    """Return a part along an axis, as :func:`narrow` does."""
     return narrow(x, dim, start, length)
 
 
 def new(x: Array, *args: Any) -> Array:
-    """A tensor of the dtype of ``x``: of sizes (zeros), or of data."""
+    """Create a tensor in the dtype of ``x``: zeros of the given sizes, or from data."""
     if len(args) == 1 and not isinstance(args[0], int):
         made: Array = x.new_tensor(args[0])
         return made
@@ -161,12 +161,12 @@ def new(x: Array, *args: Any) -> Array:
 def new_empty_strided(
     x: Array, size: Sequence[int], stride: Sequence[int], dtype: Dtype = None, device: Any = None
 ) -> Array:
-    """A tensor whose values do not matter (zeros), in row-major order whatever ``stride`` says."""
+    """Create a tensor of unspecified values (zeros) in row-major order, whatever ``stride`` says."""
     return new_zeros(x, size=size, dtype=dtype, device=device)
 
 
 def _node(name: str, x: Any) -> Any:
-    """What stands for ``x`` on the tape as long as it lives."""
+    """Return the node of ``x`` on the tape, which lives as long as ``x``."""
     if not x.requires_grad:
         raise GradientError(f"[{name}] the tensor requires no gradient; call requires_grad_() on a leaf.")
     return x if isinstance(x, Variable) else version(x)

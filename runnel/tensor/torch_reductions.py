@@ -26,16 +26,19 @@ _LEFT_OUT: Final[Any] = object()
 def max(
     x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
 ) -> Any:
-    """The greatest element; along ``dim`` a named tuple (values, indices), of equal elements the first one, which the
-    gradient goes to; of ``x`` and an array in the place of ``dim``, the greater ones. With ``axis=`` or
-    ``keepdims=``, or of several ``dim``, the values alone, as of ``rn.max``."""
+    """Return the largest elements.
+
+    Along ``dim`` the result is a named tuple (values, indices); of equal elements the first one counts, and receives
+    the gradient. With an array instead of ``dim``, return the elementwise maximum. With ``axis=``, ``keepdims=`` or
+    several ``dim``, return only the values, as ``rn.max`` does.
+    """
     return _extremes("max", (primitives.max, primitives.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
 
 
 def min(
     x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
 ) -> Any:
-    """The smallest element, or elements; arguments and results are those of :func:`max`."""
+    """Return the smallest elements. Arguments and results are the same as for :func:`max`."""
     return _extremes("min", (primitives.min, primitives.argmin, arithmetic.minimum), x, dim, keepdim, axis, keepdims)
 
 
@@ -64,8 +67,11 @@ def _extremes(
 
 
 def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Axis = _LEFT_OUT) -> Any:
-    """The elements along ``dim`` in ascending (or ``descending``) order, and their int64 positions: a named tuple
-    (values, indices); equal elements keep their order. With ``axis=``, the values alone, as of ``rn.sort``."""
+    """Sort the elements along ``dim``, in ascending (or ``descending``) order.
+
+    The result is a named tuple (values, indices) with int64 positions; equal elements keep their order. With
+    ``axis=``, return only the values, as ``rn.sort`` does.
+    """
     if axis is not _LEFT_OUT:
         return sorting.sort(x, axis, descending, stable)
     if not x.ndim:
@@ -79,22 +85,26 @@ def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True,
 def var(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> Array:
-    """The mean square distance from the mean over ``axis``, over n - ``correction``: 1 by default, as in PyTorch, and 0
-    with ``unbiased=False``. (``rn.var`` divides by n, as the Array API says.)"""
+    """Return the variance over ``axis``: the sum of squared distances from the mean over n - ``correction``.
+
+    The correction is 1 by default, as in PyTorch, and 0 with ``unbiased=False``. (``rn.var`` divides by n, as the
+    Array API says.)
+    """
     return precision.var(x, *_over(axis, correction, unbiased), keepdims)
 
 
 def std(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> Array:
-    """The square root of the method ``var``, with its arguments. (``rn.std`` divides by n.) Derivative 0 at 0."""
+    """Return the square root of the method ``var``, with its arguments. (``rn.std`` divides by n.) The derivative at
+    0 is 0."""
     return precision.std(x, *_over(axis, correction, unbiased), keepdims)
 
 
 def var_mean(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
-    """The method ``var`` and the mean."""
+    """Return the method ``var`` and the mean."""
     over, correction = _over(axis, correction, unbiased)
     return precision.var(x, over, correction, keepdims), precision.mean(x, over, keepdims)
 
@@ -102,13 +112,13 @@ def var_mean(
 def std_mean(
     x: Array, axis: Axis = None, correction: float | None = 1, keepdims: bool = False, *, unbiased: bool | None = None
 ) -> tuple[Array, Array]:
-    """The method ``std`` and the mean."""
+    """Return the method ``std`` and the mean."""
     over, correction = _over(axis, correction, unbiased)
     return precision.std(x, over, correction, keepdims), precision.mean(x, over, keepdims)
 
 
 def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float]:
-    """The axes and the correction; PyTorch's older form has a bool, ``unbiased``, in the place of either."""
+    """Return the axes and the correction. PyTorch's older form has a bool, ``unbiased``, in place of either."""
     if isinstance(axis, bool):
         axis, unbiased = None, axis
     return axis, float((1 if correction is None else correction) if unbiased is None else unbiased)
@@ -117,8 +127,11 @@ def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float
 def norm(
     x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Dtype = None
 ) -> Array:
-    """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2. Derivative 0 at 0.
-    With "nuc", the sum of the singular values of matrices, in the two axes ``axis`` or all."""
+    """Return the vector norm of order ``p`` over ``axis``; by default the 2-norm of all elements. The derivative at 0
+    is 0.
+
+    With "nuc", return the sum of the singular values of matrices, in the two axes ``axis`` or all.
+    """
     if p == "nuc":
         return matrix_norm(x if dtype is None else x.astype(dtype), p, (0, 1) if axis is None else axis, keepdims)
     return precision.norm(x if dtype is None else x.astype(dtype), 2 if p in ("fro", None) else p, axis, keepdims)

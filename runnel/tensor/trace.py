@@ -145,10 +145,10 @@ class Repetition:
 
 
 class Readings(Protocol):
-    """Who wants to know which Variables are read or assigned outside of a trace."""
+    """An observer of the Variables that are read or assigned outside a trace."""
 
     def note(self, variable: TensorLike, value: TensorLike) -> None:
-        """``variable`` was read, or is about to be assigned another value than ``value``."""
+        """Learn that ``variable`` was read, or is about to be assigned a value other than ``value``."""
         ...
 
 
@@ -178,10 +178,15 @@ class OpenLevel:
 
 
 class _Active(threading.local):
-    """``trace`` is the one that ops are recorded in. ``level`` is that of the innermost transform that has one, in this
-    trace. ``seen``, while somebody wants to know: the one who is told of the Variables that are read. ``interrupted``:
-    all three, while garbage is collected. ``is_by_op``: compositions run op by op, so that running a function again
-    records the same."""
+    """The state of a thread.
+
+    Attributes:
+        trace: the trace that ops are recorded in.
+        level: the level of the innermost transform that has one, in this trace.
+        readings: the observer of Variable reads, or None.
+        interrupted: the three attributes above, while garbage is collected.
+        is_by_op: compositions run op by op, so that running a function again records the same.
+    """
 
     def __init__(self) -> None:
         self.trace: Trace | None = None

@@ -24,12 +24,12 @@ _MARKS: Final = ("(traced, ", ", traced)")  # in texts of tensors and Variables 
 
 
 def shows_traced(text: str) -> bool:
-    """Whether a text shows a traced tensor or Variable."""
+    """Return whether a text shows a traced tensor or Variable."""
     return any(mark in text for mark in _MARKS)
 
 
 def left_over(who: str, aval: ShapedArray) -> TracedValueError:
-    """The error for a traced tensor that somebody kept until its trace was over."""
+    """Return the error for a traced tensor that was kept after its trace ended."""
     return TracedValueError(
         f"{who} is a tensor ({aval}) that was left over from tracing another function; return tensors from functions "
         "instead of storing them elsewhere."
@@ -37,7 +37,7 @@ def left_over(who: str, aval: ShapedArray) -> TracedValueError:
 
 
 def traced_value(aval: ShapedArray, what: str) -> TracedValueError:
-    """The error for asking for the value by ``what``."""
+    """Return the error for reading a traced value by ``what``."""
     return counted(
         TracedValueError(
             f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracebacks.user_line()}; it exists only "
@@ -47,7 +47,8 @@ def traced_value(aval: ShapedArray, what: str) -> TracedValueError:
 
 
 def counted(error: ErrorT) -> ErrorT:
-    """An error that eager code would not raise. It ends the trace even if the traced function catches it."""
+    """Register and return an error that eager code would not raise. It ends the trace even if the traced function
+    catches it."""
     trace = ACTIVE.trace
     if trace is not None and trace.deferred_error is None:
         trace.deferred_error = error
@@ -55,7 +56,8 @@ def counted(error: ErrorT) -> ErrorT:
 
 
 class ConsumedGradient:
-    """Stands in ``Variable.grad`` after a compiled step whose optimizer used the gradient up: it was never stored."""
+    """Marks ``Variable.grad`` after a compiled step whose optimizer used the gradient up, so that it was never
+    stored."""
 
     __slots__ = ()
 

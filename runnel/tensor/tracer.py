@@ -18,9 +18,9 @@ from runnel.tensor.variable import TracedVariables, Variable
 
 
 class Tracer:
-    """A graph under construction, and what its values are outside.
+    """Construct a graph, and record which values outside its inputs come from.
 
-    Ops on tensors are recorded in the block of ``with tracer:``, which may be entered again::
+    Ops on tensors are recorded inside ``with tracer:``, which may be entered again::
 
         tracer = Tracer()
         with tracer:
@@ -28,7 +28,7 @@ class Tracer:
             graph = tracer.graph([y], "name")
 
     Args:
-        device: the device of the graph; by default that of the first tensor that is read.
+        device: the device of the graph; by default the device of the first tensor that is read.
         trace: the graph under construction; a new one by default.
     """
 
@@ -91,7 +91,7 @@ class Tracer:
 
     @property
     def calls_python(self) -> bool:
-        """Whether the graph calls Python or prints."""
+        """True if the graph calls Python or prints."""
         return self.trace.facet(Effects).order is not None
 
     @property

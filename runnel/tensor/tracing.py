@@ -21,7 +21,7 @@ _SOON: Final = 1e-3  # seconds
 
 @contextmanager
 def no_trace() -> Iterator[None]:
-    """No trace and no level is active in the block, and nobody notes what Variables are read."""
+    """Run the block without a trace, a level, or an observer of Variable reads."""
     before = ACTIVE.trace, ACTIVE.level, ACTIVE.readings
     ACTIVE.trace = ACTIVE.level = ACTIVE.readings = None
     try:
@@ -101,8 +101,8 @@ class Guarded:
 
 
 def _may_act(handler: Callable[..., Any]) -> bool:
-    """Whether it is a handler that does something, and not apart already. An event loop has one for show: it hears of
-    the signal in another way, and has asked for system calls to be restarted, which setting a handler would revoke."""
+    """Return whether a handler does anything and is not wrapped yet. An event loop sets a handler that does nothing,
+    and asks for system calls to be restarted, which setting another handler would revoke."""
     return not isinstance(handler, _Handler) and not getattr(handler, "__module__", "").startswith("asyncio.")
 
 

@@ -47,14 +47,16 @@ class Pin:
         self.address: Final = tensor.address
 
     def holds(self, tensor: Tensor) -> bool:
-        """Whether this is the memory of ``tensor``: values can be parts of one block."""
+        """Return whether this is the memory of ``tensor``. Values can be parts of one block."""
         return tensor._storage is self.storage and tensor._layout[0] == self.offset
 
 
 class StateVersion:
-    """``now`` ticks whenever state that compiled programs watch may have changed outside of them: an attribute of a
-    Module or optimizer was set. A program compares one number instead of everything. ``grads`` ticks whenever a
-    ``.grad`` came or went, for programs that read or set some; ``writes`` whenever Variables were given values."""
+    """Counts changes of the state that compiled programs watch, so that a program compares one number.
+
+    ``now`` ticks whenever an attribute of a Module or optimizer is set outside programs, ``grads`` whenever a
+    ``.grad`` is set or cleared, and ``writes`` whenever Variables are assigned.
+    """
 
     __slots__ = ("grads", "now", "writes")
 
@@ -76,7 +78,7 @@ def _refuse_in_trace() -> None:
 
 
 def _count_unshared() -> int:
-    """What ``getrefcount`` gives for an object that one attribute and one local name hold; not every version of Python
+    """Return ``getrefcount`` of an object that one attribute and one local name hold. Not every version of Python
     counts the argument."""
     owner = SimpleNamespace(held=object())
     value = owner.held
@@ -87,7 +89,7 @@ _UNSHARED: Final = _count_unshared()
 
 
 class TracedVariables:
-    """What a trace knows of Variables: their state as the traced function sees it."""
+    """The state of Variables as the traced function sees it."""
 
     def __init__(self) -> None:
         self.nodes: dict[Variable, Value] = {}  # of those read or written, in the order of first use
@@ -104,8 +106,8 @@ class TracedVariables:
 class Variable(StandIn[Tensor]):
     """A named, mutable cell that holds a tensor of fixed shape and dtype, on a device.
 
-    In array functions it stands for its current value. ``var.assign(t)`` replaces the value; handles taken before keep
-    theirs. Under ``rn.compile`` reads and assignments become part of the program.
+    Array functions read its current value. ``var.assign(t)`` replaces the value; tensors read before keep the old
+    one. Under ``rn.compile`` reads and assignments become part of the program.
     """
 
     # ``_tensor`` is the current value. Programs write into its memory as long as ``_shared`` is None; otherwise
@@ -152,7 +154,7 @@ class Variable(StandIn[Tensor]):
         self._requires_grad = bool(requires_grad)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Its value, name and flags, its gradient, and what subclasses and users added."""
+        """Return the value, name, flags, gradient, and attributes of subclasses and users."""
         state = object.__getstate__(self)
         in_dict, in_slots = state if isinstance(state, tuple) else (state, None)
         added = {**(in_dict or {}), **(in_slots or {})}
@@ -183,7 +185,7 @@ class Variable(StandIn[Tensor]):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether ``backward()`` computes a gradient for it."""
+        """True if ``backward()`` computes a gradient for it."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -195,14 +197,14 @@ class Variable(StandIn[Tensor]):
         STATE_VERSION.now += 1
 
     def requires_grad_(self, flag: bool = True) -> Self:
-        """Whether ``backward()`` computes a gradient for it; returns the Variable itself."""
+        """Set whether ``backward()`` computes a gradient for it; returns the Variable itself."""
         self.requires_grad = flag
         return self
 
     # Reading and writing ----------------------------------------------------------------------------------------------
 
     def read(self) -> Tensor:
-        """The current value."""
+        """Return the current value."""
         active = ACTIVE
         if active.trace is not None:
             return self._read_traced(active.trace)
@@ -214,7 +216,7 @@ class Variable(StandIn[Tensor]):
         return current
 
     def _hand_out(self) -> Tensor:
-        """The current value as a handle that keeps it: from now on no program writes into its memory."""
+        """Return the current value as a handle that keeps it: from now on no program writes into its memory."""
         TURN.give_way()
         while True:
             current = self._tensor
@@ -262,8 +264,8 @@ class Variable(StandIn[Tensor]):
 
     @ending_at_user
     def assign(self, value: Any) -> None:
-        """Replace the value by ``value``, of the same shape and dtype. What others do to an array afterwards is no
-        matter: memory that they can reach is copied."""
+        """Replace the value by ``value``, of the same shape and dtype. Memory that others can reach is copied, so
+        later changes of an array do not reach the Variable."""
         self.replace(value)
 
     def replace(self, value: Any, expected: Tensor | None = None) -> bool:
@@ -377,7 +379,7 @@ class Variable(StandIn[Tensor]):
         return self
 
     def private_address(self) -> int:
-        """The address of memory that only this Variable holds, for a program to update in place. Handles that were read
+        """Return the address of memory that only this Variable holds, for a program to update in place. Tensors read
         before keep the old memory."""
         while True:
             if self._shared is None and self._tensor.is_dense:
@@ -395,15 +397,15 @@ class Variable(StandIn[Tensor]):
             if self._tensor is current and self._shared is current:  # atomic from here to the tick
                 self._tensor = copy
                 self._shared = self._settled = self._pin = None
-                words[VERSION] += 1  # programs that are bound to the old memory must bind anew
+                words[VERSION] += 1  # programs bound to the old memory must bind again
             del before
 
     def is_stored_in(self, pin: Pin) -> bool:
-        """Whether its value lies in the memory that ``pin`` keeps."""
+        """Return whether the value is in the memory that ``pin`` keeps."""
         return pin.holds(self._tensor)
 
     def node(self) -> Tensor:
-        """What the tape calls the present value. It is not for reading: programs may write into its memory."""
+        """Return the tape's node of the present value. Do not read it: programs may write into its memory."""
         while True:
             current = self._tensor
             if current._leaf is not None and current.requires_grad == self._requires_grad:
@@ -421,33 +423,33 @@ class Variable(StandIn[Tensor]):
         return leaf
 
     def still_is(self, value: Tensor) -> bool:
-        """Whether it has the value that was read as ``value``."""
+        """Return whether the present value is the one that was read as ``value``."""
         now = self._tensor
         return now._storage is value._storage and now._layout[0] == value._layout[0]
 
     @property
     def is_shared(self) -> bool:
-        """Whether somebody may hold a handle of the current value."""
+        """True if anything may hold a handle of the current value."""
         return self._shared is not None
 
     @property
     def state_lock(self) -> StateLock | None:
-        """What runs hold that read or write this Variable; None before the first."""
+        """The lock of runs that read or write this Variable; None before the first."""
         return self._state_lock
 
     def new_lock(self) -> StateLock:
-        """A state lock for Variables on the device of this one."""
+        """Return a new state lock for Variables on the device of this one."""
         return StateLock(base.of(self._aval.device).lock_keeper)
 
     def _lock_with(self, lock: StateLock | None) -> StateLock:
-        """Have ``lock`` (or one of its own) unless there is one; gives what it has."""
+        """Use ``lock`` (or a new one) unless the Variable has a lock already; return the lock it has."""
         lock = lock or self._state_lock or self.new_lock()
         if self._state_lock is None:  # atomic with the next line
             self._state_lock = lock
         return self._state_lock
 
     def pin(self) -> Pin:
-        """What a program holds while it is bound to the current memory."""
+        """Return the pin that a program holds while it is bound to the current memory."""
         while True:
             pin, tensor = self._pin, self._tensor
             if pin is not None and pin.holds(tensor):
@@ -457,7 +459,7 @@ class Variable(StandIn[Tensor]):
                 self._pin = pin
 
     def _is_sole_holder(self) -> bool:
-        """Whether every handle that was read has gone again, so that nobody would see a change of the memory."""
+        """Return whether every handle that was read is gone, so that nothing would see a change of the memory."""
         tensor = self._tensor
         references = _UNSHARED + (self._shared is tensor) + (self._settled is tensor)
         if sys.getrefcount(tensor) != references or not tensor.is_dense:
@@ -495,7 +497,7 @@ class Variable(StandIn[Tensor]):
             STATE_VERSION.grads += 1
 
     def drop_gradient(self) -> None:
-        """``grad = None``, quickly."""
+        """Set ``grad`` to None, quickly."""
         if tracing.ACTIVE.trace is not None:
             self.grad = None
         elif self._grad is not None:
@@ -516,7 +518,7 @@ class Variable(StandIn[Tensor]):
         self.grad = g
 
     def _loses_gradients(self) -> bool:
-        """Whether ``grad`` was used up: its sum with another gradient is not known, either; who reads it is told."""
+        """Return whether ``grad`` was used up, so that its sum with another gradient is unknown; reading it raises."""
         if self._grad is not CONSUMED:
             return False
         trace = tracing.ACTIVE.trace
@@ -553,7 +555,7 @@ class Variable(StandIn[Tensor]):
 
 
 def _own(value: Tensor) -> Tensor:
-    """``value`` in dense memory that nobody outside Runnel can reach: who shares it could change the state."""
+    """Return ``value`` in dense memory that nothing outside Runnel can reach and change."""
     if value.is_dense and value._storage is not None and value._storage.is_ours:
         return value
     return tensors.from_numpy(value.numpy(), value.dtype, copy=True, device=value.aval.device)
@@ -579,8 +581,8 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
 
 
 def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
-    """The state locks of a program's Variables, in the order in which runs take them. Those that have none yet share a
-    new one."""
+    """Return the state locks of a program's Variables, in the order in which runs take them. Variables without a lock
+    share a new one."""
     new: StateLock | None = None
     by_address: dict[int, StateLock] = {}
     for variable in variables:

@@ -26,7 +26,7 @@ Formula = Callable[[Any, int], Any]
 
 
 def sampled(name: str, formula: Formula, length: int, periodic: bool, dtype: Any, device: Any = None) -> Tensor:
-    """``formula(n, m)`` for n from 0 to m, of which a periodic window has all but the last."""
+    """Return ``formula(n, m)`` for n from 0 to m; a periodic window omits the last sample."""
     count, kind = operator.index(length), dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
     if count < 0:
         raise ShapeError(f"[{name}] a window has from 0 samples up; received {length}.")
@@ -49,13 +49,13 @@ def kaiser(beta: float) -> Formula:
 
 
 def triangle(n: Any, m: int) -> Any:
-    """1 - |2n/m - 1|."""
+    """Return 1 - |2n/m - 1|."""
     return 1 - np.abs(2 * n / m - 1)
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """½ - ½·cos(2πn/m) for n from 0 on, with m = ``window_length``, or one less unless ``periodic``; float32 by
-    default."""
+    """Return ½ - ½·cos(2πn/m) for n from 0 on; m is ``window_length``, or one less unless ``periodic``. The default
+    dtype is float32."""
     return sampled("hann_window", cosines((0.5, 0.5)), window_length, periodic, dtype, device)
 
 
@@ -73,12 +73,12 @@ def hamming_window(
 
 
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """0.42 - ½·cos(2πn/m) + 0.08·cos(4πn/m), with the arguments of :func:`hann_window`."""
+    """Return 0.42 - ½·cos(2πn/m) + 0.08·cos(4πn/m), with the arguments of :func:`hann_window`."""
     return sampled("blackman_window", cosines((0.42, 0.5, 0.08)), window_length, periodic, dtype, device)
 
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """1 - |2n/m - 1|, with the arguments of :func:`hann_window`."""
+    """Return 1 - |2n/m - 1|, with the arguments of :func:`hann_window`."""
     return sampled("bartlett_window", triangle, window_length, periodic, dtype, device)
 
 
@@ -90,13 +90,13 @@ def kaiser_window(
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: Dtype = dtypes.float32, device: Any = None) -> Tensor:
-    """The frequencies of a transform of ``n`` samples that lie ``d`` apart: 0, 1, …, then the negative ones up to -1,
-    over n·d."""
+    """Return the frequencies of a transform of ``n`` samples at distance ``d``: 0, 1, …, then the negative ones up to
+    -1, over n·d."""
     return _made("fftfreq", np.fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: Dtype = dtypes.float32, device: Any = None) -> Tensor:
-    """The frequencies of the transform of ``n`` real samples that lie ``d`` apart: 0, 1, …, n//2, over n·d."""
+    """Return the frequencies of a transform of ``n`` real samples at distance ``d``: 0, 1, …, n//2, over n·d."""
     return _made("rfftfreq", np.fft.rfftfreq, n, d, dtype, device)
 
 
@@ -106,7 +106,7 @@ def _made(name: str, function: Any, n: int, d: float, dtype: Any, device: Any) -
     if not float(d):
         raise ValueError(f"[{name}] the distance d of two samples is not 0.")
     if count < 1:
-        raise ShapeError(f"[{name}] there are no frequencies of {n} samples; give one at least.")
+        raise ShapeError(f"[{name}] n must be at least 1; got {n}.")
     if not kind.is_float:
         raise DTypeError(f"[{name}] frequencies are floats; received {kind.name}.")
     place = None if device is None else as_device(device)

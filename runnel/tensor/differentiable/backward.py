@@ -1,7 +1,7 @@
 """Compile and run the backward programs of one part of a derivative.
 
-A training step of a small network spends most of a general backward pass in Python. So a pass through a single call
-whose gradients all go to Variables has code of its own (:class:`Direct`), which sets or adds to ``.grad``.
+A training step of a small network spends most of a general backward pass in Python. A pass through a single call
+whose gradients all go to Variables therefore has specialized code (:class:`Direct`), which sets or adds to ``.grad``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ class Backward:
         self._calls: dict[frozenset[int], Callable[..., dict[int, Tensor]]] = {}
 
     def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], numbers: frozenset[int]) -> dict[int, Tensor]:
-        """Run the program for the results ``numbers``, and return them by number. ``addresses`` are those of all kept
-        values, and ``seeds`` the cotangents."""
+        """Run the program for the results ``numbers``, and return them by number.
+
+        ``addresses`` are the addresses of all kept values, and ``seeds`` the cotangents.
+        """
         if not numbers:
             return {}
         call = self._calls.get(numbers)

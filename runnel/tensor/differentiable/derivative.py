@@ -1,7 +1,7 @@
 """Differentiate a traced function: its tape as graphs from residuals and a cotangent to cotangents.
 
-The derivative is recorded in the trace itself: the rules of the tape, applied to symbolic cotangents, record their ops
-after those of the function. So a backward program computes what an eager backward pass computes, bit by bit. Nodes that
+The derivative is recorded in the trace itself: the rules of the tape, applied to symbolic cotangents, record their
+ops after the ops of the function. So a backward program computes the same bits as an eager backward pass. Nodes that
 depend on a cotangent belong to the backward graph; the other nodes that it reads are candidates for residuals.
 """
 

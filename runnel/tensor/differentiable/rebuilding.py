@@ -1,10 +1,10 @@
 """Rebuild the tape of one call op by op from its residuals, for derivatives of gradients.
 
-The result is the tape that the function would have left if it had run eagerly: the same records in the same order, with
-the values that Variables, arrays and random numbers had at the time of the call. No code of the user runs again.
+The result is the tape that an eager run would have left: the same records in the same order, with the values that
+Variables, arrays and random numbers had at the time of the call. No user code runs again.
 
-A backward program returns gradients without a tape. Each gradient gets a record of its own (:class:`LateRecord`); the
-first walk of the tape that meets one rebuilds the call's tape and the gradient computed by it.
+A backward program returns gradients without a tape. Each gradient gets a separate record (:class:`LateRecord`). The
+first walk of the tape that meets one rebuilds the call's tape, and the gradient from it.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ _FIRST: Final = End(Kind.PART, 0)
 
 
 class Tapes:
-    """Attaches the tape to the results of one program. ``variables`` are those of the program, with their nodes."""
+    """Attaches the tape to the results of one program. ``variables`` are its Variables, with their nodes."""
 
     def __init__(
         self, derivative: Derivative, variables: Sequence[Weak], nodes: Sequence[Value], name: str, options: Options
@@ -335,7 +335,7 @@ class Tapes:
         if not (self.is_reported or self.is_composition):
             self.is_reported = True
             warnings.warn(
-                f"[compile] gradients of '{self.name}' are differentiated outside of it, which runs op by op. "
+                f"[compile] gradients of '{self.name}' are differentiated outside it, which runs op by op. "
                 "Differentiate inside the compiled function to make everything part of its program.",
                 CaptureWarning,
                 stacklevel=2,

@@ -17,7 +17,7 @@ from runnel.tensor.kept_values import Hold, ReadVariables
 
 
 def _row(parts: Iterable[str]) -> str:
-    """The items of a tuple, as code."""
+    """Return the items of a tuple as code."""
     return "".join(f"{part}, " for part in parts)
 
 

@@ -21,23 +21,29 @@ from runnel.tensor.variable import TracedVariables, Variable
 
 
 class Stretch(NamedTuple):
-    """``order`` is that of ``tape.needed_order``: each tensor after everything it was made of, the ends included."""
+    """A part of the tape that is differentiated separately, with the same order of summation as a walk of the whole
+    tape.
+
+    ``order`` is the order of ``tape.needed_order``: each tensor after everything it was made of, the ends included.
+    Cotangents are handed on for each reading of an end, so that sums of gradients are rounded alike however the tape
+    is divided.
+    """
 
     order: list[Tensor]
     ends: Collection[int]  # by id
 
     def readings(self) -> list[Tensor]:
-        """The end of each place where the tape reads one, the latest first."""
+        """Return the end of each place where the tape reads one, the latest first."""
         inner = [x for x in reversed(self.order) if id(x) not in self.ends]
         return [x for t in inner for x in t._record.inputs if id(x) in self.ends]  # type: ignore[union-attr]
 
     def cotangents(self, seeds: Sequence[tuple[Tensor, Any]], create_graph: bool = False) -> list[Any]:
-        """What reaches each of the readings, for cotangents of some of the results."""
+        """Return the cotangent of each reading, for cotangents of some of the results."""
         pending: tape.Pending = {}
         for tensor, g in seeds:
             tape.accumulate(pending, version(tensor), g)
         reached: list[Any] = []
-        records = [tensor._record for tensor in self.order]  # a walk inside of this one may replace them
+        records = [tensor._record for tensor in self.order]  # a walk inside this one may replace them
         for tensor, record in zip(reversed(self.order), reversed(records), strict=True):
             if record is None or id(tensor) in self.ends:
                 continue

@@ -69,8 +69,10 @@ Steps = tuple[Leaf | Step | Joint | OfSeveral, ...]
 
 
 class Rule(NamedTuple):
-    """What a rule in Python makes of the cotangents ``seeds``. Its steps go on behind the first ``base`` and the seeds.
-    ``problem`` says why there are none."""
+    """The steps of a Python rule, applied to the cotangents ``seeds``.
+
+    Its steps follow the first ``base`` steps and the seeds. ``problem`` says why there are none.
+    """
 
     seeds: tuple[Value, ...]
     base: int = 0
