@@ -53,12 +53,12 @@ def record(*, frozen: bool = True, eq: bool = True, slots: bool = True) -> Calla
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(kind: Any = None, *, frozen: bool = True, eq: bool = True, slots: bool = True) -> Any:
-    """A class decorator: the annotated names are the fields, and the arguments.
+    """Decorate a class: the annotated names are its fields and the arguments of its constructor.
 
     Args:
-        frozen: it never changes, and has a hash. Type checkers see to it; at run time nobody does.
-        eq: records of one class are equal when their fields are; else each is equal to itself alone.
-        slots: it has no attributes but these.
+        frozen: records never change and have a hash. Only type checkers check this.
+        eq: records of one class are equal when their fields are; otherwise each is equal only to itself.
+        slots: records have no other attributes.
     """
     if kind is None:
         return lambda kind: _record(kind, frozen, eq, slots)

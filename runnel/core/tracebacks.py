@@ -59,7 +59,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def is_users(error: BaseException) -> bool:
-    """Return whether ``error`` was raised in user code, or in a function called by it, as far as its traceback shows."""
+    """Tell whether ``error`` was raised in user code, or in code that it called, as far as the traceback shows."""
     return any(map(_is_users, _entries(error)))
 
 

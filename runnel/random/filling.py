@@ -78,8 +78,8 @@ def random_of(x: Array, low: int | None = None, high: int | None = None, *, gene
     span = end - first
     if not (least <= first < end <= most + 1) or (span > 1 << 32 and span & (span - 1)):
         raise ValueError(
-            f"[random_] the range [{first}, {end}) lies in that of {x.dtype.name} and holds from 1 to 2³² integers, or "
-            "a power of 2."
+            f"[random_] the range must be within {x.dtype.name} and contain at most 2³² integers, or a power of 2; "
+            f"got [{first}, {end})."
         )
     key = next_key(generator, x.device)
     if span <= 1 << 32:

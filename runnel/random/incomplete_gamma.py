@@ -127,7 +127,7 @@ def _integral(a: Any, x: Any) -> Part:
 
 
 def _parts(a: Any, x: Any, log_x: Any) -> tuple[Any, Part]:
-    """Return whether x is above the part, and the part."""
+    """Return whether the part is the integral below x, and the part."""
     is_large, is_small = ops.greater_equal(a, _LARGE), ops.less(x, a + 1)
     takes_series = ops.logical_and(is_small, ops.logical_not(is_large))
     takes_fraction = ops.logical_not(ops.logical_or(is_small, is_large))

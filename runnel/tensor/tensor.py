@@ -205,7 +205,7 @@ class Tensor(Handle["Tensor"]):
         return self
 
     def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
-        """Take the value and the tape of ``after``. Records that contain this handle refer to ``before`` from now on."""
+        """Take the value and the tape of ``after``. Records of this handle refer to ``before`` from now on."""
         for attribute, value in self.becoming(name, after, before, trace).items():
             setattr(self, attribute, value)
 
