@@ -131,7 +131,7 @@ Predicate = Callable[[Any], bool]
 
 
 def flatten(tree: Any, is_leaf: Predicate | None = None) -> tuple[list[Any], Structure]:
-    """Return the leaves of ``tree`` from left to right, and its structure. Nodes that ``is_leaf`` accepts are leaves."""
+    """Return the leaves of ``tree`` from left to right, and its structure. ``is_leaf`` may accept further leaves."""
     leaves: list[Any] = []
     above: list[_Open] = []
     now = _Open(tree, tuple, None, iter((tree,)))
