@@ -13,9 +13,11 @@ from tests.fuzz.language import (
     parts_library,
     parts_midway,
     parts_models,
+    parts_moved,
     parts_objects,
     parts_passed,
     parts_python,
+    parts_settings,
     parts_state,
     parts_stepping,
     parts_texts,
@@ -26,7 +28,7 @@ from tests.fuzz.language.grammar import Program, Sections, Writer, parts_of
 _MODULES: Final[tuple[Any, ...]] = (
     parts_core, parts_objects, parts_library, parts_habits, parts_state, parts_training,
     parts_python, parts_midway, parts_passed, parts_functions, parts_texts, parts_inplace, parts_chance,
-    parts_models, parts_stepping,
+    parts_models, parts_stepping, parts_settings, parts_moved,
 )  # fmt: skip
 PARTS: Final[dict[str, Sections]] = {name: part for module in _MODULES for name, part in parts_of(module.TEXT).items()}
 
