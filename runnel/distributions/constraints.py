@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.ops.linear_algebra.factorizations import eigh
 from runnel.ops.shapes.diagonals import tril
 
 
@@ -209,7 +210,7 @@ def _is_symmetric(x: Any) -> Any:
 
 
 def _eigenvalues(x: Any) -> Any:
-    return ops.linalg.eigh(ops.where(ops.isfinite(x), x, 0)).eigenvalues
+    return eigh(ops.where(ops.isfinite(x), x, 0)).eigenvalues
 
 
 def _is_positive_definite(x: Any) -> Any:

@@ -142,8 +142,9 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return update
 
 
-relu_, elu_, selu_, celu_ = map(_in_place, (ops.relu, ops.elu, ops.selu, celu))
-hardtanh_, leaky_relu_, rrelu_, threshold_ = map(_in_place, (ops.hardtanh, ops.leaky_relu, rrelu, threshold))
+relu_, elu_, selu_, celu_ = _in_place(ops.relu), _in_place(ops.elu), _in_place(ops.selu), _in_place(celu)
+hardtanh_, leaky_relu_ = _in_place(ops.hardtanh), _in_place(ops.leaky_relu)
+rrelu_, threshold_ = _in_place(rrelu), _in_place(threshold)
 
 
 # Layers ---------------------------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ class Convolution(Module):
         self.kernel_size = per_axis(name, "kernel_size", kernel_size, self.spatial)
         self.stride = per_axis(name, "stride", stride, self.spatial)
         self.dilation = per_axis(name, "dilation", dilation, self.spatial)
-        self.padding = padding if isinstance(padding, str) else per_axis(name, "padding", padding, self.spatial)
+        amounts: Any = padding
+        self.padding = padding if isinstance(padding, str) else per_axis(name, "padding", amounts, self.spatial)
         self.groups = groups
         self.padding_mode = padding_mode
         kind = parameter_dtype(dtype)

@@ -61,7 +61,8 @@ class Optimizer(Stateful):
         self.param_groups: tuple[ParamGroup, ...] = ()
         self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
         self._leaves: tuple[LeafVariable, ...] = ()
-        self._programs, self._structure = StepPrograms(), ()
+        self._programs = StepPrograms()
+        self._structure: tuple[Any, ...] = ()
         groups: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
         if not groups:
             raise ValueError(

@@ -97,7 +97,7 @@ def checked_state(optimizer: Any, saved: Any) -> list[LoadedGroup]:
     if not isinstance(groups, Sequence) or not isinstance(state, Mapping):
         received = f"{type(groups).__name__} and {type(state).__name__}"
         raise state_error(f'"param_groups" of {owner} must be a list and "state" a dict; got {received}')
-    parts = [theirs.get("params") if isinstance(theirs, Mapping) else None for theirs in groups]
+    parts: list[Any] = [theirs.get("params") if isinstance(theirs, Mapping) else None for theirs in groups]
     if not all(isinstance(part, Sequence) and all(type(index) is int for index in part) for part in parts):
         raise state_error('"params" of a group must be a list with the indices of its Parameters')
     sizes = [len(group.params) for group in optimizer.param_groups]

@@ -24,7 +24,12 @@ _LEFT_OUT: Final[Any] = object()
 
 
 def max(
-    x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
+    x: Array,
+    dim: Array | Axis = None,
+    keepdim: bool = False,
+    *,
+    axis: int | None = _LEFT_OUT,
+    keepdims: Any = _LEFT_OUT,
 ) -> Any:
     """Return the largest elements.
 

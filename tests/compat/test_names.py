@@ -19,7 +19,9 @@ from runnel.core.errors import DeviceError, DTypeError, MissingNameError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", ["torch", *(f"torch.{path}" for path in {*names.FORWARDS, *names.NAMES} - {"torch"})])
+@pytest.mark.parametrize(
+    "name", ["torch", *(f"torch.{path}" for path in sorted({*names.FORWARDS, *names.NAMES} - {"torch"}))]
+)
 def test_each_module_is_there_and_its_names_are_found(name: str) -> None:
     module = importlib.import_module(f"runnel.compat.{name}")
     assert all(hasattr(module, member) for member in dir(module))

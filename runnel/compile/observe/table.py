@@ -91,7 +91,7 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (functions.any_rule, (any,)),
     (functions.all_rule, (all,)),
     (functions.reversed_rule, (reversed,)),
-    (functions.count_rule, (collections._count_elements,)),
+    (functions.count_rule, (collections._count_elements,)),  # type: ignore[attr-defined]
     (functions.reduce_rule, (functools.reduce,)),
     (functions.sorted_rule, (sorted,)),
     *[(sequence_rule(f), (f,)) for f in (list, tuple, deque)],

@@ -164,7 +164,8 @@ LEFT_OUT = {
 
 SPACES = {
     "rn": rn, "F": functional, "nn": nn, "optim": optim, "init": nn.init, "rnn": nn.utils.rnn, "special": rn.special,
-    "fft": rn.fft, "linalg": rn.linalg, "random": rn.random, "torch": torch_names, "np": numpy_names,
+    "fft": rn.fft, "linalg": rn.linalg, "random": rn.random, "torch": torch_names.NAMES["torch"],
+    "np": numpy_names.NAMES,
 }  # fmt: skip
 SKIPPED = LEFT_OUT | late_calls.LEFT_OUT
 
@@ -199,11 +200,11 @@ def calls() -> Iterator[Call]:
     """All of them."""
     seen: set[Any] = set()
     for space, module in SPACES.items():
-        for public in getattr(module, "NAMES", None) or module.__all__:
-            function = imported(module.NAMES[public]) if space in ("torch", "np") else getattr(module, public)
+        for public in module if isinstance(module, dict) else getattr(module, "NAMES", None) or module.__all__:
+            function = imported(module[public]) if isinstance(module, dict) else getattr(module, public)
             function = public_form(function) if inspect.isfunction(function) else function
             name = f"{space}.{public}"
-            if not inspect.isfunction(function) and (space in ("torch", "np") or not inspect.isclass(function)):
+            if not inspect.isfunction(function) and (isinstance(module, dict) or not inspect.isclass(function)):
                 continue
             if function in seen or {name, f"rn.{public}"} & SKIPPED or public.endswith("_"):
                 continue  # those with _ at the end change their arguments
