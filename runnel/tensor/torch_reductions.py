@@ -24,12 +24,7 @@ _LEFT_OUT: Final[Any] = object()
 
 
 def max(
-    x: Array,
-    dim: Array | Axis = None,
-    keepdim: bool = False,
-    *,
-    axis: int | None = _LEFT_OUT,
-    keepdims: Any = _LEFT_OUT,
+    x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
 ) -> Any:
     """Return the largest elements.
 
@@ -71,7 +66,9 @@ def _extremes(
     return Ranked(values, indices) if keepdim else Ranked(squeeze(values, dim), squeeze(indices, dim))
 
 
-def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Axis = _LEFT_OUT) -> Any:
+def sort(
+    x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: int | None = _LEFT_OUT
+) -> Any:
     """Sort the elements along ``dim``, in ascending (or ``descending``) order.
 
     The result is a named tuple (values, indices) with int64 positions; equal elements keep their order. With
