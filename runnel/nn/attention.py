@@ -35,9 +35,9 @@ class Projections(NamedTuple):
 
     def attend(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
+        query: Array,
+        key: Array,
+        value: Array,
         key_padding_mask: Any,
         need_weights: bool,
         attn_mask: Any,

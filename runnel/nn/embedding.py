@@ -130,7 +130,7 @@ class Embedding(Table):
         if _freeze:
             self.weight.requires_grad = False
 
-    def forward(self, labels: Any) -> Any:
+    def forward(self, labels: Array) -> Any:
         return functions.embedding(
             labels, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
         )

@@ -162,7 +162,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1: Any, input2: Any) -> Any:
+    def forward(self, input1: Array, input2: Array) -> Any:
         return bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:

@@ -517,7 +517,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Return the most probable class of each input."""
         return ops.argmax(self.log_prob(x), -1)
 
-    def forward(self, x: Any, target: Any) -> ASMoutput:
+    def forward(self, x: Array, target: Array) -> ASMoutput:
         if x.shape[:-1] != target.shape or x.ndim not in (1, 2) or x.shape[-1] != self.in_features:
             raise ShapeError(
                 f"[AdaptiveLogSoftmaxWithLoss] x and target must have shapes (N, {self.in_features}) and (N,), or lack "
