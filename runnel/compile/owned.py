@@ -306,8 +306,11 @@ def holds_state(module: Any, name: str) -> bool:
 
 def reads_outside(function: Any) -> bool:
     """Return whether a function of a registered class, which runs unobserved, reads what may change."""
+    function = getattr(function, "__func__", function)
     if type(function) is not types.FunctionType:
         return True
+    if is_own_module(str(function.__module__)):
+        return False
     names = [name for name in function.__code__.co_names if name in function.__globals__]
     known = (types.FunctionType, types.ModuleType, type)
     return bool(function.__closure__) or not all(isinstance(function.__globals__[name], known) for name in names)

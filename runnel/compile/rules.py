@@ -122,6 +122,9 @@ class Rules(Policy):
     def is_fixed_class(self, kind: type) -> bool:
         return (is_own(kind) and container_of(kind) is None) or arrays.is_of_numpy(kind)
 
+    def makes(self, kind: type) -> bool:
+        return pytree.is_registered(kind) and not any(map(reads_outside, pytree._REGISTERED[kind][:2]))
+
     def takes_floats(self, symbol: str, value: Any) -> bool:
         is_array = type(value) is Tensor or issubclass(type(value), Variable)
         is_taken = symbol in _COMPARISONS or symbol.removesuffix("=") in _FLOATING

@@ -249,6 +249,10 @@ def _plain(function: Any) -> FunctionType:
 
 def _parameters(function: FunctionType) -> KeysView[str] | None:
     """Return the names of parameters that can be passed by name, in order; None if any name is accepted."""
+    if "__signature__" in vars(function):
+        return {
+            p.name: p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD
+        }.keys()
     code = function.__code__
     if code.co_flags & inspect.CO_VARKEYWORDS:
         return None

@@ -242,7 +242,7 @@ def test_conditions_have_no_effects() -> None:
         rn.debug.print("x {}", x)
         return x < 3
 
-    with pytest.raises(SideEffectError, match="has effects"):
+    with pytest.raises(SideEffectError, match="must not have effects"):
         rn.while_loop(condition, lambda x: x + 1, rn.zeros(()))
 
 

@@ -106,5 +106,5 @@ def test_what_does_not_fit() -> None:
         step(rn.zeros((32, 4)))
     builder = Builder()
     x = builder.argument((2,))
-    with pytest.raises(VerifierError, match="takes a Variable"):
+    with pytest.raises(VerifierError, match="must have a Variable"):
         builder.update(x, x)

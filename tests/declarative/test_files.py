@@ -68,7 +68,7 @@ def test_cut_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "graph.json"
     for length in [*range(0, len(text) - 1, 997), len(text) - 1]:
         path.write_text(text[:length])
-        with pytest.raises(FileError, match="is no whole graph"):
+        with pytest.raises(FileError, match="is not a complete graph"):
             dg.load(path)
     with pytest.raises(FileError, match="cannot be read"):
         dg.load(tmp_path / "none.json")

@@ -157,5 +157,5 @@ def test_few_eigenvalues_of_pytorchs_names() -> None:
     np.testing.assert_allclose((u * s).numpy() @ v.numpy().T, LOW, atol=1e-12)
     u, s, v = torch.pca_lowrank(rn.asarray(LOW.T), 2)
     np.testing.assert_allclose((u * s).numpy() @ v.numpy().T, LOW.T - LOW.T.mean(0), atol=1e-12)
-    with pytest.raises(ShapeError, match=r"\[svd_lowrank\] matrices 5 × 4 have a rank from 0 to 4; received q=5"):
+    with pytest.raises(ShapeError, match=r"\[svd_lowrank\] q must be from 0 to 4 for matrices 5 × 4; got 5"):
         torch.svd_lowrank(rn.asarray(LOW), 5)

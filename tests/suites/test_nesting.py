@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn
 from runnel.core import pytree
-from runnel.core.errors import ArgumentError
+from runnel.core.errors import ArgumentError, CaptureWarning
 from runnel.nn.module import Module
 
 DEPTH = 2 * sys.getrecursionlimit()
@@ -118,9 +118,12 @@ def test_a_list_that_holds_itself_is_told() -> None:
 
 
 def test_arguments_and_results() -> None:
-    double = rn.compile(lambda tree: nested(innermost(tree) * 2.0))
+    double = rn.compile(lambda tree: innermost(tree) * 2.0)
     for _ in range(2):
-        assert innermost(double(nested(rn.ones(2)))).tolist() == [2.0, 2.0]
+        assert double(nested(rn.ones(2))).tolist() == [2.0, 2.0]
+    deep = rn.compile(lambda x: nested(x * 2.0))
+    with pytest.warns(CaptureWarning, match="nested more than 100 deep"):
+        assert innermost(deep(rn.ones(2))).tolist() == [2.0, 2.0]
     gradient = rn.grad(lambda tree: (innermost(tree) ** 2).sum())(nested(rn.ones(2)))
     assert innermost(gradient).tolist() == [2.0, 2.0]
 

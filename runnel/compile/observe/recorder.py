@@ -400,6 +400,8 @@ class Recorder:
         kind = type(value)
         if id(value) in self.sources or id(value) in self.made or self.policy.is_fixed_class(kind):
             return
+        if self.policy.makes(kind):
+            return
         if not self.policy.is_library(str(kind.__module__)):
             self.refuse(f"{described(value)} is used, which was not found by a read", "pass it as an argument")
 

@@ -155,6 +155,10 @@ class Policy:
         """Return whether a Python class counts as one that never changes."""
         return False
 
+    def makes(self, kind: type) -> bool:
+        """Return whether unobserved code makes new objects of a class, as trees do with registered containers."""
+        return False
+
     def takes_floats(self, symbol: str, value: Any) -> bool:
         """Return whether an operator treats an int beside ``value`` like the float of that int."""
         return False

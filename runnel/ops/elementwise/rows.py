@@ -8,8 +8,10 @@ call ``elementwise``, which registers shape, value and kernel, and ``partials``,
 from __future__ import annotations
 
 import functools
+import sys
+import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -225,6 +227,8 @@ def unary_function(
     def function(x: Operand) -> Array:
         return through(op, x)
 
+    if through not in (unary, unary_float):  # which convert numbers
+        function.__annotations__["x"] = "Array"
     return op, named(function, name, doc)
 
 
@@ -277,6 +281,10 @@ def named(function: FunctionT, name: str, doc: str) -> FunctionT:
     """Return ``function`` with the name and docstring of a row, in the module that is being imported."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"] == __name__:
+        frame = cast(types.FrameType, frame.f_back)
+    function.__module__ = frame.f_globals["__name__"]  # where pickle finds it, as collections.namedtuple does
     return function
 
 

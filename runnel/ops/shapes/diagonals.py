@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 
 import numpy as np
@@ -157,7 +158,7 @@ def fill_diagonal(x: Array, value: Operand, wrap: bool = False) -> Array:
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ShapeError(f"[fill_diagonal] takes a matrix, or more axes of one size; received shape {x.shape}.")
     size = x.size
-    step = x.shape[-1] + 1 if x.ndim == 2 else sum(x.shape[0] ** axis for axis in range(x.ndim))
+    step = x.shape[-1] + 1 if x.ndim == 2 else builtins.sum(x.shape[0] ** axis for axis in range(x.ndim))
     flat = iota(x, (size,), 0)
     is_on = equal(remainder(flat, step), 0)
     if x.ndim == 2 and not wrap:

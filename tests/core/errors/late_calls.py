@@ -102,6 +102,7 @@ LEFT_OUT = {
     "rn.multinomial", "rn.combinations", "F.ctc_loss", "F.fractional_max_pool2d", "F.fractional_max_pool3d",
     "F.fractional_max_pool2d_with_indices", "F.fractional_max_pool3d_with_indices", "F.linear_cross_entropy",
     "F.gumbel_softmax", "F.max_unpool1d", "F.max_unpool2d", "F.max_unpool3d", "nn.summary", "random.categorical",
+    "torch.select_copy", "torch.view_as_complex_copy", "torch.view_as_real_copy",
     "torch.frombuffer", "torch.from_numpy", "torch.chain_matmul", "torch.load", "torch.save", "torch.put",
     "torch.segment_reduce", "torch.set_default_dtype", "torch.set_default_tensor_type", "torch.vmap", "torch.lobpcg",
     "random.set_rng_state", "torch.convolution", "torch.native_group_norm", "torch.native_batch_norm",

@@ -101,7 +101,7 @@ def a_tangent_of_a_pullback(compiles: Compiles) -> Any:
         a_tangent_of_a_pullback,
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*are differentiated outside of it")
+@pytest.mark.filterwarnings("ignore:.*are differentiated outside it")
 def test_same_dependence(run: Callable[[Compiles], Any]) -> None:
     agree(run)
 
