@@ -11,9 +11,17 @@ from runnel.core.dispatch import apply
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.elementwise.arithmetic import add, divide, multiply, negative, sign, subtract
 from runnel.ops.elementwise.comparison import equal, where
-from runnel.ops.elementwise.rows import family_of_floats, function_of_floats, partials
+from runnel.ops.elementwise.rows import Unary, family_of_floats, function_of_floats, partials
 from runnel.ops.promotion import unary_float
 from runnel.special.formulas import VERSION, airy, bessel, cylinder
+
+# Functions that derivatives in rows above their own call.
+bessel_j1: Unary
+bessel_y1: Unary
+i1: Unary
+i1e: Unary
+modified_bessel_k1: Unary
+scaled_modified_bessel_k1: Unary
 
 
 def _over(out: Array, x: Array) -> Array:

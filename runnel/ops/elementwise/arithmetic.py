@@ -23,6 +23,8 @@ from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.elementwise.comparison import equal, less, less_equal, not_equal, where
 from runnel.ops.elementwise.rows import (
     NUMBERS,
+    Binary,
+    Unary,
     binary_function,
     computed_in_numpy,
     partials,
@@ -30,6 +32,11 @@ from runnel.ops.elementwise.rows import (
     unary_function,
 )
 from runnel.ops.promotion import binary_float
+
+# Functions that derivatives in rows above their own call.
+negative: Unary
+multiply: Binary
+divide: Binary
 
 # --- the four operations ------------------------------------------------------------------------------------------
 

@@ -19,8 +19,11 @@ from runnel.ops.elementwise.arithmetic import add, divide, multiply, negative, s
 from runnel.ops.elementwise.comparison import equal, where
 from runnel.ops.elementwise.complex_parts import conjugated_rule
 from runnel.ops.elementwise.exponential import sqrt, square
-from runnel.ops.elementwise.rows import NUMBERS, elementwise, function_of_floats, partials, scalar_operation
+from runnel.ops.elementwise.rows import NUMBERS, Unary, elementwise, function_of_floats, partials, scalar_operation
 from runnel.ops.promotion import binary_float, unary
+
+# Functions that derivatives in rows above their own call.
+cosh: Unary
 
 
 def _one_less_square(x: Array) -> Array:

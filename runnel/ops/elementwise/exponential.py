@@ -17,8 +17,11 @@ from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like
 from runnel.ops.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.elementwise.comparison import equal, greater_equal, logical_and, where
-from runnel.ops.elementwise.rows import NUMBERS, computed_in_numpy, elementwise, partials, unary_function
+from runnel.ops.elementwise.rows import NUMBERS, Unary, computed_in_numpy, elementwise, partials, unary_function
 from runnel.ops.promotion import binary, common_dtype, unary_float
+
+# Functions that derivatives in rows above their own call.
+cos: Unary
 
 # --- roots and squares --------------------------------------------------------------------------------------------
 

@@ -16,11 +16,14 @@ from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
 from runnel.ops.elementwise.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.elementwise.exponential import exp, square
-from runnel.ops.elementwise.rows import family_of_floats, function_of_floats, partials
+from runnel.ops.elementwise.rows import Unary, family_of_floats, function_of_floats, partials
 from runnel.ops.promotion import meet_as_floats, unary_float
 from runnel.ops.reductions.primitives import sum
 from runnel.ops.reductions.statistics import rounded_as, wide_dtype
 from runnel.ops.shapes.views import expand_dims
+
+# Functions that derivatives in rows above their own call.
+digamma: Unary
 
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)

@@ -37,6 +37,8 @@ BITS = (bool_, *INTEGERS)
 ANY = REAL
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
+Unary = Callable[[Operand], Array]
+Binary = Callable[[Operand, Operand], Array]
 Partial = Callable[..., Array]  # (g, out, *inputs, **attrs) -> cotangent, before the sum over broadcast axes
 
 
