@@ -313,7 +313,7 @@ print([step(x, y).item().hex() for _ in range(3)])
     copy = tmp_path / "runnel"
     shutil.copytree(ROOT / "runnel", copy, ignore=shutil.ignore_patterns("__pycache__"))
     gone = {"merge_rows": "merge_rows"}
-    usual = copy / "compiler" / "passes" / "usual.py"
+    usual = copy / "compiler" / "passes" / "pipeline.py"
     text = usual.read_text(encoding="utf-8")
     for name, function in gone.items():
         (copy / "compiler" / "passes" / f"{name}.py").unlink()
