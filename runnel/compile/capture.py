@@ -64,7 +64,7 @@ class InputBinding(NamedTuple):
 
 
 class Tape(enum.Enum):
-    """How the caller can differentiate a tensor that the program returns."""
+    """Ways in which the caller can differentiate a tensor that the program returns."""
 
     NONE = "none"
     FREED = "freed"  # its tape was used up inside
@@ -72,7 +72,7 @@ class Tape(enum.Enum):
 
 
 class Gradient(enum.Enum):
-    """How a program leaves a Variable's ``.grad``."""
+    """States in which a program leaves the ``.grad`` of a Variable."""
 
     TENSOR = "tensor"  # a result of the graph
     NONE = "none"

@@ -31,7 +31,7 @@ class ByNumPy:
 
 
 class Native:
-    """Of an op whose own rules are about complex operands, too."""
+    """A rule for an op whose other rules also accept complex operands."""
 
     def __repr__(self) -> str:
         return "NATIVE"
@@ -89,8 +89,9 @@ def no_tangent(tangents: Tangents, out: Any, *inputs: Any, **attrs: Any) -> list
 
 @record(slots=False)
 class Together:
-    """Of an op of several results whose tangents are computed along with them: ``rule(tangents, *inputs, **attrs)``
-    gives the results, and a tangent or None for each."""
+    """A rule for an op with several results that computes results and tangents together.
+
+    ``rule(tangents, *inputs, **attrs)`` returns the results, and a tangent or None for each."""
 
     rule: Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 

@@ -314,8 +314,9 @@ def _after(axes: list[Axis]) -> int:
 
 
 def concatenation(node: Value, operands: Operands, result: Allocation, in_place: Container[int]) -> list[Call]:
-    """Return each operand copied to its part of the result, except those numbered in ``in_place``, which are there
-    already."""
+    """Return the calls that copy each operand to its part of the result.
+
+    Operands whose numbers are in ``in_place`` are already in that memory and are not copied."""
     axis = node.attrs["axis"]
     strides = row_major(node.aval.shape)
     calls, start = [], 0

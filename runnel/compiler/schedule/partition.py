@@ -79,9 +79,11 @@ def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call, owned: int = 0) -> bool:
-    """Return whether to split columns: where packing of the second operand matters (sums are long), since each thread
-    packs for its own columns; and in products of few rows, whose tiles would be cut, unless rows are ``owned``:
-    waiting costs more."""
+    """Return whether to split columns instead of rows.
+
+    Splitting columns pays if sums are long, because each thread then packs only its columns of the second operand. It
+    also pays if there are few rows, because splitting rows would cut tiles; but not if rows are ``owned``, because
+    waiting for another thread's rows costs more."""
     if call.columns < 64 or not call.depth or call.rows >= MANY_ROWS:
         return False
     return (call.rows < FEW_ROWS and not owned) or (call.packs and call.depth >= DEEP)
