@@ -28,16 +28,30 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import STATE_VERSION, TracedVariables
 
-_APPLICATIONS: Final = tuple(  # they use the library as a user does
-    f"{PACKAGE}.{name}" for name in ("cli", "train", "compat.keras.models", "compat.keras.losses")
-)
-OURS: Final = frozenset({PACKAGE, "einops"})  # einops computes with our functions, and what it keeps are its patterns
+_OBSERVED: Final[dict[str, bool]] = {PACKAGE: False}  # modules, and whether their functions are observed
+
+
+def set_observed(module: str, is_observed: bool) -> None:
+    """Set whether the functions of a module, and of those below it, run observed as a user's do.
+
+    A module of Runnel's that uses the library as a user does says so of itself. A foreign library whose functions only
+    compute with Runnel's can run unobserved.
+    """
+    _OBSERVED[module] = is_observed
+
+
+def runs_unobserved(module: str) -> bool:
+    """Return whether the functions of a module run unobserved, which the nearest entry above it tells."""
+    while module and module not in _OBSERVED:
+        module = module.rpartition(".")[0]
+    return not _OBSERVED.get(module, True)
 
 
 def is_ours(function: Any) -> bool:
-    """Return whether a function belongs to Runnel or einops. Its globals tell, because wrappers copy ``__module__``."""
-    module = str(function.__globals__.get("__name__") if type(function) is FunctionType else function.__module__)
-    return module.partition(".")[0] in OURS and not module.startswith(_APPLICATIONS)
+    """Return whether a function runs unobserved. Its globals tell, because wrappers copy ``__module__``."""
+    return runs_unobserved(
+        str(function.__globals__.get("__name__") if type(function) is FunctionType else function.__module__)
+    )
 
 
 def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -120,7 +134,7 @@ class _Arguments:
             return self._container(value)
         if is_own(kind):
             return self._own(value)
-        if kind.__module__.partition(".")[0] in OURS:  # a pattern of einops, which never changes
+        if runs_unobserved(str(kind.__module__)):  # of a foreign library whose objects never change
             rec.pinned(value)
             return value
         if is_python_class(kind):

@@ -33,7 +33,7 @@ from runnel.core import pytree
 from runnel.core.dtypes import DType
 from runnel.core.functions import FunctionLike
 from runnel.core.lifetime import ByIdentity
-from runnel.tensor.floats import is_traceable
+from runnel.tensor.floats import RunTimeNumbers, is_traceable
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import Variable
@@ -258,15 +258,16 @@ def _is_users(kind: type) -> bool:
 
 def _parts(value: Any) -> list[Any]:
     """Return what a program depends on of an object of ours: what it says, or its attributes with their names."""
-    if hasattr(type(value), "program_structure"):
-        return list(value.program_structure())
-    parts: list[Any] = []
+    if isinstance(value, Stateful):
+        return type(value).shaping_parts(value)
+    is_numbers = isinstance(value, RunTimeNumbers)
+    parts: list[Any] = [value.shapes()] if is_numbers else []
     for name, item in list(getattr(value, "__dict__", {}).items()):
         parts += (item, name)
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__"):
+            if name not in ("__dict__", "__weakref__") and not (is_numbers and name == "plain"):
                 parts += (getattr(value, name, None), name)
     return parts
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import math
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from runnel.core import tracebacks
 from runnel.core.errors import SideEffectError
 from runnel.tensor import tracing
-from runnel.tensor.floats import RunTimeNumbers, run_time_number
+from runnel.tensor.floats import RunTimeNumbers
 from runnel.tensor.variable import Variable
 
 Rule = Callable[[Any], Any]  # returns a value as plain Python, or raises TypeError or ValueError("be ...")
@@ -140,15 +139,15 @@ def require(owner: str, name: str, value: Any, rule: Rule) -> Any:
 class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     """The dict of one group: "params" and hyper-parameters, which you may change between steps.
 
-    In a trace, numbers are inputs of the program, read at each run; so a learning-rate schedule does not retrace. Only
-    flags, counts, and whether a number is 0 shape the program, which leaves a term out where its factor is 0.
+    In a trace, numbers are inputs of the program, read at each run; so a learning-rate schedule does not retrace.
 
     Attributes:
         params: the Parameters.
-        plain: the hyper-parameters. Programs read numbers here, and keep alive nothing else of the group.
+        plain: the hyper-parameters. Programs keep alive nothing else of the group.
     """
 
     __slots__ = ("_optimizer", "params", "plain")
+    shaping = SHAPING
 
     def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: Any = None) -> None:
         self.params = tuple(params)
@@ -166,13 +165,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         if key == "params":
             return self.params
-        value = self.plain[key]
-        if tracing.ACTIVE.trace is None or key in SHAPING:
-            return value
-        if isinstance(value, tuple):
-            getters = [functools.partial(_item, self.plain, key, i) for i in range(len(value))]
-            return tuple(_in_trace(x, g, f"{key}[{i}]") for i, (x, g) in enumerate(zip(value, getters, strict=True)))
-        return _in_trace(value, functools.partial(dict.__getitem__, self.plain, key), key)
+        return self.read(key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         self.update({key: value})
@@ -203,7 +196,9 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         """Return whether programs of the update are as before: only numbers that are inputs have changed."""
         now = self.plain
         changed = [name for name, value in now.items() if before.get(name, self) is not value]
-        return all(name in before and _shape_of(name, before[name]) == _shape_of(name, now[name]) for name in changed)
+        return all(
+            name in before and self.shape_of(name, before[name]) == self.shape_of(name, now[name]) for name in changed
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(("params", *self.plain))
@@ -217,30 +212,3 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     def has(self, key: str) -> bool:
         """Return whether a hyper-parameter is set and not 0 or False. This is part of the program's structure."""
         return bool(self.plain.get(key))
-
-    def program_structure(self) -> tuple[Hashable, ...]:
-        """Return what a program of this group's update depends on."""
-        shapes = tuple(f"{name} {_shape_of(name, value)}" for name, value in sorted(self.plain.items()))
-        return tuple(map(id, self.params)), shapes
-
-
-def _in_trace(value: Any, getter: Callable[[], float], name: str) -> Any:
-    """Return an input of the program, read by ``getter`` at each run; ``value`` itself unless it is a number."""
-    return run_time_number(getter, name) if _is_number(value) else value
-
-
-def _item(plain: Mapping[str, Any], key: str, i: int) -> float:
-    return float(plain[key][i])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shape_of(name: str, value: Any) -> str:
-    """Return how a hyper-parameter shapes a program, in words, since messages about a retrace show it."""
-    if _is_number(value) and name not in SHAPING:
-        return "is not 0" if value else "is 0"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"({', '.join(_shape_of(name, v) for v in value)})"
-    return f"is {value!r}"

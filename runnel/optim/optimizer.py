@@ -170,7 +170,7 @@ class Optimizer(Stateful):
             for name, initial in self.init_state(p, group.plain).items():
                 if name not in slots:
                     slots[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
-        now = (tuple(group.program_structure() for group in self.param_groups), self._state_ids())
+        now = (tuple((tuple(map(id, g.params)), g.shapes()) for g in self.param_groups), self._state_ids())
         if now != self._structure:  # the same object while it is equal, which is fast to test
             self._structure = now
 
@@ -194,8 +194,8 @@ class Optimizer(Stateful):
                     steps.assign(steps.value * np.array(begun, np.float64))
         return self._structure
 
-    def program_structure(self) -> list[Any]:
-        """Return what shapes a compiled step: the Parameters, their state, and what :class:`ParamGroup` says."""
+    def shaping_parts(self) -> list[Any]:
+        """Return the Parameters, their state, and how the hyper-parameters shape a step."""
         slots = [] if self.has_own_step else list(self.state.values())
         return [self._structure, list(self._steps), [variable for by_name in slots for variable in by_name.values()]]
 

@@ -9,7 +9,8 @@ number. A traced float is not a tensor: it has the attributes of a float, and ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,53 @@ _ARRAYS = (TensorLike, np.ndarray, np.generic)
 
 
 class RunTimeNumbers:
-    """A mapping whose numbers are inputs of programs, read at each run; ``plain`` is the dict that holds them."""
+    """A mapping whose numbers are inputs of programs, read at each run.
+
+    Only whether a number is 0 shapes a program, which leaves a term out where its factor is 0. Flags, texts, and the
+    numbers named in ``shaping`` shape it by their values.
+
+    Attributes:
+        plain: the dict that holds the values. Programs read numbers here.
+    """
 
     __slots__ = ()
 
     plain: dict[str, Any]
+    shaping: frozenset[str] = frozenset()
+
+    def read(self, key: str) -> Any:
+        """Return a value; in a trace, an input of the program in place of a number."""
+        value = self.plain[key]
+        if tracing.ACTIVE.trace is None or key in self.shaping:
+            return value
+        if isinstance(value, tuple):
+            getters = [functools.partial(_item, self.plain, key, i) for i in range(len(value))]
+            return tuple(_in_trace(x, g, f"{key}[{i}]") for i, (x, g) in enumerate(zip(value, getters, strict=True)))
+        return _in_trace(value, functools.partial(dict.__getitem__, self.plain, key), key)
+
+    def shapes(self) -> tuple[str, ...]:
+        """Return how the values shape a program, in words."""
+        return tuple(f"{name} {self.shape_of(name, value)}" for name, value in sorted(self.plain.items()))
+
+    def shape_of(self, name: str, value: Any) -> str:
+        """Return how one value shapes a program, in words, since messages about a retrace show it."""
+        if _is_plain_number(value) and name not in self.shaping:
+            return "is not 0" if value else "is 0"
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return f"({', '.join(self.shape_of(name, v) for v in value)})"
+        return f"is {value!r}"
+
+
+def _in_trace(value: Any, getter: Callable[[], float], name: str) -> Any:
+    return run_time_number(getter, name) if _is_plain_number(value) else value
+
+
+def _item(plain: dict[str, Any], key: str, i: int) -> float:
+    return float(plain[key][i])
+
+
+def _is_plain_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class ConcretizationError(TracedValueError):

@@ -60,6 +60,10 @@ class Stateful:
         object.__delattr__(self, name)
         STATE_VERSION.now += 1
 
+    def shaping_parts(self) -> list[Any]:
+        """Return all that a program depends on of this object: the attributes with their names."""
+        return [part for name, item in list(self.__dict__.items()) for part in (item, name)]
+
 
 class StatefulTree(Stateful):
     """A stateful object that is called, holds others by name, and reserves names for Variables.

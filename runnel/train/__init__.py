@@ -1,5 +1,6 @@
 """``Trainer`` with its callbacks and metrics."""
 
+from runnel.compile.boundary import set_observed
 from runnel.core.namespaces import namespace
 
 NAMES = {
@@ -27,3 +28,5 @@ NAMES = {
 }
 
 __all__, __getattr__, __dir__ = namespace(__name__, NAMES)
+
+set_observed(__name__, True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.compile.boundary import set_observed
 from runnel.ops import precision
 from runnel.ops.linear_algebra.products import einsum as einsum_of
 from runnel.ops.reductions import primitives
@@ -39,6 +40,8 @@ except ImportError as error:
     raise ImportError("[einops] is not installed; run: pip install 'runnel[einops]'") from error
 
 __all__ = ["EinopsError", "asnumpy", "einsum", "pack", "parse_shape", "rearrange", "reduce", "repeat", "unpack"]
+
+set_observed("einops", False)  # it computes with these functions, and what it keeps are its patterns
 
 
 class Backend(AbstractBackend):  # type: ignore[misc]  # einops finds it among the subclasses

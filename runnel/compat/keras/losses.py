@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
+from runnel.compile.boundary import set_observed
 from runnel.core.dtypes import int64
 from runnel.core.errors import ArgumentError
 from runnel.nn import functional as F
+
+set_observed(__name__, True)
 
 _EPSILON = 1e-7  # how near to 0 and 1 probabilities may be
 

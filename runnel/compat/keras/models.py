@@ -10,6 +10,7 @@ import numpy as np
 
 from runnel.compat.keras import callbacks as keras_callbacks, losses, metrics as keras_metrics, optimizers
 from runnel.compat.keras.layers.base import Layer, Symbol
+from runnel.compile.boundary import set_observed
 from runnel.compile.compiled import compile as compiled
 from runnel.core.errors import ArgumentError
 from runnel.data.datasets import TensorDataset
@@ -21,6 +22,8 @@ from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import no_grad
 from runnel.train.batches import joined
 from runnel.train.trainer import Trainer
+
+set_observed(__name__, True)
 
 
 class Model(Layer):
