@@ -17,7 +17,7 @@ from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.hoisted import split
 from runnel.compiler.passes.permutes import in_any_order
 from runnel.compiler.passes.pipeline import USUAL
-from runnel.compiler.plan import Planner
+from runnel.compiler.plan import plan_graph
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
 from runnel.compiler.rematerialization import Fitted, fit
@@ -100,13 +100,13 @@ class Recipe:
         parts = None if self.bindings.are_trained else split(graph)
         main = graph if parts is None else parts.main
         if budget is None:
-            fitted = Fitted(main, Planner(main, threads, dict(strides), memory_planner=memory_planner).plan(), None)
+            fitted = Fitted(main, plan_graph(main, threads, dict(strides), memory_planner=memory_planner), None)
         else:
             fitted = fit(main, threads, budget, memory_planner)
         hoisted_constants = (
-            None if parts is None else Planner(parts.hoisted_constants, threads, memory_planner=memory_planner)
+            None if parts is None else plan_graph(parts.hoisted_constants, threads, memory_planner=memory_planner)
         )
-        return Planned(fitted, None if hoisted_constants is None else hoisted_constants.plan(), orders)
+        return Planned(fitted, hoisted_constants, orders)
 
     def _planned_now(self) -> Planned:
         return self.planned if self.options.keeps_plan else self._plan()

@@ -41,11 +41,11 @@ class Clustering:
 
     def __init__(self, graph: Graph, views: dict[Value, Strided], *, fuse: bool = True) -> None:
         self.views = views
+        self.fuse = fuse
         self.cluster_of: dict[Value, Cluster] = {}
         self.order: Precedence[Cluster] = Precedence()
-        self.control_dependencies: dict[
-            Value, tuple[Value, ...]
-        ] = {}  # views that are read only after other values are computed
+        # views that are read only after other values are computed
+        self.control_dependencies: dict[Value, tuple[Value, ...]] = {}
         self._number: dict[Value, int] = {}
         self._first: dict[Node, Result] = {}  # of the results of each node
         for node in graph.values:

@@ -16,7 +16,8 @@ import numpy as np
 
 from runnel.compiler.lowering.protocol import lowering_of
 from runnel.compiler.memory.arena import MemoryPlanner
-from runnel.compiler.plan import Planner
+from runnel.compiler.memory.placement import Placement, place
+from runnel.compiler.plan import plan_placed
 from runnel.compiler.plan_ir import cost
 from runnel.compiler.plan_ir.calls import Allocation, MemorySpace
 from runnel.compiler.plan_ir.plan import Life, Plan
@@ -56,15 +57,15 @@ class RematCandidate(NamedTuple):
 class Candidates:
     """The candidates of one plan. Values in ``fruitless`` were tried before."""
 
-    def __init__(self, planner: Planner, plan: Plan, fruitless: set[Value]) -> None:
-        self.planner = planner
+    def __init__(self, placement: Placement, plan: Plan, fruitless: set[Value]) -> None:
+        self.sources = placement.sources
         self.plan = plan
-        self.views = planner.views
+        self.views = placement.views
         self.fruitless = fruitless
         self.time: dict[Value, int] = {}
         self.at: dict[int, Value] = {}  # a result of each call
         self.touched: dict[Allocation, list[int]] = {}
-        cluster_of = planner.clustering.cluster_of
+        cluster_of = placement.clustering.cluster_of
         for index, call in enumerate(plan.calls):
             for node in call.nodes:
                 if node in cluster_of and self.time.setdefault(node, index) == index:
@@ -77,7 +78,7 @@ class Candidates:
             for x in node.inputs:
                 self.readers.setdefault(self.views[x].base, []).append(node)
         self.value_of = {
-            allocation: node for node, allocation in planner.sources.items() if allocation.space is MemorySpace.ARENA
+            allocation: node for node, allocation in placement.sources.items() if allocation.space is MemorySpace.ARENA
         }
         self._known: dict[tuple[Value, int], RematCandidate | None] = {}
 
@@ -217,7 +218,7 @@ class Candidates:
 
     def _last_touch(self, base: Value) -> int | None:
         """Return the last call at which ``base`` is available; None if it never is."""
-        allocation = self.planner.sources.get(base)
+        allocation = self.sources.get(base)
         if allocation is None or allocation.space is not MemorySpace.ARENA:
             return None if allocation is None and base.op is not None else len(self.plan.calls)
         return self.touched.get(allocation, [-1])[-1]
@@ -361,12 +362,12 @@ def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPl
     Values are picked one by one, and in whole segments of the program (T. Chen et al., "Training deep nets with
     sublinear memory cost", 2016); of the plans that fit, the fastest by prediction is chosen.
     """
-    start = _State.of(Planner(graph, threads, memory_planner=memory_planner, deals=False))
+    start = _State.of(graph, threads, memory_planner)
     if budget is None or start.counted <= budget:
         return Fitted(graph, start.plan, budget)
     states = [_picked(start, budget)]
     if states[0].counted > budget or states[0].seconds > start.seconds * CHEAP:
-        states += [start.repeating(Candidates(start.planner, start.plan, set()).segments(n)) for n in SEGMENTS]
+        states += [start.repeating(Candidates(start.placement, start.plan, set()).segments(n)) for n in SEGMENTS]
     if all(state.counted > budget for state in states):
         states.append(_picked(min(states, key=lambda state: state.counted), budget))
     fitting = [state for state in states if state.counted <= budget]
@@ -378,20 +379,25 @@ def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPl
             least.counted,
         )
     best = min(fitting, key=lambda state: state.seconds)
-    return Fitted(best.graph, best.plan, budget, best.done, best.seconds - start.seconds)
+    return Fitted(best.placement.graph, best.plan, budget, best.done, best.seconds - start.seconds)
 
 
 class _State(NamedTuple):
     """A graph with its plan, and the values that are computed again."""
 
-    graph: Graph
-    planner: Planner
+    placement: Placement
     plan: Plan
+    threads: int
+    memory_planner: MemoryPlanner | None
     done: tuple[Recomputed, ...]
 
     @staticmethod
-    def of(planner: Planner, done: tuple[Recomputed, ...] = ()) -> _State:
-        return _State(planner.graph, planner, planner.plan(), done)
+    def of(
+        graph: Graph, threads: int, memory_planner: MemoryPlanner | None, done: tuple[Recomputed, ...] = ()
+    ) -> _State:
+        placement = place(graph)
+        plan = plan_placed(placement, threads, memory_planner, deals=False)
+        return _State(placement, plan, threads, memory_planner, done)
 
     @property
     def counted(self) -> int:
@@ -404,9 +410,8 @@ class _State(NamedTuple):
     def repeating(self, picks: Sequence[RematCandidate]) -> _State:
         """Return the state with ``picks`` computed again."""
         again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
-        graph = repeated(self.graph, self.planner.views, picks).graph
-        planner = Planner(graph, self.planner.threads, memory_planner=self.planner.memory_planner, deals=False)
-        return _State.of(planner, self.done + again)
+        graph = repeated(self.placement.graph, self.placement.views, picks).graph
+        return _State.of(graph, self.threads, self.memory_planner, self.done + again)
 
 
 def _picked(state: _State, budget: int) -> _State:
@@ -417,7 +422,7 @@ def _picked(state: _State, budget: int) -> _State:
         if state.counted <= budget:
             break
         target = state.plan.arena.peak - (state.counted - budget)
-        picks = Candidates(state.planner, state.plan, fruitless).choose(target, most)
+        picks = Candidates(state.placement, state.plan, fruitless).choose(target, most)
         if not picks:
             break
         trial = state.repeating(picks)

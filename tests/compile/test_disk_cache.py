@@ -22,9 +22,8 @@ from runnel.backends.host import objects
 from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache
 from runnel.compile.calling import CompiledProgram
-from runnel.compiler import disk_cache
+from runnel.compiler import disk_cache, plan
 from runnel.compiler.command_buffer import command_buffer
-from runnel.compiler.plan import Planner
 from runnel.compiler.program import Program
 from runnel.core import switches
 from runnel.core.devices import CPU
@@ -96,13 +95,13 @@ def fresh(function: Callable[..., Any]) -> Any:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the graphs that are planned."""
     names: list[str] = []
-    plan = Planner.plan
+    made = plan.Plan
 
-    def noted(self: Planner) -> Any:
-        names.append(self.graph.name)
-        return plan(self)
+    def noted(graph: Any, *parts: Any) -> plan.Plan:
+        names.append(graph.name)
+        return made(graph, *parts)
 
-    monkeypatch.setattr(Planner, "plan", noted)
+    monkeypatch.setattr(plan, "Plan", noted)
     return names
 
 
@@ -415,10 +414,10 @@ def test_every_rule_of_the_package_is_there_when_programs_are_filed() -> None:
 PROCESS = """
 import json, sys
 import numpy as np, runnel as rn
-from runnel.compiler.plan import Planner
+from runnel.compiler import plan
 planned = []
-plan = Planner.plan
-Planner.plan = lambda self: (planned.append(self.graph.name), plan(self))[1]
+made = plan.Plan
+plan.Plan = lambda graph, *parts: (planned.append(graph.name), made(graph, *parts))[1]
 def step(x, y):
     last, _ = rn.scan(lambda carry, row: (rn.tanh(carry @ y + row), None), x[0], x)
     return rn.softmax(x @ y) + last

@@ -9,7 +9,7 @@ import numpy as np
 
 from runnel.backends.host import memory
 from runnel.compiler.passes.decompose import decompose
-from runnel.compiler.plan import Planner
+from runnel.compiler.plan import plan_graph
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
 from runnel.graph.graph import Graph
@@ -43,7 +43,7 @@ class Traced:
         self.graph = decompose(rewrite(graph) if rewrite is not None else graph)
         self.avals = [o.aval for o in outputs]
         self.reads_others = len(graph.inputs) != len(args) + len(traced.nodes)
-        self.plan: Plan = Planner(self.graph, threads, fuse=fuse).plan()
+        self.plan: Plan = plan_graph(self.graph, threads, fuse=fuse)
         self.variables: list[Variable] = [
             next(v for v, n in traced.nodes.items() if n is node) for node in self.plan.variables
         ]

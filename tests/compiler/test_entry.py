@@ -14,9 +14,9 @@ import runnel as rn
 from runnel import nn, ops, optim
 from runnel.backends import context
 from runnel.compile.graphs import GraphFunction
+from runnel.compiler import plan
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings, Options
-from runnel.compiler.plan import Planner
 from runnel.core.errors import ArgumentError
 from runnel.graph.building import Builder
 from runnel.graph.graph import Graph
@@ -67,7 +67,7 @@ def called(tree: ast.Module) -> set[str]:
 @pytest.mark.suite
 def test_nobody_calls_past_the_entry() -> None:
     products = makers()
-    assert {f"{INSIDE}plan.Planner", f"{INSIDE}program.Program", f"{INSIDE}entry.Recipe"} <= products
+    assert {f"{INSIDE}plan.plan_graph", f"{INSIDE}program.Program", f"{INSIDE}entry.Recipe"} <= products
     callers = {
         f"{module} calls {name}"
         for module, path in modules().items()
@@ -77,10 +77,10 @@ def test_nobody_calls_past_the_entry() -> None:
     assert callers == set()
 
 
-@pytest.mark.parametrize("line", ["Planner(graph, 1).plan()", "plan.Planner(graph, 1)", "P(graph)"])
+@pytest.mark.parametrize("line", ["plan_graph(graph, 1)", "plan.plan_graph(graph, 1)", "p(graph)"])
 def test_such_a_call_is_found(line: str) -> None:
-    imports = "from runnel.compiler import plan\nfrom runnel.compiler.plan import Planner, Planner as P\n"
-    assert called(ast.parse(imports + line)) & makers() == {f"{INSIDE}plan.Planner"}
+    imports = "from runnel.compiler import plan\nfrom runnel.compiler.plan import plan_graph, plan_graph as p\n"
+    assert called(ast.parse(imports + line)) & makers() == {f"{INSIDE}plan.plan_graph"}
 
 
 @pytest.mark.suite
@@ -139,16 +139,16 @@ WAYS: list[Callable[[], None]] = [
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_every_plan_is_made_behind_the_entry(way: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, behind = Planner.plan, []
+    made, behind = plan.Plan, []
 
-    def noted(self: Planner) -> Any:
+    def noted(*parts: Any) -> plan.Plan:
         frame = sys._getframe()
         while frame is not None and frame.f_code is not compile_graph.__code__:
             frame = frame.f_back  # type: ignore[assignment]
         behind.append(frame is not None)
-        return plan(self)
+        return made(*parts)
 
-    monkeypatch.setattr(Planner, "plan", noted)
+    monkeypatch.setattr(plan, "Plan", noted)
     eager.clear()
     way()
     assert behind and all(behind)

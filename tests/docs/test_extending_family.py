@@ -20,11 +20,11 @@ pytestmark = pytest.mark.suite
 FAMILY = """
 import json, sys, types
 from pathlib import Path
-from runnel.compiler.plan import Planner
+from runnel.compiler import plan
 from tests.docs.pages import blocks
 planned = []
-plan = Planner.plan
-Planner.plan = lambda self: (planned.append(self.graph.name), plan(self))[1]
+made = plan.Plan
+plan.Plan = lambda graph, *parts: (planned.append(graph.name), made(graph, *parts))[1]
 page = Path("docs/extend/ops.md").read_text(encoding="utf-8")
 section = page[page.index("## A family of kernels") : page.index("## A table")]
 module = sys.modules["page"] = types.ModuleType("page")

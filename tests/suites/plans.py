@@ -12,7 +12,7 @@ import runnel as rn
 from runnel import ops
 from runnel.backends.interpreter import kernels as interpreter
 from runnel.compiler.passes.decompose import decompose
-from runnel.compiler.plan import Planner
+from runnel.compiler.plan import plan_graph
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, MemorySpace
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.core.avals import aval
@@ -37,7 +37,7 @@ def traced(function: Any, arrays: list[Array], threads: int = 1) -> Plan:
         nodes = [trace.input(aval(a.shape, dtype_of(a)), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(arrays)]
         actual = function(*[tensors.symbolic(n) for n in nodes])
         outputs = [tensors.node_of(y, trace) for y in (actual if isinstance(actual, tuple) else (actual,))]
-    return Planner(decompose(trace.graph(outputs, {}, "suite")), threads).plan()
+    return plan_graph(decompose(trace.graph(outputs, {}, "suite")), threads)
 
 
 def with_gradients(function: Any) -> Any:
@@ -68,7 +68,7 @@ def record_plans() -> Iterator[Sample]:
                 with tracing.activate(tracing.Trace(tensors.serial_now())):
                     result = apply(op, *map(tensors.symbolic, nodes), **case[1])
                     outs = [x._node for x in (result if op.multiple_results else (result,))]
-                    plan = Planner(decompose(Graph(nodes, outs, {}, name)), 1).plan()
+                    plan = plan_graph(decompose(Graph(nodes, outs, {}, name)), 1)
                 yield f"{name} {dtype.name} {case}", plan, arrays
 
 

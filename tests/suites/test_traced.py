@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.plan import Planner
+from runnel.compiler.plan import plan_graph
 from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, bool_
@@ -144,4 +144,4 @@ def test_indices_are_checked_before_a_program_goes_on() -> None:
     assert checks == [True, False, False] and len(program.plan.bounded) == 1
     with pytest.raises(AxisError):
         program(x, rn.asarray([0, 4]))
-    assert Planner(program.graph, 1).plan().bounded[0].extent == 4
+    assert plan_graph(program.graph, 1).bounded[0].extent == 4

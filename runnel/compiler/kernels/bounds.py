@@ -21,13 +21,14 @@ from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, RangeBound, Stmt, Update, Var
 
 
-def find_bounds(graph: Graph) -> list[Bounded]:
-    """Return every set of indices of the graph that must be checked, once for each extent."""
+def find_bounds(graph: Graph, first_code: int = 1) -> list[Bounded]:
+    """Return every set of indices of the graph that must be checked, once for each extent, with codes from
+    ``first_code`` on."""
     checks: dict[tuple[Value, int, int | None], Bounded] = {}
     for node in graph.values:
         bound = lowering_of(node).index_bound(node)
         if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in checks:
-            checks[bound] = Bounded(node, *bound, len(checks) + 1)
+            checks[bound] = Bounded(node, *bound, first_code + len(checks))
     return list(checks.values())
 
 

@@ -58,14 +58,14 @@ def bound_body(
     """Return a copy of a body's calls bound to memory of the program; in a loop of ``count`` iterations."""
     bindings: Bindings = {}
     ordinary = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
-    for x, allocation in zip(ordinary, plan.inputs, strict=True):
+    for x, allocation in zip(ordinary, plan.interface.inputs, strict=True):
         if x in inputs:  # all but unused carries
             bindings[allocation] = inputs[x]
-    for x, allocation in plan.variables.items():
+    for x, allocation in plan.interface.variables.items():
         bindings[allocation] = inputs[x]
     section = Section(list(plan.section.calls))
-    for node, index, binding in zip(graph.outputs, plan.output_of, outputs, strict=True):
-        allocation = plan.outputs[index]
+    for node, index, binding in zip(graph.outputs, plan.interface.output_of, outputs, strict=True):
+        allocation = plan.interface.outputs[index]
         if allocation in bindings:  # the same value is an output twice
             another = Allocation(MemorySpace.OUTPUT, allocation.dtype, allocation.size, allocation.label)
             section.add([value_copy(node, another, Binding(allocation))])

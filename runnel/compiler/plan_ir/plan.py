@@ -145,15 +145,23 @@ class Section:
         self.regions += other.regions
 
 
+@record
+class Interface:
+    """The places that a graph's caller binds to memory, and its constants."""
+
+    inputs: list[Allocation]  # of the inputs that are not Variables
+    variables: dict[Value, Allocation]
+    outputs: list[Allocation]
+    output_of: list[int]  # the number of the output place of each result
+    constants: list[Allocation]
+
+
 @record(frozen=False, eq=False)
 class BodyPlan:
     """The calls of a body's graph, on placeholder places."""
 
     section: Section
-    inputs: list[Allocation]  # of the inputs that are not Variables
-    variables: dict[Value, Allocation]
-    outputs: list[Allocation]
-    output_of: list[int]
+    interface: Interface
 
 
 PlanBody = Callable[[Graph, dict[Value, Shape]], BodyPlan]

@@ -11,6 +11,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.compiler import plan
+from runnel.compiler.memory import placement
 from runnel.compiler.verification import verifier
 from runnel.core.errors import VerifierError
 from runnel.graph.graph import Graph
@@ -123,7 +124,7 @@ def _chain() -> Graph:
 
 
 def test_the_invariants_notice_a_value_that_is_read_at_other_points() -> None:
-    clustering = plan.Planner(_chain(), 1).clustering
+    clustering = placement.place(_chain()).clustering
     cluster = clustering.clusters[0]
     verifier.check_clusters(clustering)
     cluster.domain = (4, 3)
@@ -132,7 +133,7 @@ def test_the_invariants_notice_a_value_that_is_read_at_other_points() -> None:
 
 
 def test_the_invariants_notice_a_wrong_order() -> None:
-    clustering = plan.Planner(_chain(), 1, fuse=False).clustering
+    clustering = placement.place(_chain(), fuse=False).clustering
     order = sorted(clustering.clusters, key=lambda c: c.first)
     verifier.check_order(order, clustering, {})
     with pytest.raises(VerifierError, match="is computed before"):
@@ -142,8 +143,7 @@ def test_the_invariants_notice_a_wrong_order() -> None:
 
 
 def test_the_invariants_notice_memory_that_nothing_has_written() -> None:
-    planner = plan.Planner(_chain(), 1, fuse=False)
-    calls = planner.plan().calls
+    calls = plan.plan_graph(_chain(), 1, fuse=False).calls
     verifier.check_calls(calls)
     with pytest.raises(VerifierError, match="before anything writes it"):
         verifier.check_calls(calls[1:])
@@ -154,7 +154,7 @@ def test_kernels_stay_small_however_long_a_chain_is() -> None:
     y = x
     for _ in range(3000):
         y = op(tanh_p, op(add_p, y, x))
-    calls = plan.Planner(Graph([x], [y], {}), 1).plan().calls
+    calls = plan.plan_graph(Graph([x], [y], {}), 1).calls
     assert max(len(call.nodes) for call in calls) < 600
     assert sum(len(call.nodes) for call in calls) == 6000
     assert len({call.kernel.name for call in calls}) <= 3

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.compiler import fusion, plan as plans
+from runnel.compiler import fusion
+from runnel.compiler.memory import placement
 from runnel.compiler.memory.arena import EFFORT, Lifetime, arrange
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.core import switches
@@ -179,7 +180,7 @@ def test_random_programs_are_close_to_the_lower_bound(steps: list[tuple[str, int
 def peaks(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any]) -> tuple[int, int]:
     """Without and with a choice of orders."""
     with monkeypatch.context() as patch:
-        patch.setattr(plans, "ordered", lambda clusters, traffic: fusion._scheduled(clusters, None))
+        patch.setattr(placement, "ordered", lambda clusters, traffic: fusion._scheduled(clusters, None))
         before: Plan = make().plan
     return before.arena.peak, make().plan.arena.peak
 

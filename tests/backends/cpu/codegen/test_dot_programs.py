@@ -19,7 +19,7 @@ from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.target import NEON_BF16
 from runnel.compiler.passes import hoisted
 from runnel.compiler.passes.pipeline import EXPANSION, USUAL
-from runnel.compiler.plan import Planner
+from runnel.compiler.plan import plan_graph
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.core import switches
 from runnel.core.avals import aval
@@ -99,7 +99,7 @@ def planned(name: str, row: str, threads: int = 1, *, fused: bool = True) -> Pla
             results = step(function)(*[tensors.symbolic(n) for n in nodes])
             graph: Graph = trace.graph([tensors.node_of(y, trace) for y in results], {}, name)
         rewritten = USUAL.run(graph)[0] if fused else EXPANSION.run(graph)[0]
-        return Planner(rewritten, threads).plan()
+        return plan_graph(rewritten, threads)
 
 
 def contracts(plan: Plan) -> list[Contract]:
@@ -159,10 +159,10 @@ def test_weights_that_serve_lie_in_panels_of_pairs(inner: int, tmp_path: Path) -
                 y = rn.relu(F.linear(*[tensors.symbolic(n) for n in nodes]))
             graph = USUAL.run(trace.graph([tensors.node_of(y, trace)], {}, "serving"))[0]
         if not panels:
-            return [Planner(graph, 2).plan()]
+            return [plan_graph(graph, 2)]
         split = hoisted.split(graph)
         assert split is not None
-        return [Planner(part, 2).plan() for part in (split.hoisted_constants, split.main)]
+        return [plan_graph(part, 2) for part in (split.hoisted_constants, split.main)]
 
     with switches.override(target=NEON_BF16.name, verify=True):
         (plain,), (before, main) = plans(panels=False), plans(panels=True)

@@ -14,7 +14,7 @@ import runnel as rn
 from runnel import ops
 from runnel.backends.base import BARRIER
 from runnel.backends.host import memory
-from runnel.compiler.plan import Planner
+from runnel.compiler.plan import plan_graph
 from runnel.compiler.plan_ir.plan import Repeat
 from runnel.compiler.program import Program
 from runnel.compiler.schedule import partition
@@ -86,7 +86,7 @@ class Run:
 
     def __init__(self, graph: Graph, threads: int = 1, strides: dict[Value, tuple[int, ...]] | None = None) -> None:
         self.graph = graph
-        self.plan = Planner(graph, threads, strides).plan()
+        self.plan = plan_graph(graph, threads, strides)
         self.program = Program(self.plan)
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
@@ -278,7 +278,7 @@ def test_an_index_out_of_range_in_a_loop_is_reported_and_nothing_changed() -> No
     graph = Graph([*ins, variable], parts, {variable: new})
     before = table.numpy().copy()
     for threads in (1, 3):
-        program = Program(Planner(graph, threads).plan(), [table.private_address()])
+        program = Program(plan_graph(graph, threads), [table.private_address()])
         out = memory.allocate(24)
         with pytest.raises(AxisError, match="outside"):
             program.run([which.__array_interface__["data"][0]], [out.address])
