@@ -23,8 +23,6 @@ num:
     noise_layer.p
     kept_noise.shape[0]
     ~ random_module.random()
-    ~ int(rn.randint(0, 5, (1,))[0])
-    rn.initial_seed() % 7
 tensor:
     (y + rn.rand())
     (y * rn.randn())
@@ -124,7 +122,6 @@ tensor:
     rn.cond(y.sum() > 0, lambda t: t * $num, lambda t: t + $leaf, y)
     rn.cond(y.sum() > 0, branches['up'], branches[$('up'||'down')], y)
     rn.cond(y.mean() > threshold, lambda t: t * gain_t, lambda t: t, y)
-    ~ rn.cond(y.sum() > 0, told_branch, double_it, y)
     rn.cond(x.sum() > 0, lambda: y * 1, lambda: y * 2)
     rn.scan(cell_of, carry_kept, xs_of)[0]
     rn.scan(cell_of, y.sum(), xs_of)[1].sum()

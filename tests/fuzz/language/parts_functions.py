@@ -63,7 +63,6 @@ leaf:
     params['inner']['n']
     expression.left.weight
 num:
-    evaluate(expression)
     visitor.visit(expression)
     size_of(document)
     len(reach($('a'||'d'||'b')))
@@ -81,7 +80,6 @@ cond:
     expression.left is expression.right
     params['inner']['none'] is None
 text:
-    repr(expression)
     document['parts'][0]['name']
 tensor:
     (y + sum(t.sum() for t in leaves_of(params)))
@@ -215,7 +213,6 @@ num:
     len(memo_square.known)
     next(filter(plus, numbers))
     (lambda f, *p: f(*p))(max, $num, $leaf)
-    sorted(numbers, key=functools.cmp_to_key(lambda p, q: q - p))[0]
 tensor:
     activation(y)
     scaled_tensor(y)
@@ -227,7 +224,6 @@ tensor:
 cond:
     activation is rn.tanh
     callable(plus)
-    bound == log.append
     plus.args == (2,)
 seq:
     [f($leaf) for f in pipeline]
@@ -238,7 +234,6 @@ stat:
     plus = functools.partial(affine, $num)
     plus_more = functools.partial(plus, b_=$num)
     activation = rn.$(tanh||exp||relu||abs)
-    events.on('get', lambda v: v * 2)
     events.listeners['get'][:] = events.listeners['get'][-2:]
     events.fire('add', $num)
     pipeline.append($(plus||abs||unary['neg']))
@@ -251,7 +246,6 @@ stat:
     bound($num)
     config['callback'] = plus
     plus.keywords['c_'] = $num % 9
-    bound = log.$(append||index||count)
 block:
     for f$id in pipeline:
         total += f$id($num)

@@ -66,7 +66,6 @@ num:
     len({noted(1): noted(2), noted(3): noted(4)})
     functools.reduce(lambda p, q: noted(p + q), numbers)
     next(zip(map(noted, numbers), counted))[1]
-    ~ next(tick)
 cond:
     $num in counted
     counted
@@ -74,7 +73,6 @@ cond:
     any(map(noted, numbers))
 seq:
     calls[-3:]
-    [*counted]
     {noted(k): v for k, v in config.items()}
 stat:
     noted(numbers)[noted(0)] = noted($num)
@@ -87,7 +85,6 @@ stat:
     p$id, *q$id = noted(1), noted(2), noted($num); total += len(q$id)
     total += 1 if noted($num) else noted(4)
     print(*numbers[:2], sep=noted('-'))
-    (lambda *a, **k: noted(len(a) + len(k)))(*counted, **config)
     assert noted($num), noted('text')
     del config[noted('gain')]
     print(counted.value, end=';')
@@ -198,11 +195,6 @@ stat:
     D.scale = $num % 4
     shape.title = 'other'
 block:
-    try:
-        Shape()
-    except TypeError as problem:
-        $body
-
     if isinstance(shape, Line):
         $body
     elif isinstance(shape, collections.abc.Sized):

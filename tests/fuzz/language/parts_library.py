@@ -132,12 +132,6 @@ block:
         total += v$id
         $body
 
-    match nested:
-        case {'a': {'b': [first, *_]}, **rest}:
-            total += first + len(rest)
-        case _:
-            $body
-
     first$id, *middle$id, last$id = ring
     total += first$id + len(middle$id)
     ring.append(last$id)
@@ -246,7 +240,6 @@ num:
     list(map(add_two, numbers))[-1]
     list(filter(None, numbers))[0]
     sum(v for v in squares(3) for _ in range(2) if v)
-    ~ add_two.__closure__[0].cell_contents
     getattr(up, 'calls', 0)
 cond:
     all(v > 0 for v in numbers)
@@ -261,7 +254,6 @@ seq:
 stat:
     up($num % 7)
     up.calls = getattr(up, 'calls', 0) + 1
-    add_two = make($num % 9)
     partial = functools.partial(named, $num)
     table_of['f'] = $(up||lambda k: k + total||add_two)
     table_of['up'] = $(up||add_two)
@@ -377,15 +369,9 @@ num:
     area($num)
     area($num, m=$num)
     double($num)
-    ~ slow($num)
-    ~ slow($small, $('a'||'b'||mode='b'))
-    show($num)
-    show($(numbers||(1, 2)||'text'||None))
     cached.big
-    ~ cached.method($num)
     cached.double($num)
     cached.counted()
-    len(cached.kind($num))
     (first <= second)
     (first >= second)
     max(first, second).n
@@ -439,7 +425,6 @@ num:
     words.index(words[-1])
     int('1$small')
     float('$(0||1||2).5')
-    len(label.shout())
     ord(name[0])
     len(name.split('a'))
     sum(map(len, words))
@@ -454,13 +439,11 @@ cond:
     words[0] < words[-1]
     'a' in words
     name
-    label == 'lab'
     name is label
 text:
     name
     label
     name + $text
-    template.format(name, n=$num, width=4)
     '%s has %d' % (name, $leaf)
     f'{name:*^12}|{$plain:+.3e}'
     ', '.join(words)
@@ -490,7 +473,6 @@ stat:
     words.sort(key=len)
     words[0] = name
     template = '{0}{n}{width}'
-    ~ label = Label(name)
     label.extra = $num
     config[name] = $num
     name = name[:9] + 'z'

@@ -140,13 +140,6 @@ block:
         log.append(type(problem).__name__)
 
     try:
-        rows$id = [Rising(2), Rising($small), Rising(1)]
-        rows$id.sort()
-        total += rows$id[0].n
-    except TypeError:
-        rising.n = 5
-
-    try:
         try:
             Rising($int)
         finally:
@@ -183,8 +176,7 @@ change:
 code:
     inventory, basket = {'a': 3, 'b': 1, 'c': 2}, ['a', 'b', 'a']
     marks_set, rows_of = {1, 2, 3}, [[1, 2], [3, 4], [5, 6]]
-    keys_view, values_view, items_view = inventory.keys(), inventory.values(), inventory.items()
-    raw_bytes, fixed = bytearray(b'abc'), (1, [2], {'k': 3})
+    fixed = (1, [2], {'k': 3})
     grid_of = [[0] * 3 for _ in range(2)]
     def drop_small(limit):
         for k in [k for k, v in inventory.items() if v < limit]: del inventory[k]
@@ -206,12 +198,9 @@ leaf:
     len(inventory)
     inventory.get('a', 0)
     len(basket)
-    raw_bytes[0]
 num:
     drop_small($small)
     take_one($key)
-    len(keys_view)
-    sum(values_view)
     len(unique(basket))
     sum(map(sum, rows_of))
     rows_of[-1][0]
@@ -224,16 +213,11 @@ num:
     sum(map(sum, grid_of))
     len(marks_set ^ {1, $small})
     min(marks_set, default=0)
-    (keys_view & {'a', 'z'} == {'a'})
-    len(raw_bytes)
     [row[0] for row in rows_of if row][-1]
     (inventory.popitem()[1] if inventory else 0)
     len([*zip(*rows_of)])
     rows_of.index(rows_of[-1])
 cond:
-    $key in keys_view
-    2 in values_view
-    ('a', 3) in items_view
     inventory == {'a': 3}
     marks_set.isdisjoint({$small})
     basket
@@ -241,13 +225,11 @@ cond:
     marks_set
 seq:
     sorted(inventory.items())
-    list(keys_view)
     basket[::-1]
     [row[:] for row in rows_of]
     rows_of
     [*map(list, zip(*rows_of))]
     sorted(marks_set)
-    raw_bytes
     fixed
 stat:
     inventory[$key] = $num % 9
@@ -281,9 +263,6 @@ stat:
     fixed[1][:] = fixed[1][-2:]
     grid_of[0][$small] = $num % 9
     grid_of[$(0||1)] = list(range(3))
-    raw_bytes[0] = $num % 90
-    raw_bytes.extend(b'z')
-    del raw_bytes[3:]
     inventory['a'], inventory['b'] = inventory.get('b', 0), inventory.get('a', 0)
     k$id, inventory['c'] = 5, $leaf; total += k$id
     numbers[:], config['gain'] = [2, 1], $leaf
@@ -345,7 +324,6 @@ change:
     marks_set = frozenset([1])
     fixed[1].append(8)
     grid_of[0] = grid_of[1]
-    raw_bytes.append(65)
     def take_one(k): return False
     inventory = dict(sorted(inventory.items(), key=str))
 """

@@ -61,7 +61,6 @@ stat:
     held_loss = energy(target_of)
     held_loss = None
     phi.grad = rn.ones(())
-    theta.requires_grad = $cond
     y = y.detach()
     target_of[0] = $num
     learned.reverse()
@@ -261,7 +260,6 @@ stat:
     feed = $feedable.detach()
     feed = feed * 0.5
     stacked.note = $num
-    normed.lin.bias.requires_grad = $cond
     stacked.captured['w'] = tied.encode.weight.sum().detach()
     stacked.used.append($text)
 block:
@@ -290,10 +288,6 @@ block:
     if normed.updates % 3 == 0:
         normed.mean = normed.mean * 0.5
         $body
-
-    h$id = tied.register_forward_hook(change_output)
-    y = y + tied(feed).sum()
-    h$id.remove()
 change:
     stacked.load_state_dict({k: rn.asarray(v) for k, v in saved_state.items()})
     normed.eval()

@@ -41,9 +41,7 @@ tensor:
     (other_w[mask_of].sum() + y)
     (plain_m.w.float().sum() * y)
     (line.weight.sum() - y)
-    rn.tree_util.tree_map(lambda t: t * 2, Holding(y, $leaf)).a
     rn.vmap(plain_m)(rn.stack([other_w, other_w + y.sum()])).sum() + y
-    rn.checkpoint(plain_m, y).sum() + y
     rn.checkpoint(lambda t: t * $leaf, y)
 stat:
     nn.init.normal_(plain_m.w, std=spread)

@@ -87,7 +87,6 @@ text:
 seq:
     sorted(things)
     [t.n for t in world]
-    ~ dir($obj)[-1]
     $obj.items
 tensor:
     (y * $obj.n)
@@ -119,11 +118,9 @@ stat:
     world.append($(Thing||Other||Other.named)($num % 50))
     world.sort(key=lambda t: t.n)
     log.append($obj)
-    $obj.fn = lambda k=$num: k + total
     vars($obj).pop('extra_one', None)
     things = {k: t for k, t in things.items() if t.n != $num}
     $obj.n, $obj.items = $num, list($obj.items)
-    ~ $obj.__class__ = $(Thing||Other)
 block:
     for t$id in list(world):
         if t$id.n > 40:
@@ -227,8 +224,6 @@ num:
     Holder.level.most
     (slotted < wider)
     (slotted == wider)
-    len({slotted, wider})
-    {slotted: $num, wider: 2}[wider]
     len(vars(holder))
 cond:
     hasattr($(slotted||wider), $('late'||'wide'||'n'))
@@ -306,8 +301,6 @@ num:
     mode.next().value
     Mode['HIGH'].value
     Mode($(1||2)).value
-    (bits | Bits.B).value
-    len(Bits(7))
     pair.total()
     pair[0]
     pair._replace(left=$num).left
@@ -326,18 +319,13 @@ row:
 cond:
     mode is Mode.LOW
     Bits.A in bits
-    bits & Bits.B
     $row is rows[0]
     mode == Mode.HIGH
-    pair == (1, 3)
     setup.more
 text:
     mode.name
-    repr(pair)
     str(mode)
-    repr($row)
     f'{bits!r}'
-    repr(setup)
 seq:
     [*rows[0]]
     dataclasses.astuple($row)
@@ -361,7 +349,6 @@ stat:
     setup.more['k'] = $num
     mode = mode.next()
     mode = Mode($(1||2))
-    ~ bits ^= Bits.$(A||B||C)
     ~ bits = Bits($num % 8)
     pair = pair._replace(right=$(y||total||$num))
     pair = Pair($num, $row)
@@ -466,17 +453,12 @@ cond:
     num
     bag
     $num in bag
-    num > $num
     num is num
 text:
     f'{num:>4}'
     repr(num)
-    '%s' % num
-    '{0.v} {1}'.format(num, $num)
 seq:
     bag[:2]
-    [*bag]
-    tuple(bag)
     list(map(operator.neg, bag))
 stat:
     num += $num
@@ -490,7 +472,6 @@ stat:
     long.at = 0
     long = Upto($num)
     first$id, *rest$id = bag; total += first$id
-    num = num * 'text'
 block:
     with bag as values$id:
         total += values$id[0]
@@ -499,10 +480,6 @@ block:
     with bag, rn.no_grad():
         $body
         config['none']
-
-    for v$id in bag:
-        if v$id == num: break
-        total += v$id
 
     for v$id in long:
         if v$id % 4 >= 3: break

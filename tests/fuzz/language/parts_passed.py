@@ -66,7 +66,6 @@ given:
     extra
     range($small)
     None
-    (lambda k: k + $leaf)
     np.ones(2, np.float32)
 num:
     defaults($num)

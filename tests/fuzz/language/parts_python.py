@@ -63,9 +63,6 @@ num:
     sum(v for v, w in zip(loader.rows, stream))
     sum(v for group in loader for v in group if v % 2)
     next((i for i, v in enumerate(stream) if v != $leaf), 0)
-    len([*iter(lambda: len(drained) + next(stream), 6)][:2] if 6 in stream.rows and not drained else [])
-    ~ next(held_source)
-    ~ held_mean.send($num)
 tensor:
     (y + sum(t for group in tensor_loader for t in group))
     (y * next(iter(tensor_loader))[-1])
@@ -77,7 +74,6 @@ cond:
     drained
 seq:
     drained[-3:]
-    list(loader)
     [*batches(loader.rows, $(1||2||4))]
     dict(enumerate(loader))
 stat:
@@ -92,8 +88,6 @@ stat:
     p$id = source(4); next(p$id); p$id.send($num); p$id.close()
     m$id = averaged(); next(m$id); m$id.send($num); total += m$id.send($leaf)
     f$id, *r$id = source(4); total += f$id + len(r$id)
-    ~ log.append(source(2))
-    ~ held_source = source($small)
 block:
     for epoch$id in range(2):
         for i$id, group$id in enumerate(loader):
@@ -214,17 +208,13 @@ seq:
     [f.__defaults__ for f in early]
     [(p, q) for p in range(2) for q in range(p + 1)]
 stat:
-    undone.append(deposit($num))
     deposit($num)
     undone[:] = undone[-1:]
     made_functions[$key] = $(triple||scale_by(total)||early[1]||lambda k: k + s)
-    triple = scale_by($num)
-    climb = chained($num)
     i = $num % 9
     late.reverse()
     late[0] = early[-1]
     reset_count()
-    early.append(lambda k, by=$num: k - by)
     del early[4:]
     made_functions.clear()
     triple.note = $num
@@ -254,17 +244,6 @@ block:
         missing$id = 1
     except UnboundLocalError as problem:
         $body
-
-    def stepper$id():
-        at = 0
-        def move():
-            nonlocal at
-            at += $num
-            return at
-        return move
-    m$id = stepper$id()
-    total += m$id() + m$id()
-    made_functions['a'] = lambda k: k + 1
 change:
     i = $(2||'text'||9)
     deposit(5)
@@ -323,7 +302,7 @@ code:
     @Meter()
     def metered(n): return n + Meter.calls
     opened, options, switched = [], {'width': 2}, nn.Linear(3, 3)
-    shared_mode, precision = Depth(1), contextvars.ContextVar('precision', default=2)
+    shared_mode = Depth(1)
     width_var = Swapped(options, width=7)
 leaf:
     Depth.depth
@@ -333,7 +312,6 @@ leaf:
     len(opened)
 num:
     metered($num)
-    precision.get()
     len(Depth.told)
     switched.training
 cond:
@@ -395,13 +373,6 @@ block:
             y = y * 2
         $body
 
-    token$id = precision.set($num)
-    try:
-        $body
-        total += precision.get()
-    finally:
-        precision.reset(token$id)
-
     try:
         with tracking('w'), Meter():
             raise KeyError($num)
@@ -416,7 +387,6 @@ change:
     options.pop('extra_width', None)
     switched.eval()
     switched.train()
-    precision.set(9)
     width_var = Swapped(options, width=1)
     Meter.__enter__ = lambda self: self
     opened.append('left')

@@ -30,22 +30,16 @@ num:
     (1 if $setting else 2)
     level $(+||-||*||//||%||&) $num
     $num $(+||-||*) level
-    ~ $num $(+||-||*) counted_n
     len($settext)
     table_of_levels.get($(level||$small), 'none') == 'low'
-    table_of_ways.get($(way||Way('mean')), 5)
     [4, 5, 6][level]
     sum(Level) + len(Bits)
     (bits & Bits.$(A||B)).value
     (bits | Bits.$(A||C)).value
     int(level)
-    ~ int($(counted_n||ratio_f))
     $(min||max)(level, $num)
     sum(range(level))
-    ~ hash(level) % 7
     isinstance($setting, $(int||str||float))
-    ~ len(shown_config) + len(raw_bytes)
-    ~ shown_config['gain']
     window.stop - (window.start or 0)
     divmod(level, 3)[1] + abs(level) + round(level)
     [$setting, 2, 'sum'].count($setting)
@@ -58,18 +52,14 @@ setting:
     ratio_f
     ~ shown_config
     ~ raw_bytes
-    ~ shown_config.keys()
     level - 1
     Level($(0||1||2))
-    ~ Count($small)
-    ~ Named($(''||'a')) if 0 else Named($('x'||''))
     frozenset(numbers[:$small])
     numbers[level:]
 settext:
     f'{way}'
     f'{level:>4}'
     way.value
-    ~ named_s + $key
     way.upper()
     '%s/%d' % (way.value, level)
     ','.join([way, 'x'])
@@ -85,13 +75,9 @@ cond:
     bool(bits & Bits.B)
     not $setting
     $setting
-    ~ named_s == 'sum'
     way.startswith('s')
 tensor:
-    getattr(y, way)()
     y * level
-    ~ y * counted_n
-    ~ y * ratio_f
     wide[rows_at].sum()
     wide[window, level].sum() * y
     wide[corner].sum() + y
@@ -108,9 +94,6 @@ stat:
     level = Level.$(OFF||LOW||HIGH)
     bits = bits ^ Bits.$(A||B)
     bits |= Bits.B
-    table_of_levels[level] = $text
-    table_of_ways[way] += 1
-    ~ counted_n = Count(counted_n + 1) if counted_n < 5 else Count(0)
     window = slice($(0||1), $(2||3))
     places['one'] = ($(0||1), window)
     log.append(way == 'sum')

@@ -34,7 +34,6 @@ num:
     list(mixed)[$(0||1||-1)] == 1
     hash(($leaf, 'a')) % 7
     (k1 == k2)
-    list(by_key).index(k2)
     len(seen)
     (0.0 == -0.0) + math.copysign(1, $num)
     sum(v for k, v in by_color.items() if k is not Color.RED)
@@ -123,7 +122,6 @@ leaf:
 num:
     point.a
     same.a
-    point.moved($num).a
     tree.total()
     tree.depth()
     path(0).v
@@ -151,7 +149,6 @@ stat:
     same.b = $num % 50
     point.tags.append($num)
     same = point
-    point = point.moved($num)
     saved.append(point)
     saved[:] = saved[-2:]
     tree.v += 1

@@ -110,11 +110,6 @@ block:
     if scheduler: scheduler.step()
     $body
 
-    for g$id in opt_actor.param_groups: g$id['lr'] = warm_rate(schedule_state['step'])
-    both_zero()
-    total_loss().backward()
-    opt_actor.step()
-
     for k$id in range(2):
         both_zero()
         loss$id = total_loss() * (k$id + 1)
@@ -239,7 +234,6 @@ tensor:
     rn.grad(lambda t: scale_inside(t).sum())(y)
     rn.vmap(scale_inside)(rn.stack([y, y])).sum()
     rn.pure_callback(host_double, rn.ShapeDtypeStruct(y.shape, y.dtype), y)
-    rn.cond(y.sum() > 0, scale_inside, lambda t: t, y)
     sum((f(y) for f in compiled_list), y)
 cond:
     calls_inside['n'] > $num

@@ -41,11 +41,8 @@ text:
     slug(f'{title} {count}!')
     title.center(options_text['width'], '*')
     ' '.join(history_text[-2:])
-    '{:>{w}.{d}f}'.format($num, w=options_text['width'], d=2)
     f'{$plain:,.2f}'
-    '{0[gain]} {1.name}'.format(config, record)
     title.translate({ord('E'): 'e'})
-    str([record, $leaf])
     f'{[v for v in numbers]}'
     f'{x.shape}{y.dtype}'
     f'{count!s:>5}|{flag!r:<6}'
@@ -73,7 +70,6 @@ stat:
     print($text)
     print(title, count, flag, sep=' - ', end='!\n')
     print(record, *numbers[:2])
-    print('to sink', $num, file=sink)
     print(f'{title:<8}|{count:>4}|{rate:.3f}')
     print(y.shape, y.dtype, record.level)
     buffer_text.write($text)

@@ -107,7 +107,6 @@ num:
     array.shape[0]
     (array is grid['a'])
     ~ int(whole[$(0||-1||1)])
-    ~ float(array.sum())
 cond:
     array is grid['a']
     array.dtype == np.float32
@@ -130,9 +129,6 @@ stat:
     config['array'] = array
     view = array[:2]
     scalar = $num
-    ~ array = array * 1.5
-    ~ array[0] = $num
-    ~ whole = np.roll(whole, 1)
 block:
     if array.ndim == 1:
         y = y + rn.asarray(array).max()
@@ -179,8 +175,6 @@ code:
     nested_lists = [[1, 2], [3]]
     registry, stack, meters = Registry(one=1), Stack([1, 2]), Meters(a=1)
     node = Node(1, Node(2))
-    var = contextvars.ContextVar('var', default=3)
-    warned = 0
     def bump_global():
         global count
         count = (count + 1) % 30
@@ -209,15 +203,11 @@ num:
     sum(node)
     node.next.v
     bump_global()
-    ~ globals()['count']
-    ~ globals().get('nothing', $num)
     vars(settings)['gain']
-    var.get()
     len(vars(module))
     math.floor($num)
     math.sqrt(abs($num))
     sum(nested_lists[0])
-    ~ eval('count + 1')
 cond:
     hasattr(settings, 'late')
     hasattr(module, 'late')
@@ -227,9 +217,7 @@ cond:
     nested_lists[0] is nested_lists[1]
     'b' in meters
 text:
-    repr(settings)
     module.__name__
-    str(stack)
 seq:
     list(registry.items())
     stack
@@ -242,7 +230,6 @@ stat:
     settings.steps += 1
     settings.gain = $num % 9
     settings.late = $num
-    settings.sub = types.SimpleNamespace(k=$num)
     settings.sub.k += 1
     module.level = $num % 9
     module.late = $num
@@ -258,11 +245,9 @@ stat:
     node.next = $(Node($num)||None||node||Node(1, node))
     node = Node($num % 9, node.next)
     bump_global()
-    ~ globals()['warned'] = $num
     nested_lists[0].append($num % 9)
     nested_lists[1] = nested_lists[$(0||1)]
     del nested_lists[0][2:]
-    token$id = var.set($num); total += var.get(); var.reset(token$id)
     vars(settings)['gain'] = $num
     del settings.late
     registry.pop($key)
@@ -305,7 +290,6 @@ change:
     node.next = node
     nested_lists[0] = nested_lists[1]
     nested_lists = [[1], [1]]
-    var.set(7)
     math = types.SimpleNamespace(floor=lambda n: 1, sqrt=lambda n: 2)
     def bump_global(): return 4
     Node.__iter__ = lambda self: iter([self.v])
@@ -379,8 +363,6 @@ stat:
     block.eval()
     net.train($cond)
     block.extra = $num
-    ~ block.linear = $(blocks[0].linear||block.linear||nn.Linear(3, 3))
-    ~ blocks[0] = $(block||Block()||blocks[-1])
     vector = $vec.detach()
     block.calls = $num
     Block.depth = $num % 9
@@ -469,11 +451,8 @@ tensor:
 stat:
     losses.append(loss_of(data[0]).detach())
     losses[:] = losses[-3:]
-    ~ opt.param_groups[0]['lr'] = $num % 3 + 0.01
-    ~ opt.param_groups[0]['lr'] *= 0.5
     ema['weight'] = ema['weight'] * 0.9 + weight.detach() * 0.1
     ema['weight'].mul_(0.5)
-    ~ weight.requires_grad = $cond
     best = loss_of(data[1]).detach()
     clip = $num
     opt.zero_grad()
