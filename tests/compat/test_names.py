@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import runnel as rn
 import runnel.compat.torch as torch
 from runnel.compat.torch import names, nn
-from runnel.core.errors import DeviceError, DTypeError, MissingNameError
+from runnel.core.errors import ArgumentError, CaptureError, DeviceError, DTypeError, MissingNameError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,6 +144,47 @@ def test_compiled_modules_share_everything_with_the_module() -> None:
     x = torch.ones(3, 2)
     assert torch.equal(quick(x), model(x)) and quick.weight is model.weight and len(list(quick.parameters())) == 2
     assert torch.compile(lambda x: x + 1)(x).tolist() == (x + 1).tolist() and torch.jit.script(model) is model
+
+
+def test_fullgraph_raises_where_calls_would_run_eagerly() -> None:
+    model, x = nn.Linear(2, 1), torch.ones(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    @torch.compile(fullgraph=True)
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    losses = [step(x).item() for _ in range(3)]
+    assert losses == sorted(losses, reverse=True) and step.statistics["programs"] == 1
+    assert torch.equal(torch.compile(model, fullgraph=True)(x), model(x))
+    assert torch.compile(torch.neg, fullgraph=True)(x).tolist() == (-x).tolist()
+    calls = []
+
+    def reads_the_clock(x: Any) -> Any:
+        calls.append(1)
+        return x + time.time()
+
+    whole = torch.compile(reads_the_clock, fullgraph=True)
+    for _ in range(2):
+        with pytest.raises(CaptureError, match=r"runs eagerly: .*a clock is read"):
+            whole(x)
+    assert not calls
+    excluded = torch.compiler.disable(torch.neg)
+    with pytest.raises(CaptureError, match="uncompiled"):
+        torch.compile(lambda x: excluded(x), fullgraph=True)(x)
+    with pytest.raises(ArgumentError, match="fullgraph must be False"):
+        torch.compile(excluded, fullgraph=True)
+
+
+def test_checkpoints_refuse_contexts() -> None:
+    with pytest.raises(ArgumentError, match="enter a context in the function"):
+        torch.utils.checkpoint.checkpoint(
+            torch.exp, torch.ones(2), context_fn=lambda: (torch.no_grad(), torch.no_grad())
+        )
 
 
 def test_close_tensors() -> None:

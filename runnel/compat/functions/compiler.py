@@ -5,34 +5,67 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, Final as Final
 
 from runnel.compile import compiled, wrappers
+from runnel.compile.executable import Options, Unsettled
+from runnel.core.errors import ArgumentError, CaptureError, NewStateError
 from runnel.nn.module import Module
 from runnel.tensor.trace import ACTIVE
 from runnel.transforms.checkpoint import checkpoint as rematerialized
 
 
-def compile_(model: Any = None, **options: Any) -> Any:
+def compile_(model: Any = None, *, fullgraph: bool = False, **options: Any) -> Any:
     """Compile a function with ``rn.compile``, or the calls of a module, which keeps its attributes.
 
-    ``mode``, ``backend``, ``fullgraph``, ``dynamic`` and ``options`` have no effect.
+    With ``fullgraph=True``, a call that would run eagerly raises CaptureError instead, except the first ones that
+    create the state of an optimizer. ``mode``, ``backend``, ``dynamic`` and ``options`` have no effect.
     """
     if model is None:
-        return functools.partial(compile_, **options)
-    if isinstance(model, Module):
-        return CompiledModule(model)
-    return compiled.compile(model)
+        return functools.partial(compile_, fullgraph=fullgraph, **options)
+    return CompiledModule(model, fullgraph) if isinstance(model, Module) else _compiled(model, fullgraph)
+
+
+def _compiled(function: Callable[..., Any], fullgraph: bool) -> Any:
+    if not fullgraph:
+        return compiled.compile(function)
+    if isinstance(function, wrappers.Uncompiled):
+        raise ArgumentError("[compile] fullgraph must be False for a function that is excluded from compiled programs.")
+    plain: Any = function if type(function) is FunctionType else lambda *args, **kwargs: function(*args, **kwargs)
+    return WholeGraph(plain, Options(), getattr(function, "__name__", type(function).__name__))
+
+
+class WholeGraph(compiled.Compiled):
+    """A compiled function that raises CaptureError where other compiled functions run eagerly."""
+
+    __slots__ = ()
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            executable = self._executable_for(args, kwargs)
+        except (NewStateError, Unsettled):  # the next call finds the state that this one creates
+            return super()._call(args, kwargs)
+        if executable.native is None:  # another compiled function of this code was refused
+            raise CaptureError(f"[compile] {self.name}() runs eagerly: {executable.reason}.")
+        return super()._call(args, kwargs)
+
+    def _tell(self, problem: Any) -> None:
+        if not isinstance(problem, NewStateError):
+            raise CaptureError(f"[compile] {self.name}() runs eagerly: {problem}.")
+        super()._tell(problem)
+
+    def by_value(self, protocol: Any) -> tuple[Any, ...]:
+        return WholeGraph, (self.function, self._options, self.name)
 
 
 class CompiledModule(Module):
     """A module whose calls are compiled and which shares Parameters, state dict and attributes with the original."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, fullgraph: bool = False) -> None:
         super().__init__()
         self._orig_mod = module
-        object.__setattr__(self, "_call", compiled.compile(lambda *args, **kwargs: module(*args, **kwargs)))
+        object.__setattr__(self, "_call", _compiled(lambda *args, **kwargs: module(*args, **kwargs), fullgraph))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
@@ -43,9 +76,26 @@ class CompiledModule(Module):
         return getattr(self._orig_mod, name)
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """Call ``function``, keep only its arguments for backward, and run it again there."""
-    for option in ("preserve_rng_state", "determinism_check", "debug", "context_fn", "early_stop"):
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call ``function``, keep only its arguments for backward, and run it again there.
+
+    The second run always draws the same random numbers, and it must compute the same values: the values of
+    ``preserve_rng_state``, ``determinism_check``, ``debug`` and ``early_stop`` change nothing.
+
+    Raises:
+        ArgumentError: ``context_fn`` is set; enter the context in ``function`` instead.
+    """
+    if context_fn is not None:
+        raise ArgumentError(
+            "[checkpoint] context_fn must be left out: both runs are the same; enter a context in the function."
+        )
+    for option in ("preserve_rng_state", "determinism_check", "debug", "early_stop"):
         kwargs.pop(option, None)
     return rematerialized(function, *args, **kwargs) if args or kwargs else rematerialized(function)()
 
@@ -63,11 +113,11 @@ def checkpoint_sequential(
         return x
 
     for i in range(segments - 1):
-        input = checkpoint(functools.partial(run, each[i * size : (i + 1) * size]), input)
+        input = checkpoint(functools.partial(run, each[i * size : (i + 1) * size]), input, **kwargs)
     return run(each[(segments - 1) * size :], input)
 
 
-ScriptModule = Module  # what ``torch.jit.script`` gives for a module
+ScriptModule = Module  # the result of ``torch.jit.script`` for a module
 
 
 class ScriptFunction:
