@@ -22,10 +22,12 @@ from runnel.compile.observe.values import PLAIN, SETS, SYMBOLIC, container_of, i
 from runnel.compile.owned import PACKAGE, advances_version, is_own, is_plain_object, require_own_methods, structure
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
+from runnel.core.pytree import flatten
 from runnel.tensor import tracing
 from runnel.tensor.floats import is_traceable
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import STATE_VERSION, TracedVariables
 
 _OBSERVED: Final[dict[str, bool]] = {PACKAGE: False}  # modules, and whether their functions are observed
@@ -64,7 +66,11 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     if trace is None:  # what is looked at aside from a trace computes
         return target(*values, **named)
     if not call.is_symbolic:
-        return target(*values, **named)
+        try:
+            return target(*values, **named)
+        except TracedValueError as problem:
+            _require_asked(rec, function, (*values, *named.values()), problem)
+            raise
     state, error, done = trace.facet(TracedVariables), trace.deferred_error, _done(rec, trace)
     nodes, held, written = dict(state.nodes), dict(state.values), set(state.written)
     try:
@@ -79,6 +85,14 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
         state.nodes, state.values, state.written = nodes, held, written  # as before it drew random numbers
         trace.deferred_error = error
         return target(*[call.concrete(x) for x in args], **{n: call.concrete(x) for n, x in kwargs.items()})
+
+
+def _require_asked(rec: Recorder, function: Any, args: tuple[Any, ...], problem: TracedValueError) -> None:
+    """Refuse a function that asks for values of what it draws or computes itself, as some that initialize Variables do.
+    No argument could be passed in another way."""
+    is_layer = str(function.__module__).startswith(f"{PACKAGE}.nn.")
+    if is_layer and not any(type(x) is Tensor for x in flatten(args)[0]):
+        rec.refuse(f"{function.__name__}() computes with the values of what it draws", "call it outside")
 
 
 def _done(rec: Recorder, trace: Any) -> tuple[Any, ...]:

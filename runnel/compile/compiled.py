@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 import warnings
@@ -55,7 +56,7 @@ class Compiled(FunctionLike, Wrapper):
         self.function = function
         self.name = name
         self._options = options
-        self._entry = cache.entry(function.__code__, options, name)
+        self._entry = cache.entry(function.__code__, function.__builtins__ is vars(builtins), options, name)
         self._entry.used_by(self)
         self._quick: Any = None
         self._recent: tuple[Executable, ...] = ()

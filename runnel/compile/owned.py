@@ -63,7 +63,7 @@ def require_own(rec: Recorder, kind: type, name: str) -> Any:
     if found is MISSING:
         if not hasattr(type, name):
             rec.log.check(None, f"hasattr({{0}}, {name!r})", f"{kind.__name__}.{name}", (kind,))
-    elif _is_part(kind, name, found) or name == "__annotations__":
+    elif _is_part(kind, name, found) or name == "__annotations__" or found is object.__getattribute__:
         return found
     elif _is_foreign(found):
         rec.refuse(

@@ -48,7 +48,7 @@ from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core import pytree
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import devices
-from runnel.core.dtypes import DType, float32, float64, int32, int64
+from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int64
 from runnel.core.lifetime import Weak
 from runnel.core.public import public
 from runnel.core.pytree import flatten
@@ -128,19 +128,24 @@ class Rules(Policy):
     def takes_floats(self, symbol: str, value: Any) -> bool:
         is_array = type(value) is Tensor or issubclass(type(value), Variable)
         is_taken = symbol in _COMPARISONS or symbol.removesuffix("=") in _FLOATING
-        return is_array and value.dtype in (float32, float64) and is_taken
+        return is_array and value.dtype in (float16, bfloat16, float32, float64) and is_taken
 
     def integer_beside(self, rec: Recorder, symbol: str, value: Any, other: Any) -> Any:
         """Return the tensor that an integer tensor meets in place of a counter."""
         is_array = type(other) is Tensor or issubclass(type(other), Variable)
-        if not is_array or other.dtype not in (int32, int64) or symbol.startswith("**") or id(value) not in rec.symbols:
+        if not is_array or symbol.startswith("**") or id(value) not in rec.symbols:
             return None
-        most = min(2 ** (8 * other.dtype.itemsize - 1), _EXACT)
-        if not -most < value < most:
+        dtype, is_in_place = other.dtype, symbol.endswith("=") and symbol not in _COMPARISONS
+        dtype = int64 if dtype == bool_ and not is_in_place else dtype
+        if not dtype.is_integer:
             return None
-        rec.log.check(rec.symbols[id(value)], f"not -{most} < {{v}} < {most}", "size of a counter")
+        bounds = np.iinfo(dtype.numpy)
+        low, high = max(bounds.min, -_EXACT), min(bounds.max, _EXACT)
+        if not low < value < high:
+            return None
+        rec.log.check(rec.symbols[id(value)], f"not {low} < {{v}} < {high}", "size of a counter")
         number = numbers.computed(rec, "float({a0})", (value,), float(int(value)))
-        return cast(rec.session.number(rec, number)._tensor, other.dtype) if id(number) in rec.symbols else None
+        return cast(rec.session.number(rec, number)._tensor, dtype) if id(number) in rec.symbols else None
 
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, TickingDict)

@@ -19,7 +19,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import MISSING, PLAIN, SYMBOLIC, Whole, container_of
 from runnel.compile.owned import is_own, require_own
-from runnel.core.dtypes import float32, float64, int64
+from runnel.core.dtypes import bool_, float32, float64, int64
 from runnel.core.lifetime import Weak
 from runnel.ops.conversion import cast
 from runnel.ops.shapes.broadcasting import broadcast_to
@@ -236,7 +236,18 @@ def _plain(rec: Recorder, part: Any) -> Any:
     if type(part) is tuple:
         reach_items(rec, part)
         return tuple(_plain(rec, x) for x in part)
+    if type(part) is Tensor and part.dtype == bool_:
+        return _mask_from_outside(rec, part)
     return rec.concrete_number(part) if type(part) in SYMBOLIC else part
+
+
+def _mask_from_outside(rec: Recorder, mask: Tensor) -> Any:
+    """Return the NumPy array of which ``asarray`` made a mask, compared at later calls; other masks as they are."""
+    for value, node in tracing.ACTIVE.trace.captures.values() if tracing.ACTIVE.trace is not None else ():
+        source = rec.source_of(value)
+        if node is mask._node and isinstance(value, np.ndarray) and source is not None and not source.is_argument:
+            return arrays.check_content(rec, value)
+    return mask
 
 
 def attribute(rec: Recorder, value: Any, name: str) -> Any:

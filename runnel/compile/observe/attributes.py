@@ -7,6 +7,7 @@ Each place that was looked at is a read, empty ones included. Python code on the
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import types
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodType
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from runnel.compile.observe.effects import DELETE_ATTRIBUTE, SET_ATTRIBUTE
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.sources import Source
+from runnel.compile.observe.sources import Source, item_of
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     CONTAINERS,
@@ -73,6 +74,9 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
 def read_or(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
     """Return ``getattr(value, name, default)``."""
     name = rec.concrete_number(name)
+    if issubclass(type(name), str) and issubclass(type(name), enum.Enum):
+        rec.pinned(name)
+        name = str.__str__(name)
     if type(name) is not str:
         rec.refuse(f"the name of an attribute is {described(name)}", "pass a str")
     try:
@@ -259,9 +263,15 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
         return rec.reach(space, at)
     raw = dict.get(space, name, MISSING)
     label = f"{module.__name__}.{name}"
-    item = rec.reach_symbolic(raw, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", label, raw))
     if raw is not MISSING:
-        return item
+        is_direct = type(module) is types.ModuleType and name.isidentifier()
+        found = (
+            rec.log.source(source, f"{{p}}.{name}", label, raw)
+            if is_direct
+            else rec.log.source(at, item_of(name, raw), label, raw)
+        )
+        return rec.reach_symbolic(raw, found)
+    rec.reach(raw, rec.log.source(at, item_of(name, raw), label, raw))
     hook = dict.get(space, "__getattr__", MISSING)
     rec.reach(hook, rec.log.source(at, "{p}.get('__getattr__', MISSING)", f"{module.__name__}.__getattr__", hook))
     if hook is MISSING:
@@ -324,7 +334,7 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
     if (id(function.__dict__), name) in rec.effects.written:
         return getattr(function, name)
     value = dict.get(function.__dict__, name, MISSING)
-    item = rec.reach_symbolic(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{source}.{name}", value))
+    item = rec.reach_symbolic(value, rec.log.source(space, item_of(name, value), f"{source}.{name}", value))
     return getattr(function, name) if item is MISSING else item
 
 
@@ -351,7 +361,7 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
             continue
         at = None
         if space is not None:
-            at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
+            at = rec.log.source(space, item_of(name, attribute), f"{space}.{name}", attribute)
             rec.reach(attribute, at)
         else:
             rec.policy.on_fixed_attribute(rec, base, name)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import types
+import weakref
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -81,12 +83,16 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
         return returning(rule(rec, *args, **kwargs))
     if function.__code__.co_flags & ASYNCHRONOUS:
         rec.refuse(f"{function.__qualname__} is asynchronous", "call it outside the compiled function")
-    if rec.is_own(function) or str(function.__module__).startswith(_PACKAGE):
+    if not rec.is_own(function) and not str(function.__module__).startswith(_PACKAGE):
+        native = rec.policy.native(function)
+        if native is not None:
+            return native(rec, function, args, kwargs)
+        function = rec.twin(function)
+    if not function.__code__.co_flags & inspect.CO_GENERATOR:
         return function, args, kwargs
-    native = rec.policy.native(function)
-    if native is not None:
-        return native(rec, function, args, kwargs)
-    return rec.twin(function), args, kwargs
+    generator = function(*args, **kwargs)
+    rec.generators.append(weakref.ref(generator))
+    return returning(generator)
 
 
 def _got(rec: Recorder, function: Any, value: Any) -> Any:

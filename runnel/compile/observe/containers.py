@@ -8,6 +8,7 @@ run.
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from types import FunctionType
@@ -313,6 +314,8 @@ def _key(rec: Recorder, key: Any) -> Any:
         key = tuple([_key(rec, x) for x in key]) if not all(map(is_plain, key)) else key
     if is_nan(key):
         _refuse_nan(rec)
+    if issubclass(type(key), enum.Enum):
+        rec.pinned(key)
     if not _is_key(rec, key):
         rec.refuse_value(key, "a dict or set")
     return key

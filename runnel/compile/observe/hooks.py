@@ -7,14 +7,14 @@ import functools
 import importlib.util
 import operator
 import sys
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, GeneratorType
 from typing import Any, Final
 
 from runnel.compile.observe import attributes, calls, containers, numbers, operators
 from runnel.compile.observe.effects import DELETE_ITEM, SET_CELL, SET_ITEM
 from runnel.compile.observe.recorder import NotCapturable, Recorder
 from runnel.compile.observe.rewriting import Hook, bind, template
-from runnel.compile.observe.sources import Source
+from runnel.compile.observe.sources import Source, item_of
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     CONTAINERS,
@@ -85,16 +85,14 @@ class Hooks:
         if value is not MISSING:
             if is_own:
                 return value
-            return rec.reach_symbolic(
-                value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value)
-            )
+            return rec.reach_symbolic(value, rec.log.source(space, item_of(name, value), f"global {name}", value))
         if not is_own:
             rec.log.check(space, f"{name!r} in {{v}}", f"global {name}")
         if names.get("__builtins__", builtins) not in (builtins, vars(builtins)):
             rec.refuse("the module has custom built-in names")
         built = vars(builtins).get(name, MISSING)
         known = rec.log.source(None, "{0}", "built-ins", MISSING, (vars(builtins),))
-        rec.reach(built, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", built))
+        rec.reach(built, rec.log.source(known, item_of(name, built), f"built-in {name}", built))
         if built is MISSING:
             raise NameError(f"name '{name}' is not defined", name=name)
         return built
@@ -422,6 +420,13 @@ class Hooks:
         return containers.items(self.rec, value) if type(value) in (list, tuple) else self.iterate(value)
 
     unpack = spread
+
+    def spread_in_two(self, value: Any) -> Any:
+        """Return the items that ``first, *rest = value`` takes apart, which calls ``__iter__`` twice."""
+        items = self.spread(value)
+        if type(items) is GeneratorType and items.gi_code is Hooks._steps.__code__:
+            self.rec.refuse(f"{described(value)} is unpacked with a star", "call next(), then list()")
+        return items
 
     def unpack_mapping(self, value: Any) -> dict[Any, Any]:
         """Return a dict with the items of a mapping that is unpacked."""

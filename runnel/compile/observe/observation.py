@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import dis
 import functools
 import sys
 import types
@@ -216,8 +217,9 @@ def _reached(
     # The programs of a code are filed under it, and must not keep it alive.
     source = rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
     code = weakref.ref(function.__code__)
-    fails = "{v}.__code__ is not {0}() or {v}.__builtins__ is not {1}"
-    rec.log.check(source, fails, f"code of {source}", (code, function.__builtins__))
+    rec.log.check(source, "{v}.__code__ is not {0}()", f"code of {source}", (code,))
+    if function.__builtins__ is not vars(builtins):
+        rec.refuse("the function has custom built-in names")
     rec.keep(function)
     return values, named
 
@@ -230,6 +232,7 @@ def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
 
 def _finished(rec: Recorder, result: Any) -> Observation:
     _require_quiet_release(rec)
+    _require_finished(rec)
     recipes = Recipes(rec)
     effects = [_change(recipes, effect) for effect in rec.effects.lasting()]
     answer = recipes.of(result)
@@ -248,6 +251,13 @@ def _require_quiet_release(rec: Recorder) -> None:
         named = [getattr(x, "__module__", None) or type(x).__module__ for x in callbacks if x is not None]
         if lookup(type(value), "__del__") is not MISSING or not all(name.startswith(_PACKAGE) for name in named):
             rec.refuse(f"{described(value)} from outside is released, and code may run when it dies", "do it outside")
+
+
+def _require_finished(rec: Recorder) -> None:
+    """Refuse a run that leaves a generator open in a block whose end runs code, which nobody would observe."""
+    for generator in [made for made in (reference() for reference in rec.generators) if made is not None]:
+        if generator.gi_suspended and any(i.opname == "PUSH_EXC_INFO" for i in dis.get_instructions(generator.gi_code)):
+            rec.refuse(f"the generator {generator.__name__} is left open in a try or with block", "close it")
 
 
 def _change(recipes: Recipes, effect: Effect) -> Change:

@@ -8,11 +8,12 @@ address cannot mean another object. An object without a source was made by the r
 from __future__ import annotations
 
 import sys
+import weakref
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, Final, NoReturn
 
 from runnel.compile.observe.effects import Effects
-from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module
+from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module, item_of
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     FIXED,
@@ -94,6 +95,7 @@ class Recorder:
         self.not_capturable: NotCapturable | None = None
         self.memo: dict[Any, Any] = {}
         self.made: set[int] = set()  # objects of Python classes that the run made, by id
+        self.generators: list[weakref.ref[Any]] = []  # that the run made
         self.settled = ""  # what the run prepared that a later call will find done
         self.hooks = hooks(self)
         self._alive: list[Any] = []
@@ -259,7 +261,7 @@ class Recorder:
                 if space is None:
                     self.policy.on_fixed_attribute(self, first or base, name)
                     return attribute, None
-                return attribute, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
+                return attribute, self.log.source(space, item_of(name, attribute), f"{space}.{name}", attribute)
             if space is not None:
                 self.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
         return MISSING, None

@@ -443,7 +443,7 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "GET_ITER": _before("iterate"),
     "GET_YIELD_FROM_ITER": _before("delegate"),
     "UNPACK_SEQUENCE": _before("spread"),
-    "UNPACK_EX": _before("spread"),
+    "UNPACK_EX": _before("spread_in_two"),
     "LIST_EXTEND": _before("listed"),
     "SET_UPDATE": _before("unpack"),
     "DICT_UPDATE": _before("unpack_mapping"),

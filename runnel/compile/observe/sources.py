@@ -40,6 +40,11 @@ class Source:
         return self.label
 
 
+def item_of(name: str, value: Any) -> str:
+    """Return the text of the item ``name`` of a dict ``{p}``, which held ``value`` or nothing."""
+    return f"{{p}}.get({name!r}, MISSING)" if value is MISSING else f"{{p}}[{name!r}]"
+
+
 class Check(NamedTuple):
     """``fails`` is a condition over the source ``{v}``, the others ``{s0}``, ``{s1}``, ... and the constants."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import collections
 import copy
+import dataclasses
 import datetime
 import enum
 import functools
@@ -21,6 +22,7 @@ import math
 import operator
 import os
 import re
+import reprlib
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -111,6 +113,8 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (refusing_rule("a file is read or written", "do it outside the compiled function"), (open, input)),
     (refusing_rule("a warning is given", "warn outside the compiled function"), (_WARN,)),
 )  # fmt: skip
+_RECURSIVE: Final = (reprlib.recursive_repr(), getattr(dataclasses, "_recursive_repr", reprlib.recursive_repr()))
+_REPR_CODES: Final = tuple(wrap(repr).__code__ for wrap in _RECURSIVE)
 _CHANGING: Final = (operator.iconcat, operator.call)
 _PURE: Final = (
     *[f for m in (math, operator) for f in vars(m).values() if type(f) is BuiltinFunctionType and f not in _CHANGING],
@@ -268,6 +272,10 @@ class Policy:
 
     def native(self, function: FunctionType) -> Any:
         """Return how a Python function that runs unobserved is called; None: it is observed."""
+        if function.__code__ in _REPR_CODES:  # of a dataclass: its wrapper asks for the number of the thread
+            return lambda rec, function, args, kwargs: rec.prepared(
+                attributes.read(rec, function, "__wrapped__"), args, kwargs
+            )
         module = function.__module__ or ""
         if module in ("random", "weakref", "_weakrefset") or module.startswith("numpy.random"):
             return lambda rec, function, args, kwargs: self.refuse_c(rec, function)

@@ -169,6 +169,8 @@ def is_simple(key: Any) -> bool:
     kind = type(key)
     if kind in (tuple, frozenset):
         return all(map(is_simple, key))
+    if issubclass(kind, enum.Enum):  # whose members may be texts or ints as well
+        return any(lookup(kind, "__hash__") is c.__hash__ and lookup(kind, "__eq__") is c.__eq__ for c in (int, str))
     return is_plain(key) or kind in FIXED or (is_class(key) and lookup(kind, "__hash__") is type.__hash__)
 
 

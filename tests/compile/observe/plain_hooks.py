@@ -171,7 +171,7 @@ class Plain:
     def iterate(self, value: Any) -> Any:
         return value
 
-    delegate = unpack = spread = listed = unpack_mapping = iterate
+    delegate = unpack = spread = spread_in_two = listed = unpack_mapping = iterate
 
     def matched(self, value: Any) -> None:
         """The pattern asks whether the value is a sequence or a mapping."""

@@ -199,6 +199,25 @@ def step(x):
     with np.errstate(divide='ignore'): return x * float(np.float32(1.0))
 ## parameters_made_at_each_call, eager: was made inside
 def step(x): return nn.Linear(3, 2)(x)
+## named_tuple_as_a_key, eager: a dict or set is given a K
+K = collections.namedtuple('K', 'a b')
+table = {K(1, 'x'): 2.0}
+def step(x): return x * table[K(1, 'x')]
+## subclasses_of_a_class, eager: Base.__subclasses__() is written in C
+class Base: pass
+def step(x): return x * (1 + len(Base.__subclasses__()))
+## items_of_a_class, eager: items() of a mappingproxy
+class Config: rate = 2.0
+def step(x): return x * len([k for k, _ in vars(Config).items()])
+## class_with_a_parameter, eager: __class_getitem__() is written in C
+class Box(typing.Generic[typing.TypeVar('T')]):
+    def __init__(self, v): self.v = v
+def step(x): return x * Box[int](3).v
+## objects_compared_in_lists, eager: C code is given a V
+class V:
+    def __init__(self, v): self.v = v
+    def __eq__(self, other): return self.v == other.v
+def step(x): return x * ([V(1)] == [V(1)])
 ## rate_of_a_group_set_inside, eager: 'lr' of a group is set
 w = nn.Parameter(rn.ones(3)); opt = optim.SGD([w], lr=1.0)
 def step(x):
