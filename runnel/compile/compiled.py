@@ -16,8 +16,16 @@ from runnel.backends import context
 from runnel.compile import cache
 from runnel.compile.cache import Circumstances, difference, kinds
 from runnel.compile.calling import MISS
-from runnel.compile.executable import Executable, Explanation, Options, Raised, Unsettled, explained, prepare
-from runnel.compile.interruptions import is_of_a_handler
+from runnel.compile.executable import (
+    Executable,
+    Explanation,
+    Options,
+    Raised,
+    Unsettled,
+    explained,
+    is_of_a_handler,
+    prepare,
+)
 from runnel.compile.observe.recorder import NotCapturable
 from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.compiler.memory.arena import MemoryPlanner

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import traceback
 from collections.abc import Iterable, Sequence
 from types import FunctionType
 from typing import Any, Final, NamedTuple, Protocol
@@ -11,7 +13,6 @@ from runnel.backends import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, CompiledProgram, Counter
 from runnel.compile.capture import Capture, capture
-from runnel.compile.interruptions import is_of_a_handler
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.recorder import NotCapturable
@@ -22,6 +23,17 @@ from runnel.core.lifetime import tied
 from runnel.core.records import record
 from runnel.inspection import inspection
 from runnel.inspection.inspection import Inspection, inspected
+
+
+def is_of_a_handler(error: BaseException) -> bool:
+    """Return whether the handler of a signal raised an error, such as a timeout. A second run would not raise it."""
+    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _code(handler: Any) -> Any:
+    function = getattr(handler, "__func__", handler)
+    return getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
 
 
 class Keeper(Protocol):

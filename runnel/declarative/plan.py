@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from runnel.backends.context import CompileContext
-from runnel.compile.graphs import GraphFunction
 from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import from_numpy
@@ -14,6 +13,7 @@ from runnel.core.errors import GraphError
 from runnel.declarative.calls import Call
 from runnel.declarative.gradients import Gradient, pullback
 from runnel.declarative.graph import Graph
+from runnel.declarative.graph_function import GraphFunction
 from runnel.declarative.operation import Declared, Operation, ancestors, ordered
 from runnel.declarative.state import Assign, Group, VariableOperation
 from runnel.declarative.training import Minimize

@@ -13,11 +13,11 @@ import pytest
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.backends import context
-from runnel.compile.graphs import GraphFunction
 from runnel.compiler import plan
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings, Options
 from runnel.core.errors import ArgumentError
+from runnel.declarative.graph_function import GraphFunction
 from runnel.graph.building import Builder
 from runnel.graph.graph import Graph
 from runnel.tensor import eager

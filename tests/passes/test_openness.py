@@ -12,10 +12,10 @@ import pytest
 import runnel as rn
 import runnel.declarative as tf
 from runnel import nn, ops, optim, passes
-from runnel.compile.graphs import GraphFunction
 from runnel.compiler import disk_cache
 from runnel.compiler.options import Choices
 from runnel.core.errors import ArgumentError, CaptureWarning, PassError, VerifierError
+from runnel.declarative.graph_function import GraphFunction
 from runnel.graph.building import Builder
 
 from ..random_numbers import RNG

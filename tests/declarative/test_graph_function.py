@@ -11,8 +11,8 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.backends import context
-from runnel.compile.graphs import GraphFunction
 from runnel.core.errors import ArgumentError, VerifierError
+from runnel.declarative.graph_function import GraphFunction
 from runnel.graph.building import Builder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
