@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_suffix(".txt")
-SINCE = "db13c258"  # the commit from which on subjects are checked
+SINCE = "eab745c7"  # subjects are checked after this commit; earlier ones cannot be changed any more
 FOLDERS = ("runnel", "docs", "tests", "benchmarks", "examples", "scripts")
 PAGES = ("README.md", "CONTRIBUTING.md")
 
@@ -116,7 +116,7 @@ def findings() -> Iterator[Finding]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             name = str(path.relative_to(ROOT))
-            if path.suffix == ".py" and path.name != "language.py":
+            if path.suffix == ".py" and path.name not in ("language.py", "test_language.py"):
                 yield from of_python(name, path.read_text(encoding="utf-8"))
             elif path.suffix == ".md":
                 yield from of_markdown(name, path.read_text(encoding="utf-8"))

@@ -1,5 +1,4 @@
-"""What holds for every test: it is of one kind, the verifiers are on, LLVM makes little effort, and its random numbers
-are its own. And which tests are fast."""
+"""Settings of every test: its kind, verifiers, little effort of LLVM, separate random numbers; and which are fast."""
 
 from __future__ import annotations
 
@@ -39,9 +38,10 @@ def folders_of(path: Path) -> tuple[str, ...]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What holds for the processes of a run, those that tests start included: kernels are compiled with little effort,
-    unless the environment asks for more, and where Python is told to write no bytecode beside the sources, each module
-    is compiled once all the same."""
+    """Configure the processes of a run, and the processes that tests start.
+
+    Kernels are compiled with little effort, unless the environment asks for more. Where Python must not write bytecode
+    beside the sources, it is kept in a folder for the run, so that each module is compiled once."""
     EFFORT.set(os.environ.setdefault(EFFORT.variable, "0"))
     if sys.dont_write_bytecode:
         folder = tempfile.TemporaryDirectory(prefix="runnel-tests-", ignore_cleanup_errors=True)
@@ -53,9 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each test is of the kind that it or its module is marked with; else of that of the folder it is in; else a suite
-    if Hypothesis draws its cases; else of kind unit. And those that ``.ci/run`` repeats on other Pythons are marked.
-    """
+    """Mark each test with its kind: the mark of the test, its module or its folder, else "suite" for Hypothesis, else
+    "unit". Mark the tests that ``.ci/run`` repeats on other Pythons."""
     for item in items:
         folders = folders_of(item.path)
         if not any(item.get_closest_marker(kind) for kind in KINDS):
@@ -106,7 +105,7 @@ def verified() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def seeded(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every generator that tests share begins anew, with numbers of this test's own."""
+    """Reset every generator that tests share, with a seed that depends on the test."""
     seed = zlib.crc32(request.node.nodeid.encode())
     random.seed(seed)
     np.random.seed(seed)

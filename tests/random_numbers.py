@@ -1,4 +1,4 @@
-"""Random numbers for tests: those of a test depend on that test alone, whatever ran before it in the same process.
+"""Random numbers for tests: they depend only on the test, not on what ran before it in the same process.
 
 ``tests/conftest.py`` seeds them for each test, and Hypothesis, which is told of them, for each example. Values that are
 drawn when a module is imported come from a generator of that module instead, which no function uses.
@@ -20,7 +20,7 @@ class Numbers:
 
     def __getattr__(self, name: str) -> Any:
         if self.generator is None:
-            raise RuntimeError("These numbers are for tests while they run; a module has a generator of its own.")
+            raise RuntimeError("These numbers are for tests while they run; make a separate generator for a module.")
         return getattr(self.generator, name)
 
     def seed(self, seed: int) -> None:

@@ -59,7 +59,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 
 
 def run(example: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """The script in a process of its own."""
+    """Run the script in a separate process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / f"{example}.py"), *options]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

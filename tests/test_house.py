@@ -43,7 +43,7 @@ def modules() -> dict[str, Path]:
 
 
 def statements(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node under ``node`` that is no part of an expression, with whether it stands in a function."""
+    """Yield every node under ``node`` outside expressions, with True if it is in a function."""
     rest = [(node, False)]
     while rest:
         parent, inside = rest.pop()
@@ -55,12 +55,12 @@ def statements(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
 
 @cache
 def import_statements(path: Path) -> list[tuple[ast.stmt, bool]]:
-    """Those of a file, with whether they stand in a function."""
+    """Yield the imports of a file, with True for those in a function."""
     return [(n, inside) for n, inside in statements(parsed(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
 
 
 def imported(node: ast.AST, known: dict[str, Path]) -> list[str]:
-    """The modules of this package that an import statement names."""
+    """Return the modules of this package that an import statement names."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names if alias.name.split(".")[0] == "runnel"]
     if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] == "runnel":
@@ -71,7 +71,7 @@ def imported(node: ast.AST, known: dict[str, Path]) -> list[str]:
 
 @cache
 def import_graph() -> dict[str, set[str]]:
-    """For each module, those of this package that it imports by name, be it for type checkers alone."""
+    """Return the modules of this package that each module imports by name, also for type checkers only."""
     known = modules()
     return {
         name: {target for node, _ in import_statements(path) for target in imported(node, known)}
@@ -81,20 +81,20 @@ def import_graph() -> dict[str, set[str]]:
 
 @cache
 def places(path: Path) -> set[str]:
-    """The modules that strings of a file name, "module:name"."""
+    """Return the modules that strings of a file name, "module:name"."""
     strings = [n.value for n in ast.walk(parsed(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     return {match[1] for text in strings if (match := PLACE.fullmatch(text))}
 
 
 def folder_order() -> dict[str, int]:
-    """Each folder's row in the table of docs/internals/design.md, counted from the top."""
+    """Return each folder's row in the table of docs/internals/design.md, counted from the top."""
     design = (ROOT / "docs" / "internals" / "design.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .+ \|$", design, flags=re.MULTILINE)
     return {name: i for i, names in enumerate(rows) for name in re.findall(r"`(\w+)`", names)}
 
 
 def upward_imports(graph: dict[str, set[str]], order: dict[str, int]) -> list[str]:
-    """Arrows from a folder to another that does not stand below it; files beside the folders stand above all."""
+    """Return the arrows from a folder to another that is not below it; files beside the folders are above all."""
 
     def folder_of(module: str) -> str | None:
         folder = module.partition(".")[2].partition(".")[0]

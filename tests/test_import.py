@@ -1,4 +1,4 @@
-"""What ``import runnel`` pulls in. What it costs is measured by ``benchmarks/import_time.py``."""
+"""The modules that ``import runnel`` loads. Its time is measured by ``benchmarks/import_time.py``."""
 
 from __future__ import annotations
 

@@ -83,8 +83,7 @@ def test_names_are_loaded_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.suite
 def test_lists_of_names_that_are_kept_by_hand_lack_nothing() -> None:
-    """Of a module with an ``__all__`` of its own: all that it defines, or that a package takes from its files, and no
-    name besides."""
+    """A module's ``__all__`` has all names that it defines, or that a package takes from its files, and no other."""
     paths = [p for p in PACKAGE.rglob("*.py") if "\n__all__ = " in p.read_text("utf-8")]
     assert PACKAGE / "nn" / "init.py" in paths and PACKAGE / "nn" / "utils" / "rnn.py" in paths
     for path in paths:

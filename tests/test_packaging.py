@@ -1,4 +1,4 @@
-"""What is published says the same everywhere: pyproject.toml, the conda recipe, the docs, the wheel."""
+"""The published files agree: pyproject.toml, the conda recipe, the docs, the wheel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_versions_of_python_agree() -> None:
 
 
 def wheel(folder: Path, *, without: str = "", extra: str = "", metadata: str = "") -> list[str]:
-    """What is wrong with a wheel of two files that has been changed."""
+    """Return the faults found in a changed wheel of two files."""
     declared = {
         "name": "runnel", "version": PROJECT["version"], "description": "D", "license": "L",
         "requires-python": ">=3.11",

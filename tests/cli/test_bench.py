@@ -1,4 +1,4 @@
-"""``runnel bench``: the work of its cases, what it prints, and first calls in processes of their own."""
+"""``runnel bench``: the work of its cases, what it prints, and first calls in separate processes."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def completed(text: str, *words: str) -> set[str]:
-    """What bash offers for the last of ``words``."""
+    """Return what bash offers for the last of ``words``."""
     listed = " ".join(map(shlex.quote, words))
     command = f'{text}\nCOMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _runnel; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd="/")

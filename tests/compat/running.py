@@ -24,13 +24,13 @@ def names() -> list[str]:
 
 
 def imported_from(source: str, library: str) -> str:
-    """``source`` with PyTorch's import lines changed to those of ``library``, and nothing else."""
+    """Return ``source`` with PyTorch's import lines changed to ``library``, and nothing else."""
     source = re.sub(r"^import torch$", f"import {library} as torch", source, flags=re.MULTILINE)
     return re.sub(r"^(from|import) torch\b", rf"\1 {library}", source, flags=re.MULTILINE)
 
 
 def numbers_in(value: Any) -> list[float]:
-    """The numbers of what a program prints or returns: of tensors and containers, and those that stand in texts."""
+    """Return the numbers in what a program prints or returns: in tensors, containers and strings."""
     if isinstance(value, type):
         return []
     if hasattr(value, "detach"):
@@ -47,8 +47,9 @@ def numbers_in(value: Any) -> list[float]:
 
 
 def run(name: str, library: str) -> dict[str, Any]:
-    """What a program gives with ``library`` in its import lines: its numbers, and how far they may be off. They are
-    what ``main()`` returns, or what a script without one prints."""
+    """Return the numbers of a program with ``library`` in its import lines, and their tolerance.
+
+    The numbers are the result of ``main()``, or what a script without it prints."""
     path = PROGRAMS / f"{name}.py"
     source = path.read_text(encoding="utf-8")
     if library != TORCH:

@@ -1,4 +1,4 @@
-"""What programs written for PyTorch rely on: arguments, aliases, classes of errors, paths of modules, settings."""
+"""Programs written for PyTorch rely on these: arguments, aliases, classes of errors, paths of modules, settings."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_devices() -> None:
 
 
 def test_lines_about_devices_run_where_there_is_one() -> None:
-    """What scripts say unconditionally, with the values of PyTorch on a machine without a GPU."""
+    """Scripts say these unconditionally; the values are PyTorch's on a machine without a GPU."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = True
     torch.backends.cuda.enable_flash_sdp(False)

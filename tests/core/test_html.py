@@ -1,4 +1,4 @@
-"""What notebooks show: escaped, small, without scripts."""
+"""Notebooks show HTML that is escaped, small and without scripts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ALPHABET = "ab é日🐻\n\t_1.  \x00\u2028\u0301"
 
 
 def counted_again(texts: list[str], most: int) -> list[tuple[int, int]]:
-    """The merges by the definition: all pairs are counted anew for each."""
+    """Return the merges by the definition: count all pairs again for each."""
     counts = Counter(word for text in texts for word in _WORDS.findall(text))
     words = [(list(word.encode()), count) for word, count in counts.items()]
     merges: list[tuple[int, int]] = []

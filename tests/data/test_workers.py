@@ -482,7 +482,7 @@ def test_workers_end_with_their_parent(ending: signal.Signals, tmp_path: Path) -
 
 
 def wait_for_end(processes: list[int]) -> bool:
-    """Whether they are gone, or become so."""
+    """Return True as soon as none of them is running."""
     deadline = time.monotonic() + 20
     while any(is_running(pid) for pid in processes):
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Each test declares in a graph of its own."""
+"""Each test declares in a separate graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers do with graphs: parts of other graphs, wrong kinds of things, changes inside of branches."""
+"""Misuse of graphs: parts of other graphs, wrong kinds of objects, changes inside branches."""
 
 from __future__ import annotations
 

@@ -145,8 +145,10 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_changes_are_refused_or_give_another_graph(seed: int) -> None:
-    """Fields changed, left out and swapped, and single characters changed. What is no graph leads to one error, and
-    what is one can be written again and run: wrong numbers of anything are errors of the library, never of Python."""
+    """Fields are changed, left out and swapped, and single characters are changed.
+
+    A file that is not a graph leads to one error; a graph can be written again and run. Wrong numbers are errors of the
+    library, never of Python."""
     program()
     text, rng, refused = to_json(dg.default_graph()), random.Random(seed), 0
     for _ in range(60):
@@ -162,7 +164,7 @@ def test_random_changes_are_refused_or_give_another_graph(seed: int) -> None:
             holder[key] = (lambda other: other[0][other[1]])(rng.choice(every))
         try:
             forged = json.dumps(value)
-        except (ValueError, RecursionError):  # a value inside of itself
+        except (ValueError, RecursionError):  # a value inside itself
             continue
         at = rng.randrange(len(forged))
         try:

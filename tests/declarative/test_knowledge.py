@@ -1,4 +1,4 @@
-"""What is known before a run: shapes and dtypes, forwards and backwards."""
+"""Facts known before a run: shapes and dtypes, forwards and backwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told about bad input, word for word; and that nothing has changed afterwards."""
+"""Messages about bad input, word for word; nothing has changed afterwards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runnel.declarative.files import to_json
 
 
 class Program:
-    """A small graph with an initialised session."""
+    """Make a small graph with an initialized session."""
 
     def __init__(self) -> None:
         self.x = dg.placeholder(shape=(None, 2), name="x")
@@ -63,7 +63,7 @@ MISTAKES: dict[str, tuple[Callable[[Program], Any], type[Exception], str]] = {
         DTypeError,
         "[session] 'n' is int64[]; fed float32[]. Cast it first.",
     ),
-    "a feed that does not fit inside of the graph": (
+    "a feed that does not fit inside the graph": (
         lambda p: p.run([p.step], {p.x: ONES, p.product: np.ones((3, 2), np.float32)}),
         ShapeError,
         "[session] 'matmul', declared at HERE, is float32[?,1]; fed float32[3,2].",
@@ -152,11 +152,11 @@ FILES: dict[str, tuple[Callable[[str], str], str]] = {
         lambda text: text.replace('"name":"exp"', '"name":"x"'),
         "operation 1, 'x': the name 'x' occurs twice.",
     ),
-    "an input that is not there": (
+    "an input that does not exist": (
         forged(lambda op: op.update(inputs=["y"])),
         "operation 1, 'exp': [graph] 'graph' has no operation called 'y'.",
     ),
-    "an output that is not there": (
+    "an output that does not exist": (
         forged(lambda op: op.update(inputs=["x:1"])),
         "operation 1, 'exp': 'x' has no output 1.",
     ),

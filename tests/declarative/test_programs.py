@@ -1,4 +1,4 @@
-"""What the compiler makes of declared graphs, as the reports on a run show it."""
+"""Programs that the compiler makes of declared graphs, as the reports on a run show them."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_random_operations_draw_at_each_run() -> None:
     first, second = session.run([noise, twice])
     assert (first * 2).numpy().tobytes() == second.numpy().tobytes()
     assert session.run(noise).numpy().tobytes() != first.numpy().tobytes()
-    for _ in range(3):  # the gradient is that of the draw that was made
+    for _ in range(3):  # the gradient belongs to the draw that was made
         value, g = session.run([dropped, slope])
         np.testing.assert_array_equal(value.numpy(), g.numpy())
 

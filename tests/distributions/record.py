@@ -40,7 +40,7 @@ def plain(x: torch.Tensor) -> list[Any]:
 
 
 def attempt(function: Callable[[], torch.Tensor]) -> list[Any] | None:
-    """What the function gives, where PyTorch has it."""
+    """Return the results of the function, where PyTorch has it."""
     try:
         return plain(function())
     except (NotImplementedError, ValueError, TypeError, AttributeError):

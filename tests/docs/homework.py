@@ -54,7 +54,7 @@ class Training:
 
 
 def check_gradients(gradients: Callable[[Node, Sequence[Node]], Sequence[Node]]) -> str:
-    """AssertionError if the derivatives are not those of the functions."""
+    """Raise AssertionError if the derivatives are wrong."""
     x = fs.placeholder(3, 4)
     for name, function in {
         "x · x": lambda x: x * x,

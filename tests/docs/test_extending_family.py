@@ -78,7 +78,7 @@ print(json.dumps(differing))
 
 
 def run(code: str, folder: Path, threads: int, seed: str = "0", verify: str = "0") -> Any:
-    """What a process prints that has the family of the page and runs ``code``."""
+    """Return the output of a process that has the family of the page and runs ``code``."""
     environment = {
         **os.environ,
         "RUNNEL_CACHE": "1",

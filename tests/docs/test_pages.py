@@ -1,4 +1,4 @@
-"""The documentation's code, run as it stands there."""
+"""The documentation's code, run as it is printed."""
 
 from __future__ import annotations
 

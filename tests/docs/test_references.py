@@ -1,4 +1,4 @@
-"""What pages refer to exists: names of modules, and headings behind a `#`."""
+"""The targets of pages exist: names of modules, and headings after a `#`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_name_that_does_not_exist_is_seen() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """What stands behind a `#` for each heading, as MkDocs and GitHub make it."""
+    """Return the fragment of each heading, as MkDocs and GitHub make it."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     plain = [re.sub(r"[`*]", "", heading).strip().lower() for heading in re.findall(r"^#+ (.*)$", text, flags=re.M)]
     return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading)) for heading in plain}

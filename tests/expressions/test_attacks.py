@@ -162,13 +162,13 @@ def test_the_order_of_a_sums_terms_cannot_be_changed() -> None:
     with pytest.raises(ExpressionError, match="the order of a sum's terms would change"):
         total.reorder("n", "k")
     with pytest.raises(ExpressionError, match="the order of a sum's terms would change"):
-        total.tile("k", "n", 2, 2)  # which would put the inner part of k inside of the outer one of n
+        total.tile("k", "n", 2, 2)  # which would put the inner part of k inside the outer one of n
     assert str(total) == before and total.steps == []
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_indices_outside_of_arrays_are_found_before_anything_runs(seed: int) -> None:
-    """A subscript is refused where it takes a value outside of its axis at some point, and nowhere else."""
+    """A subscript is refused where it takes a value outside its axis at some point, and nowhere else."""
     rng = random.Random(seed)
     a, b, c = rng.choice([-2, -1, 1, 2, 3]), rng.choice([-2, -1, 1, 2]), rng.randint(-4, 8)
     n, w, size = rng.randint(1, 6), rng.randint(1, 4), rng.randint(1, 24)

@@ -59,7 +59,7 @@ def fenced(size: int, *, at_end: bool) -> Iterator[np.ndarray]:
 
 
 def run(nest: Nest, arrays: dict[str, np.ndarray], rows: int) -> None:
-    """Run machine code; the scratch memory is that of the one cache, if there is one."""
+    """Run machine code; the scratch memory belongs to the one cache, if there is one."""
     plain = dense_kernel(nest)
     kernel = named("fenced", plain.buffers, plain.params, plain.body, "")
     (address,) = build.kernels([kernel])

@@ -34,7 +34,7 @@ def way_of(seed: int) -> Way:
 
 
 def graph_fault(seed: int, shrink: bool) -> str | None:
-    """What is wrong with the graph of ``seed``, as small as it can be shown."""
+    """Return the fault of the graph of ``seed``, as small as it can be shown."""
     program, way = graph_programs.draw(seed), way_of(seed)
     actual = graph_checks.fault(program, way)
     if actual is None or not shrink:

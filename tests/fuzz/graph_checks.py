@@ -45,7 +45,7 @@ EVERY_WAY = Way()
 
 
 def fault(program: Program, way: Way = EVERY_WAY) -> str | None:
-    """What is wrong with the compiled form; None if nothing is."""
+    """Return the fault of the compiled form; None if it has none."""
     f, arguments, variable = function(program)
     before = None if variable is None else variable.numpy().copy()
     with switches.override(num_threads=1), contextlib.nullcontext() if way.eager else numpy_where_exact():
@@ -71,7 +71,7 @@ def fault(program: Program, way: Way = EVERY_WAY) -> str | None:
 
 
 def same_bits(a: Any, b: Any) -> bool:
-    """Equal bits, but for those of NaNs."""
+    """Return True if the bits are equal, except in NaNs."""
     if a.dtype.kind not in "fV":
         return bool(np.array_equal(a, b))
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Eager execution that is NumPy's where NumPy's bits are those of compiled code.
+"""Eager execution by NumPy where NumPy computes the bits of compiled code.
 
 Ops of ever other shapes and strides need a plan each, which takes longer than a small graph's compilation; most of them
 round once or only move data, and need none this way.

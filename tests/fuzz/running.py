@@ -29,7 +29,7 @@ def arrays_of(result: Any) -> list[Array]:
 def outcomes(
     fn: Function, inputs: list[rn.Tensor], rng: np.random.Generator, interpreted: bool
 ) -> Iterator[tuple[str, list[Array]]]:
-    """What ``fn`` gives in each mode, the eager one first."""
+    """Return the results of ``fn`` in each mode, the eager one first."""
     with switches.override(num_threads=1):
         yield "eager", arrays_of(fn(*inputs))
     threads = int(rng.integers(2, 5))
@@ -54,7 +54,7 @@ def optimized(graph: Any) -> Any:
 
 
 def is_exact(plan: Plan) -> bool:
-    """Whether the interpreter gives the bits of compiled code, and all positions lie behind their arrays' first."""
+    """Return True if the interpreter computes the bits of compiled code and arrays begin at their first positions."""
     if any(min(call.params, default=0) < 0 for call in plan.calls) or plan.regions:
         return False
     return all(_exact(e) for call in plan.calls for e in _expressions(call.kernel.body))

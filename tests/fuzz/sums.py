@@ -1,4 +1,4 @@
-"""Test random reductions and products: equal bits in every mode, errors below those of docs/internals/numerics.md."""
+"""Test random reductions and products: equal bits in every mode, errors within docs/internals/numerics.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Producer:
-    """What is added up: in Runnel, in float64, and magnitudes of which its own error is a few units."""
+    """A sum in Runnel, in float64, and magnitudes of which its error is a few units."""
 
     name: str
     apply: Callable[[Any], Any]
@@ -230,7 +230,7 @@ def scattered(draw: Draw) -> Case:
 
 
 def broadcast_gradients(draw: Draw) -> Case:
-    """What a broadcast operand receives: the sum over the axes it was repeated along."""
+    """Return the gradient of a broadcast operand: the sum over the axes along which it was repeated."""
     shape = draw.shape(int(draw.rng.integers(1, 4)))
     small = tuple(1 if draw.chance(0.5) else n for n in shape)[int(draw.rng.integers(len(shape))) :]
     dtype = draw.of((rn.float32, rn.float64))

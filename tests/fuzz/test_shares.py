@@ -72,7 +72,7 @@ def test_differences_are_found_and_made_small() -> None:
 
 
 def test_every_pointwise_op_is_drawn() -> None:
-    """But those with attributes, which functions stand for."""
+    """Except ops with attributes, which functions represent."""
     drawn = {op for ops in (modes.POINTWISE[1], modes.POINTWISE[2]) for op in ops}
     missing = {
         op.name

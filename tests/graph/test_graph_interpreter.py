@@ -1,4 +1,4 @@
-"""A graph run node by node equals the NumPy expression it stands for."""
+"""A graph run node by node equals the NumPy expression that it represents."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_memory_names_who_is_alive_at_the_peak() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_arena_is_used_as_planned(threads: int, split_everything: None) -> None:
-    """What is allocated, and how far runs write, is the plan's peak: within a page."""
+    """The memory allocated, and the last byte that runs write, are the plan's peak, within a page."""
     inspection = network(threads, rows=500)
     assert inspection.memory.peak > 10 * PAGE
     assert 0 <= inspection.memory.measured - inspection.memory.peak < PAGE

@@ -1,4 +1,4 @@
-"""Files that are damaged, cut or forged: one clear error, whatever stands there, and nothing huge is allocated."""
+"""Files that are damaged, cut or forged: one clear error, whatever they contain, and no huge allocation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_file_cut_anywhere(tmp_path: Path) -> None:
 
 
 def test_a_file_with_any_byte_of_its_header_changed(tmp_path: Path) -> None:
-    """What is read must be well-formed or refused in a sentence: nothing else may be raised."""
+    """Check that a file is either read as a well-formed state or refused in a sentence."""
     whole = bytearray(written(tmp_path))
     end = 8 + struct.unpack("<Q", whole[:8])[0]
     numbers = np.random.default_rng(0)
@@ -104,7 +104,7 @@ FORGED: dict[str, bytes] = {
     "an overlap": forged({"x": F32, "y": {**F32, "data_offsets": [4, 12]}}, bytes(12)),
     "the same place twice": forged({"x": F32, "y": F32}, bytes(8)),
     "bytes for nobody": forged({"x": F32}, bytes(9)),
-    "bytes that are not there": forged({"x": F32}, bytes(7)),
+    "bytes past the end": forged({"x": F32}, bytes(7)),
     "metadata that are a list": forged({"__metadata__": [], "x": F32}, bytes(8)),
     "metadata that are numbers": forged({"__metadata__": {"a": 1}, "x": F32}, bytes(8)),
     "truths other than 0 and 1": forged({"x": {"dtype": "BOOL", "shape": [2], "data_offsets": [0, 2]}}, b"\x01\x02"),

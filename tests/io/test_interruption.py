@@ -117,7 +117,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_saving_takes_no_second_copy_of_the_state(tmp_path: Path) -> None:
-    """What is dense is written from where it lies, however large."""
+    """Dense values are written without a copy, however large."""
     state: dict[str, Any] = {f"w{i}": rn.asarray(np.zeros(1 << 20, np.float32)) for i in range(8)}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rn.save(state, tmp_path / "state")

@@ -134,7 +134,7 @@ def test_results_are_those_of_the_compiled_function(name: str, tmp_path: Path) -
 
 @needs_cc
 def test_other_inputs_and_another_name(tmp_path: Path) -> None:
-    """What the examples hold is no part of the program; a method of a module, compiled, is a function as well."""
+    """The values of the examples are not part of the program; a compiled method of a module is a function as well."""
 
     class Scaled(nn.Module):
         def __init__(self) -> None:
@@ -289,7 +289,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ArgumentError, "must return tensors; got 3",
     ),
     "nothing returned": (lambda: rn.export_native(lambda x: None, (rn.ones(3),), FOLDER), ArgumentError, "None"),
-    "an error of its own": (lambda: rn.export_native(lambda x: x @ x[:2], (rn.ones(3),), FOLDER), Exception, "matmul"),
+    "an error inside": (lambda: rn.export_native(lambda x: x @ x[:2], (rn.ones(3),), FOLDER), Exception, "matmul"),
     "too few inputs": (
         lambda: rn.export_native(lambda x, y: x, (rn.ones(3),), FOLDER), ArgumentError, "required argument: 'y'",
     ),

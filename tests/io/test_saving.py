@@ -62,7 +62,7 @@ def test_every_kind_of_value_goes_round(kind: str, tmp_path: Path) -> None:
 
 
 def _bits(value: Any) -> Any:
-    """What ``==`` and ``repr`` do not tell: NaNs, signs of zeros, classes, dtypes."""
+    """Return what ``==`` and ``repr`` do not tell: NaNs, signs of zeros, classes, dtypes."""
     if isinstance(value, dict):
         return type(value), [(_bits(k), _bits(v)) for k, v in value.items()]
     if isinstance(value, (list, tuple)):
@@ -107,7 +107,7 @@ def test_what_is_shared_is_stored_once(tmp_path: Path) -> None:
     assert one.address == two.address == actual["again"].address
     assert actual["arrays"][0] is actual["arrays"][1] is not actual["arrays"][2]
     one[0, 0] = 5.0
-    assert two[0, 0].item() != 5.0, "a handle of its own"
+    assert two[0, 0].item() != 5.0, "a separate handle"
 
 
 def test_names_in_the_file_are_paths(tmp_path: Path) -> None:

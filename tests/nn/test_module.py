@@ -186,7 +186,7 @@ def test_register_buffer_refuses_nonsense() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "train", 1, None, [1]])
-@pytest.mark.parametrize("value", [None, "one of its own"])
+@pytest.mark.parametrize("value", [None, "a separate one"])
 @pytest.mark.parametrize("what", ["buffer", "parameter", "module"])
 def test_what_cannot_be_a_name_of_state_is_refused(what: str, value: str | None, name: Any) -> None:
     values: dict[str, Any] = {"buffer": np.zeros(1), "parameter": nn.Parameter([1.0]), "module": nn.ReLU()}

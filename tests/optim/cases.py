@@ -1,4 +1,4 @@
-"""What is compared with PyTorch: optimizers and schedules by name, with arguments, and the gradients they are given.
+"""Cases compared with PyTorch: optimizers and schedules by name, with arguments, and the gradients they are given.
 
 ``record.py`` runs these in PyTorch, and the tests in Runnel; this file imports neither.
 """
@@ -68,7 +68,7 @@ SEARCH_STEPS = 6
 
 FUNCTIONS = {"halving": lambda epoch: 0.5 ** (epoch // 3), "waving": lambda epoch: 1 + 0.1 * np.cos(epoch)}
 
-# A list stands for schedules inside of another, and a word that begins with "=" for a function.
+# A list means schedules inside another; a word that begins with "=" means a function.
 SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
     "LambdaLR": ("LambdaLR", {"lr_lambda": ["=halving", "=waving"]}),
     "MultiplicativeLR": ("MultiplicativeLR", {"lr_lambda": "=waving"}),
@@ -150,7 +150,7 @@ SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def shapes(kind: str) -> tuple[tuple[int, ...], ...]:
-    """Of the Parameters: those of Muon are matrices."""
+    """Return the shapes of the Parameters: Muon has matrices."""
     return ((3, 2), (2, 4)) if kind == "Muon" else ((2, 3), (4,))
 
 
@@ -166,7 +166,7 @@ def gradient(p: np.ndarray, t: int) -> np.ndarray:
 
 
 def metric(epoch: int) -> float:
-    """What a plateau is looked for in."""
+    """Return the values in which a plateau is searched."""
     return float(np.round(2.0 ** (-epoch / 12) + 0.1 * np.cos(epoch), 3))
 
 

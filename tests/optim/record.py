@@ -19,7 +19,7 @@ PLACE = Path(__file__).with_name("pytorch.json.gz")
 
 
 def plain(value: Any) -> Any:
-    """What JSON holds of a value: numbers of a tensor with all their digits."""
+    """Return a value as JSON keeps it: numbers of a tensor with all their digits."""
     if isinstance(value, torch.Tensor):
         return value.tolist()
     if isinstance(value, dict):

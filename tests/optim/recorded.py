@@ -1,4 +1,4 @@
-"""What PyTorch did with the cases of ``cases.py``, and the same set up in Runnel."""
+"""PyTorch's results for the cases of ``cases.py``, and the same cases in Runnel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages of models: formulas, buffers, statistics of batch normalisations, saving."""
+"""Averages of models: formulas, buffers, statistics of batch normalization, saving."""
 
 from __future__ import annotations
 

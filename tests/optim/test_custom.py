@@ -36,7 +36,7 @@ class Signed(optim.Optimizer):
 
 
 class InPyTorchsStyle(optim.Optimizer):
-    """The same with a step of its own, and state that it makes when it needs it."""
+    """The same with a custom step, and state that it makes when it needs it."""
 
     def __init__(self, params: Any, lr: float = 0.1, momentum: float = 0.9) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum})
@@ -175,7 +175,7 @@ def test_states_go_through_files(tmp_path: Any) -> None:
 
 
 class Read(optim.Optimizer):
-    """Reads what is outside, and an attribute of its own, in its update."""
+    """Reads a global and one of its attributes in its update."""
 
     def __init__(self, params: Any, outside: Any) -> None:
         super().__init__(params, {"lr": 0.1})

@@ -1,4 +1,4 @@
-"""What all optimizers share: arguments, state, saving and loading, schedules."""
+"""Properties that all optimizers share: arguments, state, saving and loading, schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NNVM's passes and MXNet's planner promise of graphs, as facts about programs of Runnel: as much, or more."""
+"""Promises of NNVM's passes and MXNet's planner, as facts about programs of Runnel: as much, or more."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_sum_takes_in_what_it_sums() -> None:
 
 
 def test_several_readers_and_several_results_are_one_kernel() -> None:
-    """Beyond NNVM, which realises every value that two nodes read."""
+    """Beyond NNVM, which computes every value that two nodes read into memory."""
     x = normal(5, 6)
 
     def f(x: rn.Tensor) -> tuple[rn.Tensor, rn.Tensor]:
@@ -125,7 +125,7 @@ def test_reshapes_share_their_operand_and_later_products_reuse_dead_memory() -> 
     x = normal(32, 32)
 
     def f(x: rn.Tensor) -> rn.Tensor:
-        y = (x @ x).reshape((16, 64))  # a view: no memory of its own
+        y = (x @ x).reshape((16, 64))  # a view: no memory
         z = y @ x.reshape((64, 16))
         return ((z @ z) @ z) @ (z @ z)
 

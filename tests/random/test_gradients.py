@@ -1,4 +1,4 @@
-"""Gradients of numbers by the parameters of their distribution: those of the quantile function."""
+"""Gradients of draws with respect to the parameters of their distribution, by the quantile function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads, signal handlers, finalisers, forks and the end of the process against one another, for as long as one likes.
+"""Threads, signal handlers, finalizers, forks and the end of the process against one another, for as long as one likes.
 
 python -m tests.stress.concurrency SCENARIO SECONDS [THREADS]
 
@@ -138,7 +138,7 @@ def readers(seconds: float) -> str:
 
 
 def steps(seconds: float) -> str:
-    """Several threads step the same model and optimizer; one saves meanwhile, one assigns to a Variable of its own."""
+    """Several threads step the same model and optimizer; one saves meanwhile, one assigns to a separate Variable."""
     rn.manual_seed(0)
     model = nn.Linear(3, 2)
     optimizer = optim.Adam(model.parameters(), lr=1e-3)
@@ -195,7 +195,7 @@ def draws(seconds: float) -> str:
 
 
 class Disturbance:
-    """What a handler or finaliser does: all that the code does which it breaks into."""
+    """Do in a handler or finalizer all that the interrupted code does."""
 
     def __init__(self) -> None:
         self.twins = Twins(64)
@@ -248,7 +248,7 @@ def handlers(seconds: float) -> str:
 
 
 def finalisers(seconds: float) -> str:
-    """Finalisers of cycles and callbacks of weak references into them, which the garbage collector runs wherever it is
+    """Finalizers of cycles and callbacks of weak references into them, which the garbage collector runs wherever it is
     called."""
     disturbance = Disturbance()
     references: list[weakref.ref[Cycle]] = []
@@ -371,14 +371,14 @@ if os.name == "posix":
 
 
 def exits(seconds: float) -> str:
-    """Ends of processes of all kinds while threads step and compile, and with finalisers that step when all else has
+    """Ends of processes of all kinds while threads step and compile, and with finalizers that step when all else has
     ended."""
     ended = 0
     for _ in until(seconds):
         kind = random.choice(list(_ENDS))
         arguments = [sys.executable, "-c", _EXITS, kind, random.choice("12"), str(random.uniform(0, 0.05))]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=_WAIT)
-        # A finaliser that runs when modules are gone already may find that it cannot compile anew, and is told so.
+        # A finalizer that runs when modules are already gone may be unable to compile again, and gets an error.
         told = done.stderr == "" or done.stderr.startswith("Exception ignored in: <function Late.__del__")
         require((done.returncode, done.stdout, told) == (*_ENDS[kind], True), f"{kind}: {done}")
         ended += 1

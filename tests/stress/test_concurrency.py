@@ -1,4 +1,4 @@
-"""A moment of each scenario of ``concurrency``, in a process of its own: what hangs is ended there."""
+"""A moment of each scenario of ``concurrency``, in a separate process: one that hangs is ended there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Training under bad conditions: random delays, too many threads, forks, other processes, a spoiled cache.
 
-Whatever happens, the bits are those of one undisturbed thread.
+Whatever happens, the bits equal a run on one undisturbed thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def undisturbed(steps: int) -> str:
 
 
 def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """The training as a process of its own, with its cache in ``folder``."""
+    """Start the training in a separate process, with its cache in ``folder``."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.stress.training", str(STEPS), *arguments],
         cwd=ROOT,

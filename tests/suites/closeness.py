@@ -37,7 +37,7 @@ def _operations(expr: Expr) -> set[ScalarOp]:
 def ulps_allowed(op: Op, avals: tuple[ShapedArray, ...], attrs: dict[str, Any]) -> float:
     """Units in the last place between ``op`` and its exact value; 0 where it must be the reference to the bit.
 
-    ``avals`` are those of the inputs and of the result. Sums and products are in another order than NumPy's, so their
+    ``avals`` describe the inputs and the result. Sums and products are in another order than NumPy's, so their
     bound grows with the number of terms.
     """
     rule, result = lower.get(op), avals[-1].dtype

@@ -1,4 +1,4 @@
-"""What the suites feed to ops: the samples of the records, laid out in memory in every way a tensor can lie."""
+"""The inputs of the suites: the samples of the records, laid out in memory in every way a tensor can lie."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def shared(array: Array) -> rn.Tensor:
 
 
 def main_dtype(record: Record) -> DType:
-    """The dtype that stands for all where dtypes are not the question."""
+    """Return the dtype that represents all where dtypes do not matter."""
     return dt.float32 if dt.float32 in record.dtypes else record.dtypes[-1]
 
 

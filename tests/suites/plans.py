@@ -73,7 +73,7 @@ def record_plans() -> Iterator[Sample]:
 
 
 def function_plans() -> Iterator[Sample]:
-    """Each composed function with its gradients, fused; without those of which NumPy computes a part."""
+    """Each composed function with its gradients, fused; without functions of which NumPy computes a part."""
     for name, (function, arrays) in FUNCTIONS.items():
         narrow = [a.astype(np.float32) for a in arrays]
         plan = traced(with_gradients(function), narrow)
@@ -112,7 +112,7 @@ class Memory:
             self.own[allocation] = np.asarray(allocation.value).reshape(-1).copy()
 
     def of(self, access: BufferAccess) -> Array:
-        """What a buffer sees: the place from the access's first element on."""
+        """Return the range that a buffer sees, from the access's first element on."""
         allocation = access.allocation
         if allocation.space is MemorySpace.SCRATCH:
             undefined = np.nan if allocation.dtype.is_float else 85

@@ -110,7 +110,7 @@ def test_native_reports_what_the_interpreter_reports(code: Any) -> None:
 
 
 def test_a_fault_stops_all_threads_at_the_next_barrier() -> None:
-    """Whoever finds the fault: what stands behind the barrier is not run, and the next run is whole."""
+    """Whichever thread finds the fault: nothing after the barrier runs, and the next run is whole."""
     tested = by_rows(7)
     address = linked([tested])[0]
     x = np.zeros((3, 37), np.int64)

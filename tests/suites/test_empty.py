@@ -63,7 +63,7 @@ def is_told(error: Exception) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "split"])  # of which that takes a piece
 def test_functions(name: str) -> None:
-    """Each function of the suite with empty axes in the place of each of its own."""
+    """Each function of the suite with each of its axes empty."""
     function, arrays = FUNCTIONS[name]
     sizes = sorted({n for a in arrays for n in a.shape})
     for gone in sizes:

@@ -1,4 +1,4 @@
-"""What is refused: a clear sentence with what was received, and nothing half-done."""
+"""Refusals: a clear sentence with the value received, and nothing half-done."""
 
 from __future__ import annotations
 

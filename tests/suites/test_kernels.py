@@ -52,7 +52,7 @@ def is_exact(expr: Expr) -> bool:
 
 
 def steps_back(plan: Plan) -> bool:
-    """Whether a kernel walks backwards from its first element; the interpreter's arrays begin there."""
+    """Return True if a kernel walks backwards from its first element; the interpreter's arrays begin there."""
     return any(min(call.params, default=0) < 0 for call in plan.calls)
 
 
@@ -90,7 +90,7 @@ import json, sys
 import llvmlite.binding as llvm
 from runnel.backends.cpu.target import by_name
 from runnel.core.records import replace
-machine = replace(by_name(sys.argv[1]), effort=1).machine()  # its selection of instructions is that of more effort
+machine = replace(by_name(sys.argv[1]), effort=1).machine()  # it selects instructions as with more effort
 for name, text in json.load(sys.stdin):
     print(name, flush=True)
     module = llvm.parse_assembly(text)
@@ -110,7 +110,7 @@ def test_dot_instructions_are_in_the_library_alone(row: target.InstructionSet, p
 
 @pytest.mark.parametrize("row", [row for row in target.TARGETS if not row.dot], ids=lambda row: row.name)
 def test_every_target_has_code(row: target.InstructionSet) -> None:
-    """In a process of its own: what LLVM cannot select it answers with an abort."""
+    """In a separate process: LLVM aborts if it cannot select an instruction."""
     texts = [(f"{kernel.name} of {name}", nest.emit_kernel(kernel, row)) for kernel, name in chosen()]
     ended = subprocess.run(
         [sys.executable, "-c", COMPILE, row.name], input=json.dumps(texts), capture_output=True, text=True, check=False

@@ -44,7 +44,7 @@ def agrees(function: Callable[..., Any], args: Sequence[rn.Tensor], ways: Sequen
 
 
 def same(x: rn.Tensor) -> rn.Tensor:
-    """The values of ``x`` through an op of its own, which fusion may join to its neighbours."""
+    """Return the values of ``x`` through a separate op, which fusion may join to its neighbors."""
     return ops.bitwise_xor(x, False) if x.dtype is bool_ else ops.multiply(x, 1)
 
 

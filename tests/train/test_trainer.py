@@ -284,7 +284,7 @@ def test_a_copy_trains_its_own_model(how: Any) -> None:
 
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_batches_of_a_step_that_was_not_made_come_again(accumulate: int) -> None:
-    """Whether it is the data that fail, what splits a batch, or the step itself."""
+    """In the data, in the function that splits a batch, or in the step itself."""
     x, y = arrays(count=48)
     batches = [(x[at : at + 8], y[at : at + 8]) for at in range(0, 48, 8)]
     whole = trainer(accumulate=accumulate)

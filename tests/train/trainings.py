@@ -63,6 +63,6 @@ def described(value: Any) -> Any:
 
 
 def outcome(trained: train.Trainer, folder: Path) -> Any:
-    """What must not depend on interruptions."""
+    """Return everything that must not depend on interruptions."""
     logs = [(folder / name).read_bytes() for name in ("steps.jsonl", "epochs.csv")]
     return described(trained.state_dict()), logs

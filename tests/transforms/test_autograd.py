@@ -1,4 +1,4 @@
-"""``rn.autograd``: gradients along the tape, and computations with a derivative of their own."""
+"""``rn.autograd``: gradients along the tape, and computations with custom derivatives."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Make = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def plain(fn: Any) -> Any:
-    """What ``rn.checkpoint`` is compared with."""
+    """The reference for ``rn.checkpoint``."""
     return fn
 
 
@@ -195,7 +195,7 @@ def test_random_state_goes_on_as_if_drawn_once(compiled: bool) -> None:
     first = run(rn.checkpoint)
     for a, b in zip(run(plain), first, strict=True):
         assert same_bits(a, b)
-    assert same_bits(first[0], first[1])  # the mask of the value is that of the gradient
+    assert same_bits(first[0], first[1])  # value and gradient use the same mask
 
 
 def test_variables_that_changed_in_between_are_as_they_were() -> None:
@@ -261,7 +261,7 @@ def test_values_that_are_changed_after_their_use() -> None:
     x = rn.tensor([2.0, 3.0], requires_grad=True)
     scale = rn.asarray([1.0, 2.0])
     z = rn.checkpoint(fn, x, scale)
-    assert scale.tolist() == [1.0, 2.0], "the function has handles of its own"
+    assert scale.tolist() == [1.0, 2.0], "the function has separate handles"
     scale[0] = 100.0
     z.sum().backward()
     assert x.grad.tolist() == [16.0, 24.0 * 6.0 + 3.0]

@@ -192,7 +192,7 @@ def test_cond_compares_its_functions_whichever_runs(
 
 
 def test_what_cond_does_not_run_has_no_effects_eagerly() -> None:
-    """It is traced once for its types. What cannot be traced is not compared, and functions may call themselves."""
+    """It is traced once for its types; code that cannot be traced is not compared. Functions may call themselves."""
     w, calls = rn.Variable(rn.ones(2)), 0
 
     def other() -> Tensor:

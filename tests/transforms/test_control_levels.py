@@ -20,7 +20,7 @@ W = np.random.default_rng(1).uniform(-0.5, 0.5, (4, 4))
 
 
 def recurrence(x: rn.Tensor) -> rn.Tensor:
-    """What it closes over has elements; carries come to have them."""
+    """Closed-over values have elements; carries get them during the scan."""
     weights, times = rn.asarray(W), rn.asarray(np.arange(5.0))
     first = rn.zeros(4, dtype="float64")
     c, ys = rn.scan(lambda c, u: (rn.tanh(weights @ c + u * x), (c * u).sum()), first, times)

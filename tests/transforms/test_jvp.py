@@ -61,7 +61,7 @@ def linear(g: Callable[..., Any], axis: int) -> Callable[..., Any]:
 
 
 def inside(g: Callable[..., Any], axis: int) -> Callable[..., Any]:
-    """The derivative of a function that adds what it has from outside: a tangent of its own is no tangent of this."""
+    """The derivative of a function that adds a value from outside: the value's other tangent does not count."""
     return lambda x: rn.jvp(lambda y: g(y) + 0 * g(x), (x,), (rn.asarray(AXIS[axis]),))[1]
 
 

@@ -1,4 +1,4 @@
-"""Meta-learning: a step of gradient descent inside of the loss that is differentiated, by hand and by transforms."""
+"""Meta-learning: a step of gradient descent inside the loss that is differentiated, by hand and by transforms."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Optimizers of one's own beside the library's, all schedules, LBFGS and averaged models."""
+"""Custom optimizers beside the library's, all schedules, LBFGS and averaged models."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own in all styles, hooks, and tangents inside a block."""
+"""Functions with custom derivatives in all styles, hooks, and tangents inside a block."""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""An input is optimised by LBFGS until features and their Gram matrices resemble those of two other inputs."""
+"""An input is optimized by LBFGS until its features and Gram matrices resemble two other inputs."""
 
 import copy
 

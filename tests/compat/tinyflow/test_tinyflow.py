@@ -122,7 +122,7 @@ def test_state(session: tf.Session) -> None:
     with pytest.raises(GraphError, match=r"'late'.* has no value"):
         session.run(late)
     session.run(tf.assign(late, tf.zeros([1])))
-    session.run(tf.initialize_all_variables())  # the list was emptied: only "late" is initialised
+    session.run(tf.initialize_all_variables())  # the list was emptied: only "late" is initialized
     assert session.run(late).item() == 1
     np.testing.assert_array_equal(session.run(second), np.ones((2, 3)))
     with pytest.raises(TypeError, match="takes a symbol"):

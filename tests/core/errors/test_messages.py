@@ -256,7 +256,7 @@ def test_nothing_is_changed_by_what_is_refused() -> None:
 
 
 def test_a_bug_keeps_its_class_and_traceback() -> None:
-    """An error that no argument explains is no mistake of the user's."""
+    """An error that no argument explains is not the user's mistake."""
     bug = KeyError("missing")
 
     def broken(x: Any, size: int) -> None:

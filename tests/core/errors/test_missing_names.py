@@ -1,4 +1,4 @@
-"""Names that are not there: the error says what to write, and protocols that probe for attributes are not disturbed."""
+"""Names that do not exist: the error says what to write, and protocols that probe for attributes are not disturbed."""
 
 from __future__ import annotations
 

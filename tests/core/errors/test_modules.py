@@ -51,8 +51,8 @@ def test_unknown_arguments_are_told(name: str) -> None:
     parameters = inspect.signature(FUNCTIONS[name]).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    with pytest.raises(ArgumentError, match=r"\[\w+\] takes no argument 'colour'"):
-        FUNCTIONS[name](colour=3)
+    with pytest.raises(ArgumentError, match=r"\[\w+\] takes no argument 'tint'"):
+        FUNCTIONS[name](tint=3)
 
 
 def test_names_that_a_module_lacks_are_told() -> None:

@@ -34,7 +34,7 @@ CALLS = {call.name: call for call in calls()}
 
 
 def complaint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str | None:
-    """What is wrong with the answer to a call; None for a result or a sentence."""
+    """Return the fault in the answer to a call; None for a result or a sentence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -65,8 +65,8 @@ def test_unknown_names_and_too_many_arguments_are_told(name: str) -> None:
         return  # it takes any, which have no effect
     if name != "rn.rand" and name != "rn.randn" and not name.startswith("Tensor."):
         assert complaint(call.function, *call.arguments.values(), *range(1, 20)) is None
-    with pytest.raises(ArgumentError, match=r"\[\w+\] takes no argument 'colour'"):
-        call.function(**call.arguments, colour=3)
+    with pytest.raises(ArgumentError, match=r"\[\w+\] takes no argument 'tint'"):
+        call.function(**call.arguments, tint=3)
 
 
 def as_numpy(value: Any) -> Any:
@@ -83,7 +83,7 @@ def as_numpy(value: Any) -> Any:
 
 
 def summary(result: Any) -> Any:
-    """What of a result does not depend on random numbers."""
+    """Return the part of a result that does not depend on random numbers."""
     if isinstance(result, (tuple, list)):
         return [summary(x) for x in result]
     return repr(result.aval) if isinstance(result, (rn.Tensor, rn.Variable)) else type(result).__name__

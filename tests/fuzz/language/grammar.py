@@ -1,10 +1,10 @@
 """A grammar of stateful Python, and programs drawn from it.
 
-The grammar comes in parts (``parts_*.py``): texts that begin with ``## name``. A part has sections, whose headings
-stand at the left margin and whose lines are indented. ``code:`` makes a piece of a world; every other section has the
-ways to write something: ``num:`` a number, ``stat:`` a statement, ``block:`` statements of several lines (with empty
-lines between), ``change:`` what happens between two calls. In all of them ``$num`` stands for a number, ``$(a||b)`` for
-one of several texts, ``$id`` for a number of its own, ``$body`` for statements. What begins with ``~`` is drawn rarely.
+The grammar comes in parts (``parts_*.py``): texts that begin with ``## name``. A part has sections: headings at the
+left margin, with indented lines. ``code:`` makes a piece of a world; every other section has the ways to write
+something: ``num:`` a number, ``stat:`` a statement, ``block:`` statements of several lines (with empty lines between),
+``change:`` a change between two calls. In all of them ``$num`` becomes a number, ``$(a||b)`` one of several texts,
+``$id`` a new number, ``$body`` statements. Rows that begin with ``~`` are drawn rarely.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Faulty = Callable[[Program], bool]
 
 
 def smallest(program: Program, is_faulty: Faulty, seconds: float = 120.0) -> Program:
-    """What is left when nothing more can be left out, or the time is over."""
+    """Return what remains when nothing more can be left out, or the time is over."""
     end = time.monotonic() + seconds
     again = True
     while again and time.monotonic() < end:

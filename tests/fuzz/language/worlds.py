@@ -61,7 +61,7 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """Ends the block when it takes too long, with Endless."""
+    """End the block with Endless when it takes too long."""
 
     def end(*_: object) -> None:
         raise Endless
@@ -76,7 +76,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 class Called(NamedTuple):
-    """What a call gave or raised, said and left behind."""
+    """The result or error of a call, its warnings, and the world after it."""
 
     result: Any
     seen: Any
@@ -208,7 +208,7 @@ def _has(member: Any, value: Any) -> bool:
 
 
 def _hidden(value: Any) -> tuple[str, ...]:
-    """What Runnel itself keeps on Modules, which differs between worlds and means nothing to users."""
+    """Return the attributes that Runnel itself keeps on Modules, which differ between worlds."""
     return tuple(k for k in vars(value) if k.startswith("_")) if isinstance(value, rn.nn.Module) else ()
 
 
@@ -244,7 +244,7 @@ class World:
                     self.change(event)
 
     def change(self, event: str) -> None:
-        """What fails is no change; but a clear error of ours ends the comparison."""
+        """Change the world. A failure changes nothing; but a clear error of ours ends the comparison."""
         with quiet(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -283,7 +283,7 @@ class World:
         return Called(result, seen, told, refused)
 
     def seen(self, result: Any, printed: str, said: list[str]) -> list[Any]:
-        """What is compared."""
+        """Return everything that is compared."""
         look = Look("keep_grads" in self.space)
         seen = [("(result)", look(result)), ("(printed)", _ADDRESS.sub("an address", printed)), ("(warned)", said)]
         seen += [(k, look(self.space[k])) for k in sorted(set(self.space) - self.given - {"step"}) if k not in _HIDDEN]
@@ -298,7 +298,7 @@ def quiet() -> Iterator[None]:
 
 
 def compare(program: Program) -> Outcome:
-    """The first difference between the worlds, if there is one; that only the compiled one never ends is one, too."""
+    """Return the first difference between the worlds, if any; a compiled world that never ends differs, too."""
     try:
         first = World(program, compiled=False)
         with limited(LONGEST):
@@ -318,7 +318,7 @@ def compare(program: Program) -> Outcome:
 
 
 def _compared(plain: list[Called], world: World) -> Iterator[Outcome]:
-    """What is known after each call, up to the one that differs."""
+    """Yield the outcome after each call, up to the one that differs."""
     reasons: tuple[str, ...] = ()
     for number, (a, b) in enumerate(zip(plain, world.run(), strict=True)):
         reasons += b.told
@@ -336,7 +336,7 @@ def traces(world: World) -> int:
 
 
 def difference(a: Called, b: Called) -> str:
-    """What differs first, as text."""
+    """Return the first difference, as text."""
     names = dict(b.seen)
     for name, value in a.seen:
         if name not in names:

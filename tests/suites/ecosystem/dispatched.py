@@ -1,6 +1,6 @@
 """SciPy's and scikit-learn's functions on tensors beside the same on arrays: prints a line for each that differs.
 
-A program of its own, because both read ``SCIPY_ARRAY_API`` when they are imported.
+A separate program, because both read ``SCIPY_ARRAY_API`` when they are imported.
 """
 
 from __future__ import annotations

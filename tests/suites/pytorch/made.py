@@ -30,7 +30,7 @@ def array(text: str, name: str) -> np.ndarray:
 
 
 def has_gradient(text: str) -> bool:
-    """Whether such an array gets a gradient: floats that are data."""
+    """Return True if such an array gets a gradient: floats that are data."""
     return text[:1].isdigit() or text[:1] in ("", "p", "v")
 
 
@@ -41,5 +41,5 @@ def parameter(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray:
-    """What the elements of a result are multiplied with, so that each counts in the loss in its own way."""
+    """Return the factors of the elements of a result, so that each counts differently in the loss."""
     return np.cos(np.arange(int(np.prod(shape)))).reshape(shape)

@@ -1,4 +1,4 @@
-"""Calls of PyTorch's functions of tensors beside those of networks: the expression, and the arrays in it."""
+"""Calls of PyTorch's functions of tensors, other than in networks: the expression, and the arrays in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ PAIR = {"x": "3 4", "y": "3 4"}
 SQUARE = {"m": "4 4"}
 LONG = {"x": "2 40"}
 
-# What draws random numbers, others at each call: the bits of one call are not those of the next.
+# These draw random numbers: the bits differ from call to call.
 UNTRACED: set[str] = {"torch.svd_lowrank(x @ y, 2)[1]", "torch.pca_lowrank(x @ y, 2)[1]"}
 
 SIGNALS = {

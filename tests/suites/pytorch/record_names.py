@@ -1,4 +1,4 @@
-"""Records in ``names.json`` what PyTorch's modules for networks offer: names, and those of their arguments.
+"""Record in ``names.json`` the names in PyTorch's modules for networks, with their arguments' names.
 
 python tests/suites/pytorch/record_names.py     (with torch 2.13, and without Runnel)
 """
@@ -28,7 +28,7 @@ WHOLE = {
 
 
 def names(module: ModuleType) -> list[str]:
-    """What a module offers: its own functions and classes, and those that it says it offers."""
+    """Return the names of a module: its own functions and classes, and the names in ``__all__``."""
     offered = set(getattr(module, "__all__", ()))
     results = []
     for name, value in vars(module).items():

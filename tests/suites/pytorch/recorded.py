@@ -1,4 +1,4 @@
-"""What PyTorch made of the cases, and the same made by Runnel."""
+"""PyTorch's results for the cases, and the same computed by Runnel."""
 
 from __future__ import annotations
 

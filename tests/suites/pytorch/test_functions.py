@@ -18,7 +18,7 @@ from tests.suites.pytorch.recorded import assert_gradient, assert_like, backward
 
 EVERY = {**FUNCTIONS, **OPERATIONS, **EDGES}
 SINGLE = ("F.celu(x, alpha=0.7)", "F.hardsigmoid(x * 3)", "F.hardsigmoid(o)")  # PyTorch's constants are floats there
-# PyTorch's have single precision in float64, too; those of SciPy agree with ours (testsNEW/special/test_special.py).
+# PyTorch's have single precision in float64, too; SciPy's agree with ours (tests/special/test_special.py).
 ROUGH = ("airy_ai", "bessel_j0(", "bessel_j1(", "bessel_y")
 
 
