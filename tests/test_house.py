@@ -87,10 +87,10 @@ def places(path: Path) -> set[str]:
 
 
 def folder_order() -> dict[str, int]:
-    """Return each folder's row in the table of docs/internals/design.md, counted from the top."""
-    design = (ROOT / "docs" / "internals" / "design.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .+ \|$", design, flags=re.MULTILINE)
-    return {name: i for i, names in enumerate(rows) for name in re.findall(r"`(\w+)`", names)}
+    """Return the row of each folder in the table of docs/internals/layout.md, counted from the top."""
+    layout = (ROOT / "docs" / "internals" / "layout.md").read_text(encoding="utf-8").partition("Beside `runnel/`")[0]
+    rows = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \| .+ \|$", layout, flags=re.MULTILINE)
+    return {name: i for i, names in enumerate(rows) for name in re.findall(r"`([\w/]+)`", names)}
 
 
 def upward_imports(graph: dict[str, set[str]], order: dict[str, int]) -> list[str]:
@@ -131,8 +131,8 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
     return next((ring for name in sorted(graph) if (ring := search(name, []))), [])
 
 
-def test_design_lists_every_folder() -> None:
-    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+def test_layout_lists_every_folder() -> None:
+    folders = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if any(path.glob("*.py"))}
     assert set(folder_order()) == folders
 
 
