@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.optim.formulas import Active, counted, decayed, item, mean, momentum, resting
+from runnel.optim.formulas import decayed, item, mean, momentum, resting
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer
+from runnel.optim.optimizer import Active, Optimizer
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
@@ -52,8 +53,8 @@ class Adagrad(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"sum": group["initial_accumulator_value"]}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        rates = group["lr"] / ((counted(steps, active) - 1.0) * group["lr_decay"] + 1.0)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
+        rates = group["lr"] / ((steps - 1.0) * group["lr_decay"] + 1.0)
         eps = group["eps"]
         for i, p, g in active:
             gradient, total, value = decayed(group, p, g), self.state[p]["sum"], p.value
@@ -96,8 +97,7 @@ class Adadelta(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"square_avg": 0.0, "acc_delta": 0.0}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, rho, eps = group["lr"], group["rho"], group["eps"]
         for _, p, g in active:
             state, gradient = self.state[p], decayed(group, p, g)
@@ -151,8 +151,7 @@ class RMSprop(Optimizer):
         optional = {"momentum_buffer": group["momentum"], "grad_avg": group["centered"]}
         return dict.fromkeys(("square_avg", *(name for name, is_on in optional.items() if is_on)), 0.0)
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
         for _, p, g in active:
             state, gradient = self.state[p], decayed(group, p, g)

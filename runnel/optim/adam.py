@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.optim.formulas import Active, counted, decayed, item, mean, moments, penalized, touched
+from runnel.optim.formulas import decayed, item, mean, moments, penalized, touched
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer
+from runnel.optim.optimizer import Active, Optimizer
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
@@ -65,10 +66,9 @@ class Adam(_WithMoments):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         return {**super().init_state(p, group), **({"max_exp_avg_sq": 0.0} if group["amsgrad"] else {})}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
-        sizes, scales = lr / (1.0 - ops.pow(beta1, after)), ops.rsqrt(1.0 - ops.pow(beta2, after))
+        sizes, scales = lr / (1.0 - ops.pow(beta1, steps)), ops.rsqrt(1.0 - ops.pow(beta2, steps))
         for i, p, g in active:
             value, gradient = penalized(group, p, g)
             average, square = moments(self.state[p], gradient, beta1, beta2)
@@ -144,10 +144,9 @@ class Adamax(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0, "exp_inf": 0.0}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
-        sizes = lr / (1.0 - ops.pow(beta1, after))
+        sizes = lr / (1.0 - ops.pow(beta1, steps))
         for i, p, g in active:
             state, gradient = self.state[p], decayed(group, p, g)
             average = mean(state["exp_avg"], gradient, 1 - beta1)
@@ -197,12 +196,11 @@ class NAdam(_WithMoments):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         return {"mu_product": np.ones(()), **super().init_state(p, group)}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2), eps, decay = group["lr"], group["betas"], group["eps"], group["momentum_decay"]
-        now = (1.0 - ops.pow(0.96, after * decay) * 0.5) * beta1
-        following = (1.0 - ops.pow(0.96, (after + 1.0) * decay) * 0.5) * beta1
-        corrections = 1.0 - ops.pow(beta2, after)
+        now = (1.0 - ops.pow(0.96, steps * decay) * 0.5) * beta1
+        following = (1.0 - ops.pow(0.96, (steps + 1.0) * decay) * 0.5) * beta1
+        corrections = 1.0 - ops.pow(beta2, steps)
         for i, p, g in active:
             value, gradient = penalized(group, p, g)
             average, square = moments(self.state[p], gradient, beta1, beta2)
@@ -250,12 +248,11 @@ class RAdam(_WithMoments):
              "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize},
         )  # fmt: skip
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
-        sizes, faded = lr / (1.0 - ops.pow(beta1, after)), ops.pow(beta2, after)
-        limit = ops.full_like(after, 2.0) / (1 - beta2) - 1.0
-        rho = limit - after * faded * 2.0 / (1.0 - faded)
+        sizes, faded = lr / (1.0 - ops.pow(beta1, steps)), ops.pow(beta2, steps)
+        limit = ops.full_like(steps, 2.0) / (1 - beta2) - 1.0
+        rho = limit - steps * faded * 2.0 / (1.0 - faded)
         known = rho > 5.0
         safe, bound = ops.where(known, rho, 6.0), ops.maximum(limit, 6.0)
         of_limit = bound / ((bound - 4.0) * (bound - 2.0))
@@ -297,10 +294,9 @@ class SparseAdam(_WithMoments):
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
-        sizes = lr * ops.sqrt(1.0 - ops.pow(beta2, after)) / (1.0 - ops.pow(beta1, after))
+        sizes = lr * ops.sqrt(1.0 - ops.pow(beta2, steps)) / (1.0 - ops.pow(beta1, steps))
         for i, p, g in active:
             state, named, value = self.state[p], touched(g), p.value
             average, square = state["exp_avg"].value, state["exp_avg_sq"].value
@@ -344,10 +340,9 @@ class LAMB(_WithMoments):
             params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
         )
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
-        means, scales = 1.0 / (1.0 - ops.pow(beta1, after)), ops.rsqrt(1.0 - ops.pow(beta2, after))
+        means, scales = 1.0 / (1.0 - ops.pow(beta1, steps)), ops.rsqrt(1.0 - ops.pow(beta2, steps))
         for i, p, g in active:
             average, square = moments(self.state[p], g, beta1, beta2)
             direction = average * item(means, i, p) / (ops.sqrt(square) * item(scales, i, p) + eps)

@@ -5,24 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from runnel import ops
-from runnel.core.dtypes import float64
 from runnel.optim.group import ParamGroup
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-
-Active = list[tuple[int, Variable, Tensor]]  # the index in its group, the Parameter, and its gradient
-
-
-def counted(steps: Variable, active: Active) -> Tensor:
-    """Add one step for each active Parameter; return the counts of the group as a float64 vector."""
-    mask = np.zeros(steps.shape)
-    mask[[i for i, _, _ in active]] = 1
-    after: Tensor = steps.read().detach() + (1.0 if mask.all() else steps.lift(mask, float64))
-    steps.assign(after)
-    return after
 
 
 def item(values: Tensor, i: int, p: Variable) -> Tensor:

@@ -14,9 +14,9 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import DType, bfloat16, float32, float64
 from runnel.ops.linear_algebra import factorizations
-from runnel.optim.formulas import Active, counted, decayed, item, mean, momentum, shrunk
+from runnel.optim.formulas import decayed, item, mean, momentum, shrunk
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer
+from runnel.optim.optimizer import Active, Optimizer
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -62,6 +62,7 @@ class Adafactor(Optimizer):
         )  # fmt: skip
 
     def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
+        super().check(group, params)
         if not isinstance(group["eps"], tuple):
             raise TypeError(f"[Adafactor] eps must be two numbers, or None and a number; got {group['eps']!r}.")
 
@@ -71,10 +72,9 @@ class Adafactor(Optimizer):
         rows, columns = (*p.shape[:-1], 1), (*p.shape[:-2], 1, p.shape[-1])
         return {"row_var": np.zeros(rows, p.dtype.numpy), "col_var": np.zeros(columns, p.dtype.numpy)}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
-        shares = ops.pow(after, ops.full_like(after, group["beta2_decay"]))
-        rates = ops.minimum(ops.rsqrt(after), group["lr"])
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
+        shares = ops.pow(steps, ops.full_like(steps, group["beta2_decay"]))
+        rates = ops.minimum(ops.rsqrt(steps), group["lr"])
         (chosen, least), d = group["eps"], group["d"]
         for i, p, g in active:
             bound = float(ml_dtypes.finfo(p.dtype.numpy).eps) if chosen is None else chosen
@@ -142,6 +142,7 @@ class Muon(Optimizer):
         )  # fmt: skip
 
     def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
+        super().check(group, params)
         for p in params:
             if p.ndim != 2:
                 raise ValueError(
@@ -151,7 +152,7 @@ class Muon(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, momentum = group["lr"], group["momentum"]
         for _, p, g in active:
             moved = mean(self.state[p]["momentum_buffer"], g, 1 - momentum)
@@ -223,8 +224,7 @@ class Shampoo(Optimizer):
             state[f"preconditioner_{k}"] = np.asarray(np.eye(p.shape[k]) * group["eps"], _dtype(p).numpy)
         return state
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr = group["lr"]
         for _, p, g in active:
             state, axes = self.state[p], _axes(p, group)

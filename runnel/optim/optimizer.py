@@ -13,14 +13,15 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import kinds, switches
+from runnel.core.dtypes import float64
 from runnel.core.errors import DTypeError, GradientError
 from runnel.core.tracebacks import ending_at_user
-from runnel.optim import group as hyperparameters
-from runnel.optim.formulas import Active
 from runnel.optim.group import ParamGroup
-from runnel.optim.state import LeafVariable, checked_state, filled, state_of
+from runnel.optim.settings import checked
+from runnel.optim.state import LeafVariable, State, checked_state, filled, state_of
 from runnel.optim.step_program import StepPrograms
 from runnel.tensor import tracing
+from runnel.tensor.creation import asarray
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful, TickingDict
@@ -28,6 +29,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable, assign_together
 
 Parameters: TypeAlias = Any  # Parameters, or dicts with them
+Active: TypeAlias = list[tuple[int, Variable, Tensor]]  # the index in its group, the Parameter, and its gradient
 
 
 @kinds.declare
@@ -57,7 +59,7 @@ class Optimizer(Stateful):
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self.state: dict[Variable, dict[str, Any]] = TickingDict()
+        self.state: dict[Any, dict[str, Any]] = State()
         self.param_groups: tuple[ParamGroup, ...] = ()
         self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
         self._leaves: tuple[LeafVariable, ...] = ()
@@ -83,13 +85,13 @@ class Optimizer(Stateful):
         """
         return {}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         """Assign new values to the Parameters of ``group`` that have a gradient.
 
         Args:
             group: the hyper-parameters by name.
             active: for each of these Parameters, its index in the group, the Parameter, and its gradient.
-            steps: how many steps each Parameter of the group has made; :func:`formulas.counted` adds this one.
+            steps: how many steps each Parameter of the group has made, with this one: a float64 vector.
         """
         raise NotImplementedError(
             f"[{type(self).__name__}] must define update(self, group, active, steps), which assigns new values to "
@@ -97,7 +99,18 @@ class Optimizer(Stateful):
         )
 
     def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
-        """Raise TypeError or ValueError for hyper-parameters that do not fit together, or do not fit ``params``."""
+        """Raise TypeError or ValueError for hyper-parameters that do not fit together, or do not fit ``params``.
+
+        A subclass calls this method too, which checks Parameters with sparse gradients.
+        """
+        changing = [key for key in self.sparse_without or () if group[key]]
+        for p in params if changing or self.sparse_without is None else ():
+            if getattr(p, "is_sparse", False):
+                raise ValueError(
+                    f"[{type(self).__name__}] cannot update {p.described}, whose gradients are sparse: "
+                    f"{'its ' if changing else 'it'}{' and '.join(changing)} changes every row. Use SparseAdam, or SGD "
+                    "or Adagrad without momentum and weight_decay."
+                )
 
     # Groups and state -------------------------------------------------------------------------------------------------
 
@@ -111,21 +124,22 @@ class Optimizer(Stateful):
             raise TypeError(f'[{name}] a group must be a dict with "params" and hyper-parameters; got {group!r}.')
         theirs = group["params"]
         params: list[Any] = []
-        known = {*map(id, self.state), *(id(leaf.source) for leaf in self._leaves)}
+        known = {id(p) for group in self.param_groups for p in group.params}
+        known |= {id(leaf.source) for leaf in self._leaves}
         for entry in [theirs] if isinstance(theirs, Variable) else self._iterated(theirs):
             given = entry[1] if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) else entry
             params.append(self._checked_parameter(given))
             if id(given) in known:
                 raise ValueError(f"[{name}] {params[-1].described} is already in a group.")
             known.add(id(given))
-        values = {key: value for key, value in group.items() if key != "params"}
-        new = ParamGroup(params, self.checked_group({**self.defaults, **values}, params), self)
+        values = {**self.defaults, **{key: value for key, value in group.items() if key != "params"}}
+        values = checked(name, values, self.defaults)
+        self.check(values, params)
         place = params[0].device if params else None
         self._steps.append(Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}", device=place))
-        self.state.update({p: self._slots({}) for p in params})
-        self.param_groups = (*self.param_groups, new)
         self._leaves += tuple(p for p in params if isinstance(p, LeafVariable))
-        self.group_changed(new)
+        self.param_groups = (*self.param_groups, ParamGroup(self, params, values))
+        self.make_state()
 
     def _iterated(self, params: Any) -> Iterable[Any]:
         if isinstance(params, Iterable) and not isinstance(params, Tensor) and not hasattr(params, "parameters"):
@@ -148,50 +162,39 @@ class Optimizer(Stateful):
             raise TypeError(f"[{name}] params must be floating-point; {p.described} holds {p.dtype.name}.")
         return p
 
-    def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
-        """Return the hyper-parameters of a group as they are kept; raise TypeError or ValueError if they are wrong."""
-        name = type(self).__name__
-        plain = hyperparameters.checked(name, values, self.defaults)
-        self.check(plain, params)
-        for p in params:
-            changing = [key for key in self.sparse_without or () if plain[key]]
-            if getattr(p, "is_sparse", False) and (changing or self.sparse_without is None):
-                raise ValueError(
-                    f"[{name}] cannot update {p.described}, whose gradients are sparse: {'its ' if changing else 'it'}"
-                    f"{' and '.join(changing)} changes every row. Use SparseAdam, or SGD or Adagrad without momentum "
-                    "and weight_decay."
-                )
-        return plain
+    def make_state(self) -> None:
+        """Make the state that the hyper-parameters ask for and that is missing. Other state is kept.
 
-    def group_changed(self, group: ParamGroup) -> None:
-        """Make the state that the hyper-parameters ask for, so that compiled steps find it. Other state is kept."""
-        for p in () if self.has_own_step else group.params:
-            slots = self.state[p] if p in self.state else self.state.setdefault(p, TickingDict())
-            for name, initial in self.init_state(p, group.plain).items():
-                if name not in slots:
-                    slots[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
-        now = (tuple((tuple(map(id, g.params)), g.shapes()) for g in self.param_groups), self._state_ids())
-        if now != self._structure:  # the same object while it is equal, which is fast to test
-            self._structure = now
+        A Parameter without any state starts again with its first step.
+        """
+        if type(self.state) is not State:
+            self.state = State(self.state)
+        for group, steps in zip(self.param_groups, self._steps, strict=True):
+            begun = np.ones(len(group.params))
+            for i, p in enumerate(group.params):
+                if self.has_own_step:
+                    self.state.setdefault(p, {})
+                    continue
+                initial, slots = self.init_state(p, group.plain), self.state.get(p)
+                begun[i] = bool(slots) or not initial
+                if type(slots) is not TickingDict:
+                    slots = self.state[p] = TickingDict(slots or {})
+                for name in initial.keys() - slots.keys():
+                    slots[name] = Variable(filled(p, initial[name]), name=f"{p.name}.{name}", device=p.device)
+            if not begun.all():
+                steps.assign(steps.value * begun)
+        groups = tuple((tuple(map(id, group.params)), group.shapes()) for group in self.param_groups)
+        if self._structure != (groups, self._state_ids()):  # the same object while it is equal, which is fast to test
+            self._structure = groups, self._state_ids()
 
     def _state_ids(self) -> tuple[int, ...]:
         """Return which Variables the state consists of. Whatever a custom ``step`` keeps is data."""
         return () if self.has_own_step else tuple([id(x) for slots in self.state.values() for x in slots.values()])
 
-    def _slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(values) if self.has_own_step else TickingDict(values)
-
-    def current_structure(self) -> Any:
-        """Return what a step depends on besides gradients; restore state that was removed from outside.
-
-        A Parameter without any state starts again with its first step.
-        """
-        if self._structure[1] != self._state_ids():
-            for group, steps in zip(self.param_groups, self._steps, strict=True):
-                begun = [bool(self.state.get(p)) or not self.init_state(p, group.plain) for p in group.params]
-                self.group_changed(group)
-                if not all(begun):
-                    steps.assign(steps.value * np.array(begun, np.float64))
+    def structure(self) -> Any:
+        """Return what a step depends on besides gradients, after restoring state that was removed from outside."""
+        if type(self.state) is not State or self._structure[1] != self._state_ids():
+            self.make_state()
         return self._structure
 
     def shaping_parts(self) -> list[Any]:
@@ -237,7 +240,7 @@ class Optimizer(Stateful):
     def update_all(self) -> None:
         """Update all groups in ops. The program of a step is traced from this."""
         trace = tracing.ACTIVE.trace
-        self.current_structure()
+        self.structure()
         for group, steps in zip(self.param_groups, self._steps, strict=True):
             active: Active = []
             for i, p in enumerate(group.params):
@@ -249,7 +252,17 @@ class Optimizer(Stateful):
                 g = ops.cast(g.detach(), p.dtype)
                 active.append((i, p, -g if group.has("maximize") else g))
             if active:
-                tracing.method(self, "update")(group, active, steps)
+                tracing.method(self, "update")(group, active, self._counted(group, active, steps))
+
+    def _counted(self, group: ParamGroup, active: Active, steps: Variable) -> Tensor:
+        """Count this step for each active Parameter of a group; return all counts."""
+        now: Tensor = steps.read().detach()
+        if self.saves_steps or group.has("dampening"):
+            mask = np.zeros(steps.shape)
+            mask[[i for i, _, _ in active]] = 1
+            now = now + (1.0 if mask.all() else steps.lift(mask, float64))
+            steps.assign(now)
+        return now
 
     def _require_fitting(self, p: Variable, g: Tensor, group: ParamGroup) -> None:
         """Raise an error for a gradient of another shape, or state that was made for another dtype."""
@@ -280,22 +293,21 @@ class Optimizer(Stateful):
         Raises:
             StateError, ShapeError, DTypeError: the state does not fit. Nothing has changed then.
         """
+        settings, slots = checked_state(self, saved)
         values: list[tuple[Variable, Any]] = []
-        for group, steps, loaded in zip(self.param_groups, self._steps, checked_state(self, saved), strict=True):
-            values.append((steps, loaded.steps))
-            group.update(loaded.values)  # which decides what state there is
-            for p, slots in zip(group.params, loaded.slots, strict=True):
-                if self.has_own_step:
-                    self.state[p] = slots
-                    continue
-                state = self.state[p]
-                for name in state.keys() - slots.keys():
-                    del state[name]
-                for name, value in slots.items():
-                    if name not in state:
-                        state[name] = Variable(value.numpy(), name=f"{p.name}.{name}", device=p.device)
-                    values.append((state[name], value))
-            self.group_changed(group)
+        for group, steps, hyperparameters in zip(self.param_groups, self._steps, settings, strict=True):
+            group.plain.update(hyperparameters)
+            values.append((steps, asarray([slots[p][0] for p in group.params], float64, device=steps.device)))
+        for p, (_, loaded) in slots.items():
+            if self.has_own_step:
+                self.state[p] = loaded
+                continue
+            state = {name: x for name, x in self.state[p].items() if name in loaded}
+            for name in loaded.keys() - state.keys():
+                state[name] = Variable(loaded[name].numpy(), name=f"{p.name}.{name}", device=p.device)
+            values += [(state[name], value) for name, value in loaded.items()]
+            self.state[p] = TickingDict(state)
+        self.make_state()
         assign_together(values)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -304,12 +316,11 @@ class Optimizer(Stateful):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over a state. A copy shares Parameters and their state, but has separate groups."""
         self.__dict__.update(state)
-        self.state = TickingDict({p: self._slots(slots) for p, slots in self.state.items()})
-        self._programs, self._structure = StepPrograms(), ()
-        self._steps = list(self._steps)
-        self.param_groups = tuple(ParamGroup(group.params, group.plain, self) for group in self.param_groups)
-        for group in self.param_groups:
-            self.group_changed(group)
+        self.state = State({p: dict(slots) for p, slots in self.state.items()})
+        self._programs, self._structure, self._steps = StepPrograms(), (), list(self._steps)
+        groups = [dict(group) for group in self.param_groups]
+        self.param_groups = tuple(ParamGroup(self, group.pop("params"), group) for group in groups)
+        self.make_state()
 
     def __repr__(self) -> str:
         lines = [

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.optim.formulas import Active, counted, decayed, momentum, resting
+from runnel.optim.formulas import decayed, momentum, resting
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer
+from runnel.optim.optimizer import Active, Optimizer
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
@@ -54,18 +55,18 @@ class SGD(Optimizer):
         )  # fmt: skip
 
     def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
+        super().check(group, params)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("[SGD] nesterov must have a positive momentum and no dampening.")
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0} if group["momentum"] else {}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, factor = group["lr"], group["momentum"]
         share: Any = None
         if group.has("momentum") and group.has("dampening"):
-            after = counted(steps, active)
-            share = ops.where(after == 1.0, 1.0, ops.full_like(after, 1 - group["dampening"]))
+            share = ops.where(steps == 1.0, 1.0, ops.full_like(steps, 1 - group["dampening"]))
         for i, p, g in active:
             direction = decayed(group, p, g)
             if group.has("momentum"):
@@ -114,15 +115,14 @@ class ASGD(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         return {"eta": np.full((), group["lr"], np.float64), "mu": np.ones(()), "ax": 0.0}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after = counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, lambd, alpha, t0 = group["lr"], group["lambd"], group["alpha"], group["t0"]
         for i, p, g in active:
             state = self.state[p]
-            eta, mu, average = ops.where(after[i] == 1.0, lr, state["eta"].value), state["mu"].value, state["ax"].value
+            eta, mu, average = ops.where(steps[i] == 1.0, lr, state["eta"].value), state["mu"].value, state["ax"].value
             size, share = ops.cast(eta, p.dtype), ops.cast(mu, p.dtype)
             value = p.value * ops.cast(1.0 - eta * lambd, p.dtype) - decayed(group, p, g) * size
             p.assign(value)
             state["ax"].assign(ops.where(mu == 1.0, value, average + (value - average) * share))
-            state["eta"].assign(lr / ops.pow(after[i] * (lambd * lr) + 1.0, ops.full_like(after[i], alpha)))
-            state["mu"].assign(1.0 / ops.maximum(after[i] - t0, 1.0))
+            state["eta"].assign(lr / ops.pow(steps[i] * (lambd * lr) + 1.0, ops.full_like(steps[i], alpha)))
+            state["mu"].assign(1.0 / ops.maximum(steps[i] - t0, 1.0))

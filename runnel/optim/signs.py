@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
-from runnel.optim.formulas import Active, counted, item, mean, shrunk
+from runnel.optim.formulas import item, mean, shrunk
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer
+from runnel.optim.optimizer import Active, Optimizer
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
@@ -43,8 +44,7 @@ class Lion(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        counted(steps, active)
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
         lr, (beta1, beta2) = group["lr"], group["betas"]
         for _, p, g in active:
             average = self.state[p]["exp_avg"].value
@@ -83,12 +83,12 @@ class Rprop(Optimizer):
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"prev": 0.0, "step_size": group["lr"]}
 
-    def update(self, group: ParamGroup, active: Active, steps: Variable) -> None:
-        after, lr = counted(steps, active), group["lr"]
+    def update(self, group: ParamGroup, active: Active, steps: Tensor) -> None:
+        lr = group["lr"]
         (shrinking, growing), (smallest, largest) = group["etas"], group["step_sizes"]
         for i, p, g in active:
             state = self.state[p]
-            size = ops.where(item(after, i, p) == 1.0, lr, state["step_size"].value)
+            size = ops.where(item(steps, i, p) == 1.0, lr, state["step_size"].value)
             agreement = g * state["prev"].value
             moved = ops.where(agreement > 0.0, size * growing, ops.where(agreement < 0.0, size * shrinking, size))
             size = ops.minimum(ops.maximum(moved, smallest), largest)

@@ -1,22 +1,36 @@
-"""The state of an optimizer as a dict in PyTorch's form. A loaded state is checked before anything changes."""
+"""The state of an optimizer, and its dict in PyTorch's form. A loaded state is checked before anything changes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from runnel.core.avals import aval
-from runnel.core.dtypes import float64, from_numpy
+from runnel.core.dtypes import from_numpy
 from runnel.core.errors import GradientError, StateError
 from runnel.ops import cast, zeros_like
-from runnel.optim.group import RULES, ParamGroup, bounded
+from runnel.optim.settings import RULES, bounded, checked
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.state import fitting
+from runnel.tensor.stateful import TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
+
+
+class State(TickingDict):
+    """The state by Parameter and name. As in PyTorch, an entry that is missing is made empty when it is read."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: Any) -> Any:
+        for p in self if isinstance(key, Tensor) else ():
+            if isinstance(p, LeafVariable) and p.source is key:
+                return self[p]
+        self[key] = slots = {}
+        return slots
 
 
 class LeafVariable(Variable):
@@ -53,28 +67,21 @@ class LeafVariable(Variable):
         self.source.grad = None if set_to_none or gradient is None else zeros_like(gradient)
 
 
-class LoadedGroup(NamedTuple):
-    """The new hyper-parameters of a group, its step counts, and the state of each of its Parameters."""
-
-    values: dict[str, Any]
-    steps: Tensor
-    slots: list[dict[str, Any]]
-
-
 def filled(p: Variable, initial: float | np.ndarray) -> np.ndarray:
     """Return the state for ``p`` before its first step."""
     return initial if isinstance(initial, np.ndarray) else np.full(p.shape, initial, p.dtype.numpy)
 
 
 def state_of(optimizer: Any) -> dict[str, Any]:
-    """Return the state dict: ``{"state": {index: {name: tensor}}, "param_groups": [hyper-parameters and indices]}``."""
-    state: dict[int, dict[str, Any]] = {}
+    """Return ``{"state": {index: {name: tensor}}, "param_groups": [hyper-parameters and indices]}``."""
+    optimizer.structure()
+    state: dict[Any, Any] = {key: _value(slots) for key, slots in optimizer.state.items() if isinstance(key, str)}
     groups: list[dict[str, Any]] = []
     for group, steps in zip(optimizer.param_groups, optimizer._steps, strict=True):
         first, counts = sum(len(other["params"]) for other in groups), steps.value
         groups.append({**group.plain, "params": list(range(first, first + len(group.params)))})
         for i, p in enumerate(group.params):
-            values = {name: _value(value) for name, value in optimizer.state[p].items()}
+            values = _value(optimizer.state[p])
             if optimizer.saves_steps and not optimizer.has_own_step:
                 state[first + i] = {"step": counts[i], **values}
             elif values and (not group.has("dampening") or counts[i].item()):  # its presence says that steps were made
@@ -83,14 +90,20 @@ def state_of(optimizer: Any) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    """Return the values of Variables, also in lists, which a custom step may keep."""
-    if isinstance(value, Variable):
-        return value.value
-    return [_value(item) for item in value] if isinstance(value, list) else value
+    """Return the values of Variables, also in the lists and dicts that a custom step keeps."""
+    if isinstance(value, dict):
+        return {key: _value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_value(item) for item in value]
+    return value.value if isinstance(value, Variable) else value
 
 
-def checked_state(optimizer: Any, saved: Any) -> list[LoadedGroup]:
-    """Return what each group takes over from ``saved``. Raise an error for a state that does not fit."""
+def checked_state(optimizer: Any, saved: Any) -> tuple[list[dict[str, Any]], dict[Any, tuple[float, dict[str, Any]]]]:
+    """Return the hyper-parameters of each group, and the step and the state of each Parameter.
+
+    Raises:
+        StateError, ShapeError, DTypeError: the state does not fit.
+    """
     owner = type(optimizer).__name__
     require_keys(f"the state of {owner}", saved, ("state", "param_groups"))
     groups, state = saved["param_groups"], saved["state"]
@@ -104,36 +117,34 @@ def checked_state(optimizer: Any, saved: Any) -> list[LoadedGroup]:
     if sizes != list(map(len, parts)):
         raise state_error(f"the groups must have {sizes} Parameters; got {list(map(len, parts))}")
     indices = [index for part in parts for index in part]
-    unknown = state.keys() - set(indices)
-    if unknown:
-        raise state_error(f'"state" has {", ".join(map(repr, unknown))}, which no "params" contains')
+    others = state.keys() - set(indices)
+    if not (optimizer.has_own_step and all(isinstance(key, str) for key in others)) and others:
+        raise state_error(f'"state" has {", ".join(map(repr, others))}, which no "params" contains')
     if len(set(indices)) != len(indices):
         raise state_error(f'each Parameter must have its own index in "params"; got {indices}')
-    pairs = enumerate(zip(optimizer.param_groups, groups, strict=True))
-    return [_checked_group(optimizer, f"group {i}", group, theirs, state) for i, (group, theirs) in pairs]
-
-
-def _checked_group(
-    optimizer: Any, name: str, group: ParamGroup, theirs: Mapping[str, Any], state: Mapping[Any, Any]
-) -> LoadedGroup:
-    required = [key for key in group.plain if key in RULES and key != "decoupled_weight_decay"]  # new in PyTorch 2.6
-    require_keys(f"{name} of {type(optimizer).__name__}", theirs, ("params", *required), theirs)
-    received = {key: value for key, value in theirs.items() if key not in ("params", "param_names")}
-    try:
-        values = optimizer.checked_group({**group.plain, **received}, group.params)
-    except (TypeError, ValueError) as error:
-        raise state_error(f"{name}: {str(error).rstrip('.')}") from error
-    pairs = [
-        _checked_slots(optimizer, p, f"{p.described} (number {index})", values, state.get(index))
-        for p, index in zip(group.params, theirs["params"], strict=True)
-    ]
-    place = group.params[0].device if group.params else None
-    counts = asarray([count for count, _ in pairs], float64, device=place)
-    return LoadedGroup(values, counts, [slots for _, slots in pairs])
+    settings: list[dict[str, Any]] = []
+    slots: dict[Any, Any] = {key: (0.0, state[key]) for key in others}
+    for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True)):
+        required = [
+            key for key in group.plain if key in RULES and key != "decoupled_weight_decay"
+        ]  # new in PyTorch 2.6
+        require_keys(f"group {i} of {owner}", theirs, ("params", *required), theirs)
+        received = {key: value for key, value in theirs.items() if key not in ("params", "param_names")}
+        try:
+            values = {**group.plain, **checked(owner, received, optimizer.defaults)}
+            optimizer.check(values, group.params)
+        except (TypeError, ValueError) as error:
+            raise state_error(f"group {i}: {str(error).rstrip('.')}") from error
+        settings.append(values)
+        slots |= {
+            p: _checked_slots(optimizer, p, index, values, state.get(index))
+            for p, index in zip(group.params, theirs["params"], strict=True)
+        }
+    return settings, slots
 
 
 def _checked_slots(
-    optimizer: Any, p: Variable, name: str, values: Mapping[str, Any], saved: Any
+    optimizer: Any, p: Variable, index: int, values: Mapping[str, Any], saved: Any
 ) -> tuple[float, dict[str, Any]]:
     """Return how many steps ``p`` has made, and its state by name."""
     owner = type(optimizer).__name__
@@ -146,16 +157,16 @@ def _checked_slots(
         return 0.0, {key: asarray(value, device=p.device) for key, value in initial.items()}
     possible = optimizer.init_state(p, {key: value or 0.5 for key, value in values.items()})  # with every term on
     names = ("step", *initial) if optimizer.saves_steps else tuple(initial)
-    require_keys(f"the state of {name} in {owner}", saved, names, possible.keys() - initial.keys())
+    what = f"the state of {p.described} (number {index}) in {owner}"
+    require_keys(what, saved, names, possible.keys() - initial.keys())
     initial |= {key: filled(p, value) for key, value in possible.items() if key in saved}
     avals = {key: aval(array.shape, from_numpy(array.dtype), p.device) for key, array in initial.items()}
     slots = {key: fitting(owner, f"{p.name}.{key}", avals[key], saved[key]) for key in initial}
+    step = saved["step"] if optimizer.saves_steps else 1
     try:
-        return float(bounded(0, whole=True)(saved["step"] if optimizer.saves_steps else 1.0)), slots
+        return float(bounded(0, whole=True)(step)), slots
     except (TypeError, ValueError):
-        raise state_error(
-            f"the step of {p.described} must be a whole number of at least 0; got {saved['step']!r}"
-        ) from None
+        raise state_error(f"the step of {p.described} must be a whole number of at least 0; got {step!r}") from None
 
 
 def _copied(p: Variable, value: Any) -> Any:
@@ -172,13 +183,11 @@ def require_keys(what: str, received: Any, expected: Collection[str], optional: 
     """Raise StateError unless ``received`` is a dict of exactly the keys ``expected``, and any of ``optional``."""
     if not isinstance(received, Mapping):
         raise state_error(f"{what} must be a dict; got {type(received).__name__}")
-    missing = [repr(key) for key in expected if key not in received]
-    unknown = [repr(key) for key in received if key not in expected and key not in optional]
-    if missing or unknown:
-        parts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has an unknown {', '.join(unknown)}"] * bool(
-            unknown
-        )
-        raise state_error(f"{what} {' and '.join(parts)}")
+    missing = ", ".join(repr(key) for key in expected if key not in received)
+    unknown = ", ".join(repr(key) for key in received if key not in expected and key not in optional)
+    faults = [f"lacks {missing}"] * bool(missing) + [f"has an unknown {unknown}"] * bool(unknown)
+    if faults:
+        raise state_error(f"{what} {' and '.join(faults)}")
 
 
 def state_error(sentence: str) -> StateError:

@@ -12,7 +12,6 @@ from runnel.core.avals import common_device
 from runnel.tensor import tensor as tensors
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
-from runnel.tensor.stateful import TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracer import Tracer
 from runnel.tensor.variable import STATE_VERSION, Variable
@@ -81,8 +80,8 @@ class StepPrograms:
 
     def run(self, optimizer: Any) -> None:
         """Run ``optimizer.update_all()`` as a program. If none fits the structure and the gradients, make one."""
-        if self._version != STATE_VERSION.now or type(optimizer.state) is not TickingDict:
-            optimizer.current_structure()
+        if self._version != STATE_VERSION.now:
+            optimizer.structure()
             self._version = STATE_VERSION.now
         structure = optimizer._structure
         for place, program in enumerate(self._programs):

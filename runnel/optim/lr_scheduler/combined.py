@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from runnel.optim.group import bounded, one_of, require
 from runnel.optim.lr_scheduler.scheduler import EPOCH, NOT_NEGATIVE, LRScheduler, per_group
 from runnel.optim.optimizer import Optimizer
+from runnel.optim.settings import bounded, one_of, require
 from runnel.optim.state import require_keys, state_error
 
 

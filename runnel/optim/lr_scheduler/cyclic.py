@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from runnel.optim.group import ParamGroup, bounded, one_of, require
+from runnel.optim.group import ParamGroup
 from runnel.optim.lr_scheduler.scheduler import (
     ANNEALING,
     COUNT,
@@ -17,6 +17,7 @@ from runnel.optim.lr_scheduler.scheduler import (
     require_optimizer,
 )  # fmt: skip
 from runnel.optim.optimizer import Optimizer
+from runnel.optim.settings import bounded, one_of, require
 
 
 def _uses_betas(owner: str, optimizer: Optimizer) -> bool:

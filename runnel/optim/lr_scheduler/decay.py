@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from runnel.optim.group import bounded, require
 from runnel.optim.lr_scheduler.scheduler import COUNT, EPOCH, NOT_NEGATIVE, SHARE, LRScheduler
 from runnel.optim.optimizer import Optimizer
+from runnel.optim.settings import bounded, require
 
 Functions = Callable[[int], float] | Sequence[Callable[[int], float]]
 

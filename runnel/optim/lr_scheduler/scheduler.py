@@ -7,8 +7,8 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from runnel.core import kinds
-from runnel.optim.group import Rule, bounded, one_of, require
 from runnel.optim.optimizer import Optimizer
+from runnel.optim.settings import Rule, bounded, one_of, require
 from runnel.optim.state import require_keys, state_error
 
 NOT_NEGATIVE: Final = bounded(0)
