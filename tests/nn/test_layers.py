@@ -1,4 +1,4 @@
-"""Each layer against NumPy in float64; initial values; dropout; losses; gradient clipping."""
+"""Layers beyond the cases recorded from PyTorch: initial values, dropout, errors of losses, gradient clipping."""
 
 from __future__ import annotations
 
@@ -16,38 +16,6 @@ from runnel.nn import functional as F, init
 from runnel.tensor import random
 
 X = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
-erf = np.vectorize(math.erf)
-
-
-def softmax(x: np.ndarray) -> np.ndarray:
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-@pytest.mark.parametrize(
-    ("layer", "oracle"),
-    [
-        (nn.Identity(1, two=2), lambda x: x),
-        (nn.ReLU(), lambda x: np.maximum(x, 0)),
-        (nn.SiLU(), lambda x: x / (1 + np.exp(-x))),
-        (nn.GELU(), lambda x: x * 0.5 * (1 + erf(x / np.sqrt(2)))),
-        (nn.GELU("tanh"), lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
-        (nn.Tanh(), np.tanh),
-        (nn.Sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
-        (nn.Softmax(-1), softmax),
-        (nn.LogSoftmax(-1), lambda x: np.log(softmax(x))),
-        (nn.LeakyReLU(0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
-        (nn.ELU(0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
-        (nn.Softplus(2.0), lambda x: np.log1p(np.exp(2 * x)) / 2),
-        (nn.LayerNorm(6), lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)),
-        (nn.RMSNorm(6), lambda x: x / np.sqrt((x**2).mean(-1, keepdims=True) + 2.0**-23)),
-        (nn.Flatten(), lambda x: x),
-    ],
-    ids=lambda p: type(p).__name__ if isinstance(p, nn.Module) else "",
-)
-def test_against_numpy(layer: nn.Module, oracle: object) -> None:
-    expected = oracle(X.astype(np.float64))  # type: ignore[operator]
-    np.testing.assert_allclose(layer(rn.asarray(X)).numpy(), expected, rtol=2e-6, atol=2e-6)
 
 
 @settings(deadline=None, max_examples=10)
@@ -133,51 +101,7 @@ def test_constants_bounds_and_orthogonality() -> None:
 
 # --- losses and functions -------------------------------------------------------------------------------------------
 
-TARGET = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
 LABELS = np.array([0, 5, 2, 2])
-CLASS_WEIGHTS = np.linspace(0.5, 2, 6).astype(np.float32)
-CHANCES = (1 / (1 + np.exp(-X))).astype(np.float32)
-BITS = (TARGET > 0).astype(np.float32)
-
-
-def _huber(distance: np.ndarray) -> np.ndarray:
-    """Half the square below 1/2, where it goes on as a straight line."""
-    return np.where(distance < 0.5, distance**2 / 2, (distance - 0.25) / 2)
-
-
-def _logs() -> np.ndarray:
-    return np.log(softmax(X.astype(np.float64)))
-
-
-@pytest.mark.parametrize(
-    ("loss", "x", "target", "expected"),
-    [
-        (nn.MSELoss(), X, TARGET, ((X - TARGET) ** 2).mean()),
-        (nn.MSELoss("sum"), X, TARGET, ((X - TARGET) ** 2).sum()),
-        (nn.L1Loss("none"), X, TARGET, np.abs(X - TARGET)),
-        (nn.SmoothL1Loss(beta=0.5), X, TARGET, 2 * _huber(np.abs(X - TARGET)).mean()),
-        (nn.HuberLoss(delta=0.5), X, TARGET, _huber(np.abs(X - TARGET)).mean()),
-        (nn.CrossEntropyLoss(), X, LABELS, -_logs()[range(4), LABELS].mean()),
-        (
-            nn.CrossEntropyLoss(CLASS_WEIGHTS),
-            X,
-            LABELS,
-            -(_logs()[range(4), LABELS] * CLASS_WEIGHTS[LABELS]).sum() / CLASS_WEIGHTS[LABELS].sum(),
-        ),
-        (nn.CrossEntropyLoss(ignore_index=2), X, LABELS, -_logs()[range(2), LABELS[:2]].mean()),
-        (
-            nn.CrossEntropyLoss(label_smoothing=0.1),
-            X,
-            LABELS,
-            -(0.9 * _logs()[range(4), LABELS] + 0.1 * _logs().mean(-1)).mean(),
-        ),
-        (nn.NLLLoss(), X, LABELS, -X[range(4), LABELS].mean()),
-        (nn.BCELoss(), CHANCES, BITS, -(BITS * np.log(CHANCES) + (1 - BITS) * np.log(1 - CHANCES)).mean()),
-        (nn.BCEWithLogitsLoss(), X, BITS, -(BITS * np.log(CHANCES) + (1 - BITS) * np.log(1 - CHANCES)).mean()),
-    ],
-)  # fmt: skip
-def test_losses(loss: nn.Module, x: np.ndarray, target: np.ndarray, expected: np.ndarray) -> None:
-    np.testing.assert_allclose(loss(rn.asarray(x), rn.asarray(target)).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rn.compile])
@@ -204,7 +128,7 @@ def test_rankings_are_of_as_many_axes() -> None:
 
 
 def test_loss_weights_are_no_parameters() -> None:
-    loss = nn.CrossEntropyLoss(CLASS_WEIGHTS)
+    loss = nn.CrossEntropyLoss(np.ones(6, np.float32))
     assert list(loss.parameters()) == [] and list(loss.state_dict()) == ["weight"]
     with pytest.raises(ValueError, match="reduction must be 'mean', 'sum' or 'none'"):
         nn.MSELoss("average")
@@ -212,10 +136,6 @@ def test_loss_weights_are_no_parameters() -> None:
 
 def test_functions_with_torch_argument_order() -> None:
     x = rn.asarray(X)
-    a, b = X[:, :3].astype(np.float64), X[:, 3:].astype(np.float64)
-    np.testing.assert_allclose(F.glu(x).numpy(), a / (1 + np.exp(-b)), rtol=1e-5, atol=1e-6)
-    norms = np.sqrt((X.astype(np.float64) ** 2).sum(1, keepdims=True))
-    np.testing.assert_allclose(F.normalize(x).numpy(), X / norms, rtol=1e-5)
     np.testing.assert_array_equal(F.embedding(rn.asarray(LABELS), rn.asarray(X.T.copy())).numpy(), X.T[LABELS])
     assert F.softmax(x, 0, "float64").dtype is rn.float64
     assert F.dropout(x, 0.5, training=False) is x

@@ -83,6 +83,7 @@ LAYERS: dict[str, dict[str, Any]] = {
         """
         nn.Conv1d(4, 6, 3, padding=1)
         nn.Conv1d(4, 6, 3, groups=2, padding_mode='reflect', padding=2)
+        nn.Conv1d(4, 6, 3, stride=2, padding=1)
         nn.ConvTranspose1d(4, 2, 3, stride=2, output_padding=1)
         nn.BatchNorm1d(4)
         nn.InstanceNorm1d(4)
@@ -93,6 +94,7 @@ LAYERS: dict[str, dict[str, Any]] = {
         nn.LocalResponseNorm(3)
         nn.AvgPool1d(2)
         nn.MaxPool1d(2, return_indices=True)
+        nn.MaxPool1d(3, 1)
         nn.LPPool1d(2, 3)
         nn.AdaptiveAvgPool1d(4)
         nn.AdaptiveMaxPool1d(4, return_indices=True)
@@ -110,17 +112,36 @@ LAYERS: dict[str, dict[str, Any]] = {
     **each(
         PLANE,
         """
+        nn.BatchNorm2d(4, momentum=None)
+        nn.BatchNorm2d(4, momentum=0.2)
+        nn.InstanceNorm2d(4, affine=True, track_running_stats=True)
+        """,
+        "m(m(x) * 2 + 1)",
+    ),
+    **each(PLANE, "nn.InstanceNorm2d(4, track_running_stats=True)", **EVAL),
+    **each({"x": "2 4 5"}, "nn.BatchNorm1d(4, momentum=0.1)"),
+    **each(
+        PLANE,
+        """
         nn.Conv2d(4, 6, 3, padding='same')
         nn.Conv2d(4, 6, (3, 2), stride=2, dilation=(1, 2), bias=False)
+        nn.Conv2d(4, 6, 3, padding='same', dilation=2, groups=2)
+        nn.Conv2d(4, 8, (2, 3), groups=4, bias=False)
+        nn.Conv2d(4, 3, 3, padding=(1, 2), padding_mode='reflect')
+        nn.Conv2d(4, 3, 3, padding=(1, 2), padding_mode='replicate')
+        nn.Conv2d(4, 3, 3, padding=(1, 2), padding_mode='circular')
         nn.ConvTranspose2d(4, 2, 3, padding=1)
+        nn.ConvTranspose2d(4, 6, 3, stride=(2, 3), padding=1, output_padding=(1, 0), groups=2)
         nn.BatchNorm2d(4)
         nn.InstanceNorm2d(4, affine=True, bias=False)
         nn.AvgPool2d(3, 2, 1, count_include_pad=False)
         nn.MaxPool2d(2, 2, ceil_mode=True)
+        nn.MaxPool2d(3, 2, padding=1)
         nn.MaxPool2d(2, return_indices=True)
         nn.LPPool2d(2, 2)
         nn.AdaptiveAvgPool2d((2, None))
         nn.AdaptiveMaxPool2d(3)
+        nn.AdaptiveMaxPool2d((None, 4))
         nn.ZeroPad2d((1, 2, 0, 1))
         nn.ConstantPad2d(1, 0.5)
         nn.ReflectionPad2d(2)
@@ -143,6 +164,7 @@ LAYERS: dict[str, dict[str, Any]] = {
         SPACE,
         """
         nn.Conv3d(4, 2, 2)
+        nn.Conv3d(4, 3, 2, padding=(0, 1, 0))
         nn.ConvTranspose3d(4, 2, 2)
         nn.BatchNorm3d(4)
         nn.InstanceNorm3d(4)
@@ -169,6 +191,17 @@ LAYERS: dict[str, dict[str, Any]] = {
     ),
     **each({"x": "= 0 2 2 4", "o": "= 0 1"}, "nn.EmbeddingBag(5, 3)", "m(x, o)"),
     **each({"x": "i5 2 3"}, "nn.EmbeddingBag(5, 3, mode='max', padding_idx=1)"),
+    **each(
+        {"x": "i5 3 4"},
+        """
+        nn.EmbeddingBag(5, 3, mode='sum')
+        nn.EmbeddingBag(5, 3, mode='sum', padding_idx=0)
+        nn.EmbeddingBag(5, 3, padding_idx=0)
+        nn.EmbeddingBag(5, 3, mode='max')
+        """,
+    ),
+    **each({"x": "= 1 2 0 3 5 4", "o": "= 0 2 5 5"}, "nn.EmbeddingBag(6, 3, mode='sum', padding_idx=5)", "m(x, o)"),
+    **each({"x": "= 1 2 0 3 5 4", "o": "= 0 2 5 5"}, "nn.EmbeddingBag(6, 3, padding_idx=5)", "m(x, o)"),
     **each(PAIR, "nn.Bilinear(4, 4, 2)", TWO),
     **each(PAIR, "nn.Bilinear(4, 4, 2, bias=False)", TWO),
     **each(PAIR, "nn.CosineSimilarity(eps=0.1)", TWO),
@@ -185,6 +218,32 @@ LAYERS: dict[str, dict[str, Any]] = {
         nn.TransformerEncoderLayer(4, 2, 8, 0.0)
         nn.TransformerEncoderLayer(4, 2, 8, 0.0, activation='gelu', norm_first=True, batch_first=True)
         """,
+    ),
+    **each(
+        {"x": "5 4"},
+        """
+        nn.RNN(4, 3)
+        nn.GRU(4, 3)
+        nn.LSTM(4, 3)
+        nn.GRUCell(4, 3, bias=False)
+        """,
+    ),
+    **each({"x": "2 5 4", "h": "2 2 3"}, "nn.RNN(4, 3, 2, batch_first=True)", "m(x, h)"),
+    **each({"x": "5 2 4", "h": "4 2 3"}, "nn.GRU(4, 3, 2, bidirectional=True)", "m(x, h)"),
+    **each({"x": "5 2 4", "h": "2 2 3", "c": "2 2 3"}, "nn.LSTM(4, 3, 2, bias=False)", "m(x, (h, c))"),
+    **each(
+        {"x": "5 3 4"},
+        """
+        nn.RNN(4, 3, bidirectional=True)
+        nn.GRU(4, 3, 2)
+        nn.LSTM(4, 3, 2, bidirectional=True, bias=False)
+        """,
+        "m(nn.utils.rnn.pack_padded_sequence(x, [5, 3, 3]))",
+    ),
+    **each(
+        {"x": "3 5 4", "h": "2 3 3"},
+        "nn.GRU(4, 3, bidirectional=True)",
+        "m(nn.utils.rnn.pack_padded_sequence(x, [2, 5, 3], batch_first=True, enforce_sorted=False), h)",
     ),
     **each({"x": "3 4", "h": "3 3"}, "nn.RNNCell(4, 3)", "m(x, h)"),
     **each({"x": "3 4", "h": "3 3"}, "nn.GRUCell(4, 3)", "m(x, h)"),
@@ -206,6 +265,21 @@ LAYERS: dict[str, dict[str, Any]] = {
         "m(x, y, z, need_weights=False)",
     ),
     **each({"x": "3 2 4", "y": "4 2 4"}, "nn.TransformerDecoderLayer(4, 2, 8, 0.0)", TWO),
+    **each(
+        {"x": "3 2 4", "y": "5 2 4", "k": "b 2 5", "b": "3 5"},
+        "nn.MultiheadAttention(4, 2, dropout=0.0)",
+        "m(x, y, y, k, attn_mask=b, average_attn_weights=False)",
+    ),
+    **each(
+        {"x": "2 6 4", "k": "b 2 6"},
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0, 'gelu', batch_first=True), 2, nn.LayerNorm(4))",
+        "m(x, src_key_padding_mask=k)",
+    ),
+    **each(
+        {"x": "5 2 4", "y": "4 2 4"},
+        "nn.Transformer(4, 2, 1, 2, 8, 0.0)",
+        "m(x, y, tgt_mask=nn.Transformer.generate_square_subsequent_mask(4))",
+    ),
     **each({"x": "3 2 4"}, "nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0), 2, nn.LayerNorm(4))"),
     **each({"x": "3 1 4", "y": "2 1 4"}, "nn.Transformer(4, 2, 1, 1, 8, 0.0)", TWO),
     **each(
