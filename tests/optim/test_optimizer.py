@@ -1,15 +1,13 @@
-"""Properties that all optimizers share: arguments, state, saving and loading, schedules."""
+"""Properties that all optimizers share: arguments, groups, state, saving."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.core.errors import CaptureWarning, GradientError, RunnelError, ShapeError, SideEffectError
+from runnel.core.errors import CaptureWarning, GradientError, SideEffectError
 from runnel.tensor.variable import STATE_VERSION
 
 
@@ -136,45 +134,3 @@ def test_saved_state_has_torch_form() -> None:
     assert set(saved["state"][0]) == {"step", "exp_avg", "exp_avg_sq"}
     assert saved["state"][0]["step"].item() == 2
     assert saved["param_groups"][0]["params"] == [0]
-
-
-def test_nothing_is_loaded_when_it_does_not_fit() -> None:
-    p = parameter()
-    optimizer = optim.Adam([p], lr=0.1)
-    stepped(optimizer, p, 1)
-    before = optimizer.state[p]["exp_avg"].numpy().copy()
-    other = parameter(4)
-    theirs = optim.Adam([other], lr=0.7)
-    stepped(theirs, other, 1)
-    with pytest.raises(ShapeError, match=r"'p\.exp_avg' of Adam has shape \(3,\); received \(4,\)"):
-        optimizer.load_state_dict(theirs.state_dict())
-    with pytest.raises(RunnelError, match=r"the groups must have \[1\] Parameters; got \[2\]"):
-        optimizer.load_state_dict(optim.Adam([parameter(), parameter()]).state_dict())
-    np.testing.assert_array_equal(optimizer.state[p]["exp_avg"].numpy(), before)
-    assert optimizer.param_groups[0]["lr"] == 0.1
-
-
-def test_schedules() -> None:
-    def rates(make: object, epochs: int) -> list[float]:
-        optimizer = optim.SGD([parameter()], lr=0.8)
-        schedule = make(optimizer)  # type: ignore[operator]
-        recorded = []
-        for _ in range(epochs):
-            recorded += schedule.get_last_lr()
-            schedule.step()
-        return recorded
-
-    assert rates(lambda o: optim.StepLR(o, 2, 0.5), 5) == [0.8, 0.8, 0.4, 0.4, 0.2]
-    cosine = rates(lambda o: optim.CosineAnnealingLR(o, 4, 0.2), 5)
-    np.testing.assert_allclose(cosine, [0.2 + 0.6 * (1 + math.cos(math.pi * t / 4)) / 2 for t in range(5)])
-    np.testing.assert_allclose(rates(lambda o: optim.LinearLR(o, 0.25, 1.0, 3), 5), [0.2, 0.4, 0.6, 0.8, 0.8])
-    with pytest.raises(ValueError, match="start_factor"):
-        rates(lambda o: optim.LinearLR(o, 0.0), 1)
-
-
-def test_schedules_save_their_place() -> None:
-    one, two = (optim.StepLR(optim.SGD([parameter()], lr=1.0), 1, 0.5) for _ in range(2))
-    one.step()
-    one.step()
-    two.load_state_dict(one.state_dict())
-    assert two.get_last_lr() == one.get_last_lr() == [0.25]
