@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from runnel.backends.base import BARRIER, COMMIT, JUMP, CommandBuffer, ObjectFile, Words
-from runnel.backends.cpu import compiler, locking, records, target as targets
+from runnel.backends.cpu import compiler, records, target as targets
 from runnel.backends.cpu.codegen import build, contract, nest, products
 from runnel.backends.cpu.driver import lock_keeper
 from runnel.backends.cpu.launch import LoadedProgram
+from runnel.backends.cpu.routines import module_text
 from runnel.backends.cpu.target import InstructionSet, in_force
 from runnel.backends.host.layout import (
     BASES,
@@ -54,8 +55,7 @@ def _scratch_bytes(buffer: CommandBuffer) -> int:
 
 def _text(programs: Mapping[str, CommandBuffer], triple: str) -> Iterator[str]:
     """Yield the module of the programs' commands and functions."""
-    yield locking.waiting_text(triple)
-    yield records.text()
+    yield module_text((records.rn_run, records.rn_jump, records.rn_barrier, records.rn_commit), triple)
     names = {name for buffer in programs.values() for name, _ in buffer.kernels}
     yield from (f"declare void @{name}(ptr, ptr, i64, i64, i64, i64)" for name in sorted(names))
     yield "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"

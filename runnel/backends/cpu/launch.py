@@ -22,6 +22,8 @@ import numpy as np
 from runnel.backends.base import BARRIER, COMMAND_WORDS, COMMIT, JUMP, CommandBuffer, Words
 from runnel.backends.cpu import driver, locking, team
 from runnel.backends.cpu.link import Function
+from runnel.backends.cpu.records import rn_barrier, rn_commit, rn_jump
+from runnel.backends.cpu.routines import I64, Code, Ptr, Routine, table_text
 from runnel.backends.host import calls as host, layout, memory, threads
 from runnel.backends.host.interrupts import Interruptible
 from runnel.backends.host.layout import (
@@ -42,85 +44,32 @@ from runnel.backends.host.layout import (
 from runnel.core import switches
 
 _METH_FASTCALL: Final = 0x80
-_SYMBOL: Final = "rn_start"
 
 
-def start_text() -> str:
-    """Return ``start(self, args, count)`` in LLVM text; ``self`` is a Python int, the address of the launch block."""
-    return f"""
-declare ptr @PyLong_AsVoidPtr(ptr)
-declare ptr @PyLong_FromLongLong(i64)
-declare i64 @PyList_Size(ptr)
-declare i64 @PyThread_get_thread_ident()
-declare ptr @PyErr_Occurred()
-declare i32 @PyErr_BadArgument()
-
-define ptr @{_SYMBOL}(ptr %self, ptr %args, i64 %count) {{
-entry:
-  %block = call ptr @PyLong_AsVoidPtr(ptr %self)
-  %start.at = getelementptr i64, ptr %block, i64 {START}
-  %start = load ptr, ptr %start.at
-  %expected.at = getelementptr i64, ptr %start, i64 {SLOT_COUNT}
-  %expected = load i64, ptr %expected.at
-  %bases.at = getelementptr i8, ptr %block, i64 {LINE + 8 * BASES}
-  %bases = load ptr, ptr %bases.at
-  %slots = getelementptr i64, ptr %start, i64 {SLOTS}
-  %fits = icmp eq i64 %count, %expected
-  br i1 %fits, label %next, label %misfit
-misfit:
-  %ignored = call i32 @PyErr_BadArgument()
-  ret ptr null
-next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %write ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %read, label %written
-read:
-  %arg.at = getelementptr ptr, ptr %args, i64 %i
-  %arg = load ptr, ptr %arg.at
-  %address = call ptr @PyLong_AsVoidPtr(ptr %arg)
-  %null = icmp eq ptr %address, null
-  br i1 %null, label %doubtful, label %write
-doubtful:
-  %error = call ptr @PyErr_Occurred()
-  %no.number = icmp ne ptr %error, null
-  br i1 %no.number, label %failed, label %write
-failed:
-  ret ptr null
-write:
-  %slot.at = getelementptr i64, ptr %slots, i64 %i
-  %slot = load i64, ptr %slot.at
-  %base.at = getelementptr ptr, ptr %bases, i64 %slot
-  store ptr %address, ptr %base.at
-  %i.next = add i64 %i, 1
-  br label %next
-written:
-  %at.once.at = getelementptr i64, ptr %start, i64 {AT_ONCE}
-  %at.once = load ptr, ptr %at.once.at
-  %short = icmp ne ptr %at.once, null
-  br i1 %short, label %look, label %later
-look:
-  %owner.at = getelementptr i64, ptr %block, i64 {OWNER}
-  %owner = load i64, ptr %owner.at
-  %thread = call i64 @PyThread_get_thread_ident()
-  %own = icmp eq i64 %owner, %thread
-  %inside.at = getelementptr i64, ptr %start, i64 {INSIDE}
-  %inside = load ptr, ptr %inside.at
-  %calls = call i64 @PyList_Size(ptr %inside)
-  %free = icmp eq i64 %calls, 0
-  %can = and i1 %own, %free
-  br i1 %can, label %run, label %later
-run:
-  %status = call i64 %at.once(ptr %block)
-  %busy = icmp eq i64 %status, {BUSY}
-  br i1 %busy, label %later, label %done
-later:
-  br label %done
-done:
-  %result = phi i64 [ %status, %run ], [ {LATER}, %later ]
-  %number = call ptr @PyLong_FromLongLong(i64 %result)
-  ret ptr %number
-}}
-"""
+@Routine
+def rn_start(f: Code, self: Ptr, args: Ptr, count: I64) -> Ptr:
+    """``start(self, args, count)``; ``self`` is a Python int, the address of the launch block."""
+    block = f.external("ptr", "PyLong_AsVoidPtr", ("ptr", self))
+    start = f.pointer(block, START)
+    bases, slots = f.pointer(f.at(block, LINE), BASES), f.beyond(start, SLOTS)
+    with f.when(f.test("ne", count, f.word(start, SLOT_COUNT))):
+        f.external("i32", "PyErr_BadArgument")
+        f.ret("null", "ptr")
+    with f.count(count) as i:
+        address = f.external("ptr", "PyLong_AsVoidPtr", ("ptr", f.pointer(args, i)))
+        is_null = f.test("eq", address, "null", "ptr")  # the address of an empty array, or an error
+        with f.when(is_null), f.when(f.test("ne", f.external("ptr", "PyErr_Occurred"), "null", "ptr")):
+            f.ret("null", "ptr")
+        f.put(bases, f.word(slots, i), address, "ptr")
+    at_once = f.pointer(start, AT_ONCE)
+    with f.when(f.test("ne", at_once, "null", "ptr")):
+        is_own = f.test("eq", f.word(block, OWNER), f.external("i64", "PyThread_get_thread_ident"))
+        calls = f.external("i64", "PyList_Size", ("ptr", f.pointer(start, INSIDE)))
+        with f.when(f.both(is_own, f.test("eq", calls, 0))):
+            status = f.value(f"call i64 {at_once}(ptr {block})")
+            with f.when(f.test("ne", status, BUSY)):
+                f.ret(f.external("ptr", "PyLong_FromLongLong", ("i64", status)), "ptr")
+    return f.external("ptr", "PyLong_FromLongLong", ("i64", LATER))
 
 
 class _Method(ctypes.Structure):
@@ -137,13 +86,16 @@ class _Method(ctypes.Structure):
 @functools.cache
 def _method() -> _Method:
     """Return the method definition that all starts share. Several threads that come first may each make one."""
-    (code,) = driver.host_compiler().addresses([(_SYMBOL, start_text())])
+    import llvmlite.binding as llvm
+
+    table = table_text("rn_starts", [rn_start], llvm.get_process_triple())
+    code = driver.linked("rn_starts", table, [rn_start])[rn_start]
     method = _Method(b"start", code, _METH_FASTCALL, None)
-    _NEVER_FREED.append((method, code))
+    _NEVER_FREED.append(method)
     return method
 
 
-_NEVER_FREED: Final[list[tuple[_Method, Function]]] = []  # starts refer to them, and do not keep them alive
+_NEVER_FREED: Final[list[_Method]] = []  # starts refer to them, and do not keep them alive
 _NEW: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
@@ -153,7 +105,7 @@ def start_table(slots: Sequence[int], is_at_once: bool) -> np.ndarray[Any, np.dt
     """Return a start table (``host.layout``), which the launch block refers to."""
     words = np.zeros(SLOTS + len(slots), np.int64)
     words[INSIDE], words[SLOT_COUNT] = id(host.INSIDE), len(slots)
-    words[AT_ONCE] = driver.entry_points().rn_solo_at_once if is_at_once else 0
+    words[AT_ONCE] = driver.entry_points()[driver.rn_solo_at_once] if is_at_once else 0
     words[SLOTS:] = slots
     return words
 
@@ -263,12 +215,12 @@ class Launch:
         self._disown()
         entry = driver.entry_points()
         argument = ctypes.c_void_p(self.address)
-        self._patient: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_solo), argument)
+        self._patient: Callable[[], int] = partial(_WITHOUT_GIL(entry[driver.rn_solo]), argument)
         if self.threads > 1:
-            self._call: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_launch), argument)
-            self._patient = partial(_WITHOUT_GIL(entry.rn_alone), argument)
+            self._call: Callable[[], int] = partial(_WITHOUT_GIL(entry[driver.rn_launch]), argument)
+            self._patient = partial(_WITHOUT_GIL(entry[driver.rn_alone]), argument)
         elif self._is_at_once:
-            self._call = partial(_WITH_GIL(entry.rn_solo_at_once), argument)
+            self._call = partial(_WITH_GIL(entry[driver.rn_solo_at_once]), argument)
         else:
             self._call = self._patient
 
@@ -362,19 +314,19 @@ def _check(records: NDArray[np.int64]) -> None:
 
 def barrier_address() -> int:
     """Return the kernel of a record at which all threads of a program wait for one another."""
-    return driver.entry_points().rn_barrier
+    return driver.entry_points()[rn_barrier]
 
 
 def commit_address() -> int:
     """Return a barrier after which the run cannot be stopped: no persistent state may be written before it, so a run
     changes all of the state or none."""
-    return driver.entry_points().rn_commit
+    return driver.entry_points()[rn_commit]
 
 
 def jump_address() -> int:
     """Return the kernel of a jump record: its args are slot and byte offset of a bool; the next record is i0 records
     further if that is false, i1 if it is true."""
-    return driver.entry_points().rn_jump
+    return driver.entry_points()[rn_jump]
 
 
 class LoadedProgram:

@@ -1,27 +1,26 @@
-"""LLVM text for waiting, waking and state locks.
+"""Waiting, waking and state locks, in generated code.
 
 Waiting spins, then yields, then sleeps. A word that threads wait for is an int32, followed by an int32 with the number
 of its sleepers. A thread that changes the word makes a system call only if there are sleepers; a sleeper counts itself
 before it loads the word a last time, so no wake-up is lost. On Linux sleeping is a futex (U. Drepper, "Futexes Are
 Tricky"); elsewhere it is a short sleep.
 
-A launch takes state locks before it accesses Variables, and readers of Variables wait for them.
-
 A state lock is a reader-writer lock that only machine code holds, never across a line of Python. So no signal handler,
 finalizer or other thread can block its holder, and waiting for it always ends. A launch takes all its locks in the
 order of their addresses. A writer that waits for readers holds the gate, so that later launches queue.
 
-Then it compares their versions with the versions it was bound at. Another version means that a Variable may have moved,
-or that its memory is being read, and the launch is refused as STALE. Taking a lock is a read-modify-write before the
-comparison; readers change the version first and load EPOCH after a fence. So either the launch sees the new version, or
-the reader sees the launch and waits for its end (E. Dijkstra, "Cooperating sequential processes", 1965).
+Then the launch compares the versions of its locks with the versions it was bound at. Another version means that a
+Variable may have moved, or that its memory is being read, and the launch is refused as STALE. Taking a lock is a
+read-modify-write before the comparison; readers change the version first and load EPOCH after a fence. So either the
+launch sees the new version, or the reader sees the launch and waits for its end (E. Dijkstra, "Cooperating sequential
+processes", 1965).
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
+from runnel.backends.cpu.routines import I32, I64, Bit, Code, Ptr, Routine, architecture
 from runnel.backends.host.layout import (
     ADDRESS,
     ANY,
@@ -40,411 +39,256 @@ from runnel.backends.host.layout import (
 )
 
 ENTRY_WORDS: Final = 4
-_ALL: Final = 2**31 - 1  # sleepers to wake
+ALL: Final = 2**31 - 1  # sleepers to wake
 _SPINS: Final = 200
+_YIELDS: Final = 100  # between spinning and sleeping: on a quiet machine about 50 µs, twice what a wake-up costs
+_CLOSED: Final = "@closed"
+# not 0 while a fork is under way: an int32 and its sleepers
+GLOBALS: Final = f"{_CLOSED} = internal global [2 x i32] zeroinitializer\n"
+
+_FUTEX_CALL: Final = {"x86_64": 202, "aarch64": 98}  # Linux's numbers of the system call
+_FUTEX_WAIT_PRIVATE: Final = 128
+_FUTEX_WAKE_PRIVATE: Final = 129
 
 
-def text() -> str:
-    """Return the functions ``@enter``, ``@leave``, ``@rn_is_written``, ``@rn_settle``, ``@rn_close``, ``@rn_open`` and
-    ``@rn_reopen``, for use inside a module that has the functions of ``waiting``."""
-    return f"""; not 0 while a fork is under way: an int32 and its sleepers
-@closed = internal global [2 x i32] zeroinitializer
-
-; hold a lock, for writing or for reading; false if it is not free and the caller has no patience
-define internal i1 @hold(ptr %lock, i1 %exclusive, i1 %patient) noinline {{
-entry:
-  %gate = getelementptr i8, ptr %lock, i64 {GATE}
-  %holders = getelementptr i8, ptr %lock, i64 {HOLDERS}
-  br i1 %patient, label %queue, label %hurry
-hurry:
-  %free = call i1 @try_lock(ptr %gate)
-  br i1 %free, label %look, label %refused
-queue:
-  call void @lock(ptr %gate, i64 {_SPINS})
-  br label %look
-look:
-  %now = load atomic i32, ptr %holders acquire, align 4
-  %nobody = icmp eq i32 %now, 0
-  %no.writer = icmp sge i32 %now, 0
-  %welcome = select i1 %exclusive, i1 %nobody, i1 %no.writer
-  br i1 %welcome, label %take, label %full
-take:
-  %one.more = add i32 %now, 1
-  %then = select i1 %exclusive, i32 -1, i32 %one.more
-  %pair = cmpxchg ptr %holders, i32 %now, i32 %then seq_cst seq_cst
-  %taken = extractvalue {{ i32, i1 }} %pair, 1
-  br i1 %taken, label %tell, label %look
-tell:
-  br i1 %exclusive, label %odd, label %in
-odd:
-  %epoch = getelementptr i8, ptr %lock, i64 {EPOCH}
-  atomicrmw add ptr %epoch, i32 1 seq_cst
-  br label %in
-full:
-  br i1 %patient, label %stay, label %give.up
-stay:
-  call void @wait(ptr %holders, i32 %now, i64 {_SPINS})
-  br label %look
-in:
-  call void @unlock(ptr %gate)
-  ret i1 true
-give.up:
-  call void @unlock(ptr %gate)
-  br label %refused
-refused:
-  ret i1 false
-}}
-
-define internal void @let_go(ptr %lock, i1 %exclusive) noinline {{
-entry:
-  %holders = getelementptr i8, ptr %lock, i64 {HOLDERS}
-  br i1 %exclusive, label %writer, label %reader
-writer:
-  %epoch = getelementptr i8, ptr %lock, i64 {EPOCH}
-  atomicrmw add ptr %epoch, i32 1 seq_cst
-  call void @wake(ptr %epoch, i32 {_ALL})
-  store atomic i32 0, ptr %holders seq_cst, align 4
-  call void @wake(ptr %holders, i32 {_ALL})
-  ret void
-reader:
-  %readers = atomicrmw sub ptr %holders, i32 1 seq_cst
-  call void @wake(ptr %holders, i32 {_ALL})
-  ret void
-}}
-
-; let go of the first %n locks of a launch
-define internal void @drop(ptr %table, i64 %n) noinline {{
-entry:
-  br label %next
-next:
-  %i = phi i64 [ %n, %entry ], [ %left, %one ]
-  %over = icmp eq i64 %i, 0
-  br i1 %over, label %done, label %one
-one:
-  %left = sub i64 %i, 1
-  %words = mul i64 %left, {ENTRY_WORDS}
-  %row = getelementptr i64, ptr %table, i64 %words
-  %lock.at = getelementptr i64, ptr %row, i64 {ADDRESS}
-  %lock = load ptr, ptr %lock.at
-  %exclusive.at = getelementptr i64, ptr %row, i64 {EXCLUSIVE}
-  %exclusive.word = load i64, ptr %exclusive.at
-  %exclusive = icmp ne i64 %exclusive.word, 0
-  call void @let_go(ptr %lock, i1 %exclusive)
-  br label %next
-done:
-  ret void
-}}
-
-; take the locks of a launch: 0, or STALE or BUSY, and then none is held
-define internal i64 @enter(ptr %block, i1 %patient) noinline {{
-entry:
-  %count.at = getelementptr i64, ptr %block, i64 {LOCK_COUNT}
-  %count = load i64, ptr %count.at
-  %table.at = getelementptr i64, ptr %block, i64 {LOCKS}
-  %table = load ptr, ptr %table.at
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %in, label %start
-start:
-  br label %next
-next:
-  %i = phi i64 [ 0, %start ], [ %i.next, %got ]
-  %over = icmp eq i64 %i, %count
-  br i1 %over, label %all, label %one
-one:
-  %words = mul i64 %i, {ENTRY_WORDS}
-  %row = getelementptr i64, ptr %table, i64 %words
-  %lock.at = getelementptr i64, ptr %row, i64 {ADDRESS}
-  %lock = load ptr, ptr %lock.at
-  %exclusive.at = getelementptr i64, ptr %row, i64 {EXCLUSIVE}
-  %exclusive.word = load i64, ptr %exclusive.at
-  %exclusive = icmp ne i64 %exclusive.word, 0
-  %got.it = call i1 @hold(ptr %lock, i1 %exclusive, i1 %patient)
-  br i1 %got.it, label %got, label %busy
-busy:
-  call void @drop(ptr %table, i64 %i)
-  ret i64 {BUSY}
-got:
-  %i.next = add i64 %i, 1
-  br label %next
-all:
-  %closed = load atomic i32, ptr @closed seq_cst, align 4
-  %is.open = icmp eq i32 %closed, 0
-  br i1 %is.open, label %compare, label %back
-back:
-  call void @drop(ptr %table, i64 %count)
-  br i1 %patient, label %outside, label %shut
-outside:
-  call void @wait(ptr @closed, i32 %closed, i64 {_SPINS})
-  br label %start
-shut:
-  ret i64 {BUSY}
-compare:
-  %c = phi i64 [ 0, %all ], [ %c.next, %same ]
-  %c.over = icmp eq i64 %c, %count
-  br i1 %c.over, label %in, label %check
-check:
-  %c.words = mul i64 %c, {ENTRY_WORDS}
-  %c.row = getelementptr i64, ptr %table, i64 %c.words
-  %c.lock = load ptr, ptr %c.row
-  %version.at = getelementptr i8, ptr %c.lock, i64 {VERSION}
-  %version = load atomic i64, ptr %version.at seq_cst, align 8
-  %expected.at = getelementptr i64, ptr %c.row, i64 {EXPECTED_VERSION}
-  %expected = load i64, ptr %expected.at
-  %same.version = icmp eq i64 %version, %expected
-  %writes.at = getelementptr i8, ptr %c.lock, i64 {WRITES}
-  %writes = load i64, ptr %writes.at
-  %wanted.at = getelementptr i64, ptr %c.row, i64 {EXPECTED_WRITES}
-  %wanted = load i64, ptr %wanted.at
-  %any.writes = icmp eq i64 %wanted, {ANY}
-  %equal.writes = icmp eq i64 %writes, %wanted
-  %same.writes = or i1 %any.writes, %equal.writes
-  %fits = and i1 %same.version, %same.writes
-  br i1 %fits, label %same, label %stale
-same:
-  %c.next = add i64 %c, 1
-  br label %compare
-stale:
-  call void @drop(ptr %table, i64 %count)
-  ret i64 {STALE}
-in:
-  ret i64 0
-}}
-
-; after the run: count what was written, and let go of the locks
-define internal void @leave(ptr %block) noinline {{
-entry:
-  %count.at = getelementptr i64, ptr %block, i64 {LOCK_COUNT}
-  %count = load i64, ptr %count.at
-  %table.at = getelementptr i64, ptr %block, i64 {LOCKS}
-  %table = load ptr, ptr %table.at
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %on ]
-  %over = icmp eq i64 %i, %count
-  br i1 %over, label %done, label %one
-one:
-  %words = mul i64 %i, {ENTRY_WORDS}
-  %row = getelementptr i64, ptr %table, i64 %words
-  %exclusive.at = getelementptr i64, ptr %row, i64 {EXCLUSIVE}
-  %exclusive.word = load i64, ptr %exclusive.at
-  %exclusive = icmp ne i64 %exclusive.word, 0
-  br i1 %exclusive, label %wrote, label %on
-wrote:
-  %lock = load ptr, ptr %row
-  %writes.at = getelementptr i8, ptr %lock, i64 {WRITES}
-  %writes = load i64, ptr %writes.at
-  %more = add i64 %writes, 1
-  store i64 %more, ptr %writes.at
-  br label %on
-on:
-  %i.next = add i64 %i, 1
-  br label %next
-done:
-  call void @drop(ptr %table, i64 %count)
-  ret void
-}}
-
-; whether a run may be writing; those that begin later see whatever the caller has stored before
-define internal i64 @rn_is_written(ptr %lock) {{
-  fence seq_cst
-  %epoch.at = getelementptr i8, ptr %lock, i64 {EPOCH}
-  %epoch = load atomic i32, ptr %epoch.at seq_cst, align 4
-  %odd = and i32 %epoch, 1
-  %word = zext i32 %odd to i64
-  ret i64 %word
-}}
-
-; wait for the end of the run that is writing, if there is one
-define internal i64 @rn_settle(ptr %lock) {{
-entry:
-  fence seq_cst
-  %epoch.at = getelementptr i8, ptr %lock, i64 {EPOCH}
-  %epoch = load atomic i32, ptr %epoch.at seq_cst, align 4
-  %odd = and i32 %epoch, 1
-  %writing = icmp ne i32 %odd, 0
-  br i1 %writing, label %stay, label %done
-stay:
-  call void @wait(ptr %epoch.at, i32 %epoch, i64 {_SPINS})
-  br label %done
-done:
-  ret i64 0
-}}
-
-; from now on no launch that takes locks begins, until all who called this have opened again
-define internal void @rn_close() {{
-  atomicrmw add ptr @closed, i32 1 seq_cst
-  ret void
-}}
-
-define internal void @rn_open() {{
-  atomicrmw sub ptr @closed, i32 1 seq_cst
-  call void @wake(ptr @closed, i32 {_ALL})
-  ret void
-}}
-
-; in the child of a fork, where nobody else has closed
-define internal void @rn_reopen() {{
-  store atomic i32 0, ptr @closed seq_cst, align 4
-  %sleepers = getelementptr i32, ptr @closed, i64 1
-  store atomic i32 0, ptr %sleepers seq_cst, align 4
-  ret void
-}}
-"""
+def _pause(f: Code) -> None:
+    """Emit the instruction of a spinning loop."""
+    if architecture(f.platform.triple) == "aarch64":
+        f.external("void", "llvm.aarch64.hint", ("i32", 1))
+    else:
+        f.external("void", "llvm.x86.sse2.pause")
 
 
-_FUTEX_CALL = {"x86_64": 202, "aarch64": 98}  # Linux's numbers of the system call
-_FUTEX_WAIT_PRIVATE = 128
-_FUTEX_WAKE_PRIVATE = 129
-YIELDS = 100  # between spinning and sleeping: on a quiet machine about 50 µs, twice what a wake-up costs
+def _yield(f: Code) -> None:
+    """Let another thread run on this processor."""
+    f.external("i32", "SwitchToThread" if f.platform.system == "win32" else "sched_yield")
 
 
-def architecture(triple: str) -> str:
-    """Return ``"x86_64"`` or ``"aarch64"``."""
-    first = triple.split("-")[0].lower()
-    return {"arm64": "aarch64", "amd64": "x86_64"}.get(first, first)
-
-
-def _pause(machine: str) -> tuple[str, str]:
-    """Return the instruction of a spinning loop, and its declaration."""
-    if machine == "aarch64":
-        return "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
-    return "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
-
-
-def _sleeping(machine: str, system: str) -> tuple[str, str, str, str]:
-    """Return code that yields, sleeps until ``%word`` is not ``%old``, and wakes ``%count`` sleepers; and
-    declarations."""
-    if system == "linux":
-        number = _FUTEX_CALL[machine]
-        call = f"call i64 (i64, ...) @syscall(i64 {number}, ptr %word, i64"
-        return (
-            "call i32 @sched_yield()",
-            f"{call} {_FUTEX_WAIT_PRIVATE}, i32 %old, ptr null, ptr null, i64 0)",
-            f"{call} {_FUTEX_WAKE_PRIVATE}, i32 %count, ptr null, ptr null, i64 0)",
-            "declare i32 @sched_yield()\ndeclare i64 @syscall(i64, ...)",
-        )
-    if system == "win32":
-        return (
-            "call i32 @SwitchToThread()",
-            "call void @Sleep(i32 1)",
-            "",
-            "declare i32 @SwitchToThread()\ndeclare void @Sleep(i32)",
-        )
-    return (
-        "call i32 @sched_yield()",
-        "call i32 @usleep(i32 100)",
-        "",
-        "declare i32 @sched_yield()\ndeclare i32 @usleep(i32)",
+def _futex(f: Code, word: Ptr, operation: int, argument: I32) -> None:
+    number = _FUTEX_CALL[architecture(f.platform.triple)]
+    f.declarations.add("declare i64 @syscall(i64, ...)")
+    f.value(
+        f"call i64 (i64, ...) @syscall(i64 {number}, ptr {word}, i64 {operation}, i32 {argument}, ptr null, ptr null, "
+        "i64 0)"
     )
 
 
-def waiting_text(triple: str, system: str = sys.platform) -> str:
-    """Return the functions ``@pause``, ``@wait``, ``@announce``, ``@wake``, ``@try_lock``, ``@lock``, ``@unlock``, for
-    use inside one module."""
-    machine = architecture(triple)
-    pause, pause_declaration = _pause(machine)
-    give_way, sleep, wake, declarations = _sleeping(machine, system)
-    return f"""{pause_declaration}
-{declarations}
+def _nap(f: Code, word: Ptr, old: I32) -> None:
+    """Sleep until ``word`` is not ``old``, or a while."""
+    if f.platform.system == "linux":
+        _futex(f, word, _FUTEX_WAIT_PRIVATE, old)
+    elif f.platform.system == "win32":
+        f.external("void", "Sleep", ("i32", 1))
+    else:
+        f.external("i32", "usleep", ("i32", 100))
 
-; pause %n times
-define internal void @pause(i64 %n) noinline {{
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  {pause}
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}}
 
-; return once the word is not %old any more
-define internal void @wait(ptr %word, i32 %old, i64 %spins) noinline {{
-entry:
-  br label %spin
-spin:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %spin.on ]
-  %spun = load atomic i32, ptr %word acquire, align 4
-  %spin.over = icmp ne i32 %spun, %old
-  br i1 %spin.over, label %done, label %spin.on
-spin.on:
-  {pause}
-  %i.next = add i64 %i, 1
-  %spin.more = icmp ult i64 %i.next, %spins
-  br i1 %spin.more, label %spin, label %yield
-yield:
-  %y = phi i64 [ 0, %spin.on ], [ %y.next, %yield.on ]
-  {give_way}
-  %yielded = load atomic i32, ptr %word acquire, align 4
-  %yield.over = icmp ne i32 %yielded, %old
-  br i1 %yield.over, label %done, label %yield.on
-yield.on:
-  %y.next = add i64 %y, 1
-  %yield.more = icmp ult i64 %y.next, {YIELDS}
-  br i1 %yield.more, label %yield, label %sleep
-sleep:
-  %sleepers = getelementptr i32, ptr %word, i64 1
-  atomicrmw add ptr %sleepers, i32 1 seq_cst
-  br label %look
-look:
-  %slept = load atomic i32, ptr %word seq_cst, align 4
-  %sleep.over = icmp ne i32 %slept, %old
-  br i1 %sleep.over, label %rise, label %nap
-nap:
-  {sleep}
-  br label %look
-rise:
-  atomicrmw sub ptr %sleepers, i32 1 seq_cst
-  br label %done
-done:
-  ret void
-}}
+@Routine
+def pause(f: Code, n: I64) -> None:
+    """Pause n times."""
+    with f.count(n):
+        _pause(f)
 
-; set the word and wake up to %count of those who sleep for it
-define internal void @announce(ptr %word, i32 %value, i32 %count) {{
-  store atomic i32 %value, ptr %word seq_cst, align 4
-  call void @wake(ptr %word, i32 %count)
-  ret void
-}}
 
-; wake up to %count of those who sleep for a word that has changed
-define internal void @wake(ptr %word, i32 %count) {{
-entry:
-  %sleepers = getelementptr i32, ptr %word, i64 1
-  %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
-  %none = icmp eq i32 %asleep, 0
-  br i1 %none, label %done, label %rouse
-rouse:
-  {wake}
-  br label %done
-done:
-  ret void
-}}
+@Routine
+def wait(f: Code, word: Ptr, old: I32, spins: I64) -> None:
+    """Return once the word is not ``old`` any more."""
+    for times, rest in ((spins, _pause), (_YIELDS, _yield)):
+        with f.count(times):
+            with f.when(f.test("ne", f.load(word, "acquire"), old, "i32")):
+                f.ret()
+            rest(f)
+    sleepers = f.at(word, 4)
+    f.fetch("add", sleepers, 1)
+    with f.cycle("i32", 0) as cycle:
+        with f.when(f.test("ne", f.load(word, "seq_cst"), old, "i32")):
+            cycle.leave()
+        _nap(f, word, old)
+        cycle.again(0)
+    f.fetch("sub", sleepers, 1)
 
-define internal i1 @try_lock(ptr %word) {{
-  %pair = cmpxchg ptr %word, i32 0, i32 1 acquire monotonic
-  %taken = extractvalue {{ i32, i1 }} %pair, 1
-  ret i1 %taken
-}}
 
-define internal void @lock(ptr %word, i64 %spins) {{
-entry:
-  br label %try
-try:
-  %taken = call i1 @try_lock(ptr %word)
-  br i1 %taken, label %done, label %held
-held:
-  call void @wait(ptr %word, i32 1, i64 %spins)
-  br label %try
-done:
-  ret void
-}}
+@Routine
+def wake(f: Code, word: Ptr, count: I32) -> None:
+    """Wake up to ``count`` of those who sleep for a word that has changed."""
+    if f.platform.system == "linux":
+        with f.when(f.test("ne", f.load(f.at(word, 4), "seq_cst"), 0, "i32")):
+            _futex(f, word, _FUTEX_WAKE_PRIVATE, count)
 
-define internal void @unlock(ptr %word) {{
-  call void @announce(ptr %word, i32 0, i32 1)
-  ret void
-}}
-"""
+
+@Routine
+def announce(f: Code, word: Ptr, value: I32, count: I32) -> None:
+    """Set the word and wake up to ``count`` of those who sleep for it."""
+    f.store(word, value, "seq_cst")
+    wake(f, word, count)
+
+
+@Routine
+def try_lock(f: Code, word: Ptr) -> Bit:
+    return f.swapped(word, 0, 1, "acquire monotonic")
+
+
+@Routine
+def lock(f: Code, word: Ptr, spins: I64) -> None:
+    with f.cycle("i32", 0) as cycle:
+        with f.when(try_lock(f, word)):
+            cycle.leave()
+        wait(f, word, 1, spins)
+        cycle.again(0)
+
+
+@Routine
+def unlock(f: Code, word: Ptr) -> None:
+    announce(f, word, 0, 1)
+
+
+@Routine
+def hold(f: Code, state: Ptr, exclusive: Bit, patient: Bit) -> Bit:
+    """Hold a state lock, for writing or for reading; false if it is not free and the caller is not patient."""
+    gate, holders = f.at(state, GATE), f.at(state, HOLDERS)
+    with f.cycle("i32", 0) as queue:
+        with f.when(try_lock(f, gate)):
+            queue.leave()
+        with f.unless(patient):
+            f.ret("false", "i1")
+        wait(f, gate, 1, _SPINS)
+        queue.again(0)
+    with f.cycle("i32", 0) as look:
+        now = f.load(holders, "acquire")
+        is_free = f.select(exclusive, f.test("eq", now, 0, "i32"), f.test("sge", now, 0, "i32"), "i1")
+        with f.when(is_free):
+            then = f.select(exclusive, -1, f.add(now, 1, "i32"), "i32")
+            with f.when(f.swapped(holders, now, then, "seq_cst seq_cst")):
+                look.leave()
+            look.again(0)
+        with f.unless(patient):
+            unlock(f, gate)
+            f.ret("false", "i1")
+        wait(f, holders, now, _SPINS)
+        look.again(0)
+    with f.when(exclusive):
+        f.fetch("add", f.at(state, EPOCH), 1)
+    unlock(f, gate)
+    return "true"
+
+
+@Routine
+def let_go(f: Code, state: Ptr, exclusive: Bit) -> None:
+    holders, epoch = f.at(state, HOLDERS), f.at(state, EPOCH)
+    with f.when(exclusive):
+        f.fetch("add", epoch, 1)
+        wake(f, epoch, ALL)
+        f.store(holders, 0, "seq_cst")
+        wake(f, holders, ALL)
+        f.ret()
+    f.fetch("sub", holders, 1)
+    wake(f, holders, ALL)
+
+
+def _entry(f: Code, table: Ptr, number: I64) -> str:
+    return f.beyond(table, f.mul(number, ENTRY_WORDS))
+
+
+def _is_exclusive(f: Code, entry: Ptr) -> str:
+    return f.test("ne", f.word(entry, EXCLUSIVE), 0)
+
+
+@Routine
+def drop(f: Code, table: Ptr, n: I64) -> None:
+    """Let go of the first n locks of a launch, the last one first."""
+    with f.cycle("i64", n) as cycle:
+        with f.when(f.test("eq", cycle.value, 0)):
+            cycle.leave()
+        left = f.sub(cycle.value, 1)
+        entry = _entry(f, table, left)
+        let_go(f, f.pointer(entry, ADDRESS), _is_exclusive(f, entry))
+        cycle.again(left)
+
+
+@Routine
+def is_current(f: Code, row: Ptr) -> Bit:
+    """Return whether a held lock has the version and the writes that its entry expects."""
+    state = f.pointer(row, ADDRESS)
+    version = f.load(f.at(state, VERSION), "seq_cst", "i64")
+    wanted = f.word(row, EXPECTED_WRITES)
+    same_writes = f.either(f.test("eq", wanted, ANY), f.test("eq", f.word(state, WRITES // 8), wanted))
+    return f.both(f.test("eq", version, f.word(row, EXPECTED_VERSION)), same_writes)
+
+
+@Routine
+def enter(f: Code, block: Ptr, patient: Bit) -> I64:
+    """Take the locks of a launch: 0, or STALE or BUSY, and then none is held."""
+    count, table = f.word(block, LOCK_COUNT), f.pointer(block, LOCKS)
+    with f.when(f.test("eq", count, 0)):
+        f.ret(0)
+    with f.cycle("i32", 0) as attempt:
+        with f.count(count) as i:
+            entry = _entry(f, table, i)
+            with f.unless(hold(f, f.pointer(entry, ADDRESS), _is_exclusive(f, entry), patient)):
+                drop(f, table, i)
+                f.ret(BUSY)
+        closed = f.load(_CLOSED, "seq_cst")
+        with f.when(f.test("eq", closed, 0, "i32")):
+            attempt.leave()
+        drop(f, table, count)
+        with f.unless(patient):
+            f.ret(BUSY)
+        wait(f, _CLOSED, closed, _SPINS)
+        attempt.again(0)
+    with f.count(count) as i, f.unless(is_current(f, _entry(f, table, i))):
+        drop(f, table, count)
+        f.ret(STALE)
+    return 0
+
+
+@Routine
+def leave(f: Code, block: Ptr) -> None:
+    """After the run: count what was written, and let go of the locks."""
+    count, table = f.word(block, LOCK_COUNT), f.pointer(block, LOCKS)
+    with f.count(count) as i:
+        entry = _entry(f, table, i)
+        with f.when(_is_exclusive(f, entry)):
+            state = f.pointer(entry, ADDRESS)
+            f.put(state, WRITES // 8, f.add(f.word(state, WRITES // 8), 1))
+    drop(f, table, count)
+
+
+def _epoch_if_written(f: Code, state: Ptr) -> tuple[str, str]:
+    """Return EPOCH, and whether a run is writing; runs that begin later see whatever the caller has stored before."""
+    f.effect("fence seq_cst")
+    epoch = f.load(f.at(state, EPOCH), "seq_cst")
+    return epoch, f.value(f"and i32 {epoch}, 1")
+
+
+@Routine
+def rn_is_written(f: Code, state: Ptr) -> I64:
+    """Return 1 while a run may be writing, else 0."""
+    return f.value(f"zext i32 {_epoch_if_written(f, state)[1]} to i64")
+
+
+@Routine
+def rn_settle(f: Code, state: Ptr) -> I64:
+    """Wait for the end of the run that is writing, if there is one."""
+    epoch, is_written = _epoch_if_written(f, state)
+    with f.when(f.test("ne", is_written, 0, "i32")):
+        wait(f, f.at(state, EPOCH), epoch, _SPINS)
+    return 0
+
+
+@Routine
+def rn_close(f: Code) -> None:
+    """Keep launches that take locks from beginning, until all who called this have opened again."""
+    f.fetch("add", _CLOSED, 1)
+
+
+@Routine
+def rn_open(f: Code) -> None:
+    f.fetch("sub", _CLOSED, 1)
+    wake(f, _CLOSED, ALL)
+
+
+@Routine
+def rn_reopen(f: Code) -> None:
+    """Open in the child of a fork, in which no other thread has closed."""
+    f.store(_CLOSED, 0, "seq_cst")
+    f.store(f.at(_CLOSED, 4), 0, "seq_cst")

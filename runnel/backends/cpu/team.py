@@ -33,8 +33,8 @@ class Team:
         self._entry: Final = driver.entry_points()
         self._control: Final = memory.allocate(layout.MAILBOXES + layout.LINE * threads.LIMIT)
         self.address: Final = self._control.address
-        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._entry.rn_worker)
-        self._stop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(self._entry.rn_stop)
+        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._entry[driver.rn_worker])
+        self._stop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(self._entry[driver.rn_stop])
         self._workers: list[threading.Thread] = []
         self._scratch: dict[int, memory.Storage] = {}
         self._changing = locks.lock()  # held, and never waited for, while workers are started or ended
@@ -124,7 +124,7 @@ class Team:
 
     def _measure_pause(self) -> float:
         """Measure pause instructions per second: 4 to 150 cycles each, depending on the processor."""
-        pause = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self._entry.rn_pause)
+        pause = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self._entry[driver.rn_pause])
         shortest = 1.0
         for _ in range(3):
             start = time.perf_counter()

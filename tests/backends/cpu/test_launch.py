@@ -397,14 +397,11 @@ def test_the_driver_compiles_for_every_system(system: str, triple: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="naps with POSIX calls")
 def test_the_portable_way_of_waiting_works(kernels: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Yielding and napping, as on systems without a futex, run here."""
-    import ctypes
-
     import llvmlite.binding as llvm
 
     text = driver.text(llvm.get_process_triple(), "rn_portable", "darwin")
     assert "syscall" not in text and locking.architecture("arm64-apple-darwin") == "aarch64"
-    table = driver.host_compiler().addresses([("rn_portable", text)], {})[0]
-    entry = driver.EntryPoints(*(ctypes.c_uint64 * len(driver.EntryPoints._fields)).from_address(table))
+    entry = driver.linked("rn_portable", text, driver.ENTRY_POINTS)
     monkeypatch.setattr(driver, "entry_points", lambda: entry)
     portable = team.Team()
     monkeypatch.setattr(team, "current", lambda: portable)

@@ -134,5 +134,5 @@ def test_threads_that_come_first_at_once_keep_what_their_starts_refer_to(monkeyp
         thread.start()
     for thread in threads:
         thread.join()
-    kept = {id(method) for method, _ in launch._NEVER_FREED}
+    kept = {id(method) for method in launch._NEVER_FREED}
     assert len(methods) == 4 and kept.issuperset(methods)

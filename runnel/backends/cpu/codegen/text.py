@@ -1,8 +1,8 @@
 """LLVM text, one instruction at a time.
 
-An :class:`Emitter` numbers values, spells types and constants, and collects the intrinsics a module must declare. A
-:class:`Flow` adds integer arithmetic, loops and branches, for code that is mostly addresses and control: the tiles, the
-packing and the driver of the contraction.
+A :class:`Body` numbers values and blocks. An :class:`Emitter` adds vectors, constants and the intrinsics that a module
+must declare. A :class:`Flow` adds addresses and loops over elements, for code that is mostly addresses and control: the
+tiles, the packing and the driver of the contraction.
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ def literal(value: bool | int | float, dtype: DType) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
 
 
-class Emitter:
+Operand = str | int
+
+
+class Body:
     """The body of one function under construction."""
 
-    def __init__(self, target: InstructionSet) -> None:
-        self.target = target
+    def __init__(self) -> None:
         self.lines: list[str] = []
         self.declarations: set[str] = set()
-        self.definitions: dict[str, str] = {}  # internal functions of the module: name → text
         self._count = 0
         self._labels = 0
         self.block = "entry"  # the label of the current block, for phis
@@ -110,6 +111,59 @@ class Emitter:
         at = next(i for i in reversed(range(len(self.lines))) if self.lines[i].startswith(start))
         self.lines[at] += f", [ {operand}, %{label} ]"
 
+    def declare(self, name: str, result: str, *types: str) -> None:
+        self.declarations.add(f"declare {result} @{name}({', '.join(types)})")
+
+    def add(self, a: Operand, b: Operand, kind: str = "i64") -> str:
+        return self.value(f"add {kind} {a}, {b}")
+
+    def sub(self, a: Operand, b: Operand, kind: str = "i64") -> str:
+        return self.value(f"sub {kind} {a}, {b}")
+
+    def mul(self, a: Operand, b: Operand) -> str:
+        return self.value(f"mul i64 {a}, {b}")
+
+    def test(self, predicate: str, a: Operand, b: Operand, kind: str = "i64") -> str:
+        return self.value(f"icmp {predicate} {kind} {a}, {b}")
+
+    def both(self, a: str, b: str) -> str:
+        return self.value(f"and i1 {a}, {b}")
+
+    def either(self, a: str, b: str) -> str:
+        return self.value(f"or i1 {a}, {b}")
+
+    def select(self, condition: str, a: Operand, b: Operand, kind: str = "i64") -> str:
+        return self.value(f"select i1 {condition}, {kind} {a}, {kind} {b}")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the current block ends in a branch or a return."""
+        return bool(self.lines) and self.lines[-1].startswith(("  br ", "  ret "))
+
+    @contextlib.contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Run the body if ``condition`` holds."""
+        then, after = self.new_label("then"), self.new_label("after")
+        self.branch(condition, then, after)
+        self.start(then)
+        yield
+        if not self.has_ended:
+            self.jump(after)
+        self.start(after)
+
+    def unless(self, condition: str) -> contextlib.AbstractContextManager[None]:
+        """Run the body if ``condition`` does not hold."""
+        return self.when(self.value(f"xor i1 {condition}, true"))
+
+
+class Emitter(Body):
+    """The body of one function with vectors for ``target``."""
+
+    def __init__(self, target: InstructionSet) -> None:
+        super().__init__()
+        self.target = target
+        self.definitions: dict[str, str] = {}  # internal functions of the module: name → text
+
     def constant(self, value: bool | int | float, dtype: DType, lanes: int) -> str:
         """Return a constant operand (without its type) of ``lanes`` lanes."""
         text = literal(value, dtype)
@@ -119,9 +173,6 @@ class Emitter:
         """Call ``@name`` with (type, operand) pairs, declaring it; returns the result's name."""
         self.declare(name, result, *(t for t, _ in arguments))
         return self.value(f"call {result} @{name}({', '.join(f'{t} {x}' for t, x in arguments)})")
-
-    def declare(self, name: str, result: str, *types: str) -> None:
-        self.declarations.add(f"declare {result} @{name}({', '.join(types)})")
 
     def table(self, name: str, kind: str, values: Sequence[int]) -> str:
         """Return a private constant array of the module; returns its address."""
@@ -137,8 +188,6 @@ class Emitter:
         one = self.value(f"insertelement {kind} poison, {element(dtype)} {operand}, i32 0")
         return self.value(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
 
-
-Operand = str | int
 
 # No pass of LLVM's middle end runs; this keeps the code generator from unrolling too.
 _ROLLED = ", !llvm.loop !0"
@@ -162,15 +211,6 @@ class Flow(Emitter):
         """True if a masked load is one instruction (x86: vmaskmov or predicates); NEON has none."""
         return self.target.vector_bytes >= 32
 
-    def add(self, a: Operand, b: Operand) -> str:
-        return self.value(f"add i64 {a}, {b}")
-
-    def sub(self, a: Operand, b: Operand) -> str:
-        return self.value(f"sub i64 {a}, {b}")
-
-    def mul(self, a: Operand, b: Operand) -> str:
-        return self.value(f"mul i64 {a}, {b}")
-
     def divide(self, a: Operand, b: Operand) -> str:
         """Emit a / b rounded down, for 0 ≤ a and 0 < b below 2³¹ (the narrow division is several times faster)."""
         above = self.value(f"trunc i64 {a} to i32")
@@ -180,18 +220,6 @@ class Flow(Emitter):
     def ceil_div(self, a: Operand, b: Operand) -> str:
         """Emit a / b rounded up, for 0 ≤ a and 0 < b below 2³⁰."""
         return self.divide(self.sub(self.add(a, b), 1), b)
-
-    def test(self, predicate: str, a: Operand, b: Operand) -> str:
-        return self.value(f"icmp {predicate} i64 {a}, {b}")
-
-    def both(self, a: str, b: str) -> str:
-        return self.value(f"and i1 {a}, {b}")
-
-    def either(self, a: str, b: str) -> str:
-        return self.value(f"or i1 {a}, {b}")
-
-    def select(self, condition: str, a: Operand, b: Operand, kind: str = "i64") -> str:
-        return self.value(f"select i1 {condition}, {kind} {a}, {kind} {b}")
 
     def minimum(self, a: Operand, b: Operand) -> str:
         return self.select(self.test("slt", a, b), a, b)
@@ -259,16 +287,6 @@ class Flow(Emitter):
         self.add_edge(index, self.add(index, step), self.block)
         self.effect(f"br label %{head}{_ROLLED}")
         self.start(done)
-
-    @contextlib.contextmanager
-    def when(self, condition: str) -> Iterator[None]:
-        """Run the body if ``condition`` holds."""
-        then, after = self.new_label("then"), self.new_label("after")
-        self.branch(condition, then, after)
-        self.start(then)
-        yield
-        self.jump(after)
-        self.start(after)
 
     def define(self, signature: str, attributes: str = "nounwind") -> str:
         """Return the finished function: ``signature`` up to its closing parenthesis, and the body written so far."""

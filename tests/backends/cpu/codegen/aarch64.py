@@ -109,7 +109,7 @@ def _start(image: Image) -> str:
     size, count = image.nbytes, len(image.steps)
     return f"""{declared}
 @kernels = constant [{1 + len(names)} x ptr] [{table}]
-@rn_driver = external constant [{len(driver.EntryPoints._fields)} x ptr]
+@rn_driver = external constant [{len(driver.ENTRY_POINTS)} x ptr]
 
 ; number and six arguments move to where the kernel of Linux takes them
 define i64 @syscall(i64 %number, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f) naked
@@ -206,7 +206,7 @@ loop:
   %more = icmp ult i64 %next, {count}
   br i1 %more, label %loop, label %run
 run:
-  %solo.at = getelementptr ptr, ptr @rn_driver, i64 {driver.EntryPoints._fields.index("rn_solo")}
+  %solo.at = getelementptr ptr, ptr @rn_driver, i64 {driver.ENTRY_POINTS.index(driver.rn_solo)}
   %solo = load ptr, ptr %solo.at
   %block = inttoptr i64 {BASE} to ptr
   call i64 %solo(ptr %block)

@@ -172,6 +172,6 @@ def native(image: Image) -> list[Array]:
     block = memory.allocate(image.nbytes)
     bytes_of_block = block.ndarray((image.nbytes,), np.uint8, writeable=True)
     bytes_of_block[:] = image.laid_at(block.address, build.kernels(list(image.kernels.values())))
-    run: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(driver.entry_points().rn_solo)
+    run: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(driver.entry_points()[driver.rn_solo])
     run(block.address)
     return image.results(bytes_of_block.copy())
