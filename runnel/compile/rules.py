@@ -21,7 +21,7 @@ from runnel.compile import (
 from runnel.compile.observe import attributes, calls, numbers
 from runnel.compile.observe.calls import returning
 from runnel.compile.observe.containers import content
-from runnel.compile.observe.effects import DeletingState, Setting, SettingState
+from runnel.compile.observe.effects import Setting, SettingState
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
@@ -417,17 +417,6 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
         rec.effects.replace_last(Setting(function) if is_whole else SettingState())
 
 
-def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
-    attribute = module.__dict__.get(name)
-    is_state = isinstance(module, StatefulTree) and module.is_reserved_for_state(name)
-    if rec.source_of(module) is not None and (is_state or isinstance(attribute, (Variable, Stateful))):
-        rec.refuse(f"'{rec.source_of(module)}.{name}' is deleted", "do it outside")
-    before = len(rec.effects.done)
-    attributes.delete_plain(rec, module, name)
-    if _is_last_change(rec, before, module, name):
-        rec.effects.replace_last(DeletingState())
-
-
 def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
     """Return whether the attribute itself was changed since there were ``before`` changes, not by a property. What a
     user's class does around it has been observed already."""
@@ -487,9 +476,8 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     is_transform = function.__globals__["__name__"].startswith(_TRANSFORMS)  # takes Modules as functions
     if args and isinstance(args[0], Stateful) and not is_transform:
         owner, name = args[0], function.__name__
-        answer = _SPECIAL.get(name)
-        if answer is not None:
-            return returning(answer(rec, function, *args, **kwargs))
+        if name == "__setattr__":
+            return returning(_set_on(rec, function, *args, **kwargs))
         if name in _WALKS and isinstance(owner, StatefulTree):
             _reach_tree(rec, owner)
         elif name not in (_RUNS if isinstance(owner, StatefulTree) else METHODS):
@@ -550,9 +538,6 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
 def _is_known(rec: Recorder, owner: Any) -> bool:
     """Return whether an object of Runnel's holds nothing of the user's, so that its methods need not be observed."""
     return not users_bases(type(owner)) and boundary.watched(rec, owner)[0] is not None
-
-
-_SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}
 
 
 def _constructed(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ import types
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe.effects import DELETE_ATTRIBUTE, SET_ATTRIBUTE
+from runnel.compile.observe.effects import SET_ATTRIBUTE
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source, item_of
 from runnel.compile.observe.values import (
@@ -470,8 +470,8 @@ def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
         before = MISSING
         with contextlib.suppress(AttributeError):
             before = lookup(type(value), name).__get__(value, type(value))
-        back = DELETE_ATTRIBUTE if before is MISSING else SET_ATTRIBUTE
-        rec.effects.undo_by(lambda: back(value, name, before))
+        back = object.__delattr__ if before is MISSING else object.__setattr__
+        rec.effects.undo_by(lambda: back(value, name, *[] if before is MISSING else [before]))
         rec.effects.written.add((id(value), name))
     elif space is not None:
         rec.effects.will_change(space, dict)
@@ -498,46 +498,11 @@ def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
 
 
 def delete(rec: Recorder, value: Any, name: str) -> None:
-    """Do ``del value.name``."""
-    kind = type(value)
-    if is_python_class(kind) and not is_class(value):
-        own = rec.class_attribute(kind, "__delattr__")
-        if is_users_method(kind, "__delattr__", own):
-            rec.passed(own, (value, name))
-            return
-    delete_plain(rec, value, name)
-
-
-def delete_plain(rec: Recorder, value: Any, name: str) -> None:
-    """Do what ``object.__delattr__`` does."""
-    kind, source = type(value), rec.source_of(value)
-    attribute, at = rec.class_lookup(kind, name) if is_python_class(kind) else (MISSING, None)
-    if type(attribute) is property:
-        deleter = _part(rec, attribute, "fdel", at)
-        if deleter is None:
-            object.__delattr__(value, name)  # raises
-        rec.passed(deleter, (value,))
-        return
-    if type(lookup(type(attribute), "__delete__")) is FunctionType:
-        rec.passed(rec.class_attribute(type(attribute), "__delete__"), (attribute, value))
-        return
-    space = instance_dict(value)
-    if source is None:
-        is_shared = space is not None and rec.source_of(space) is not None
-        if is_shared and rec.hooks.contains(False, name, space):
-            rec.hooks.delete_item(space, name)
-        else:
-            delattr(value, name)
-        return
-    if is_class(value) or space is None or is_slot(lookup(kind, name)):
-        rec.refuse(f"'{source}.{name}' is deleted")
-    if dict.__contains__(space, name):
-        generic(rec, value, name, use_hook=False)  # that it is there was read
-    else:
-        looks_into = (id(space),) if rec.policy.advances_version(kind) else None
-        rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
-    rec.effects.will_change(space, dict)
-    DELETE_ATTRIBUTE(value, name, None)
-    rec.effects.written.add((id(space), name))
-    rec.keep(space)
-    rec.effects.record(DELETE_ATTRIBUTE, value, name, None, f"del {source}.{name}")
+    """Do ``del value.name`` of an object that the run made."""
+    kind, space = type(value), instance_dict(value)
+    attribute = rec.class_lookup(kind, name)[0] if is_python_class(kind) else MISSING
+    is_outside = rec.source_of(value) is not None or (space is not None and rec.source_of(space) is not None)
+    is_deleter = lookup(type(attribute), "__delete__") is not MISSING and not is_slot(attribute)
+    if is_outside or is_deleter or lookup(kind, "__delattr__") is not object.__delattr__:
+        rec.refuse(f"{name} of {described(value)} is deleted", "set it to None")
+    delattr(value, name)

@@ -65,21 +65,8 @@ class SettingAttribute(Direct):
         return _owner(target, "__setattr__", setattr), target, key, value
 
 
-class DeletingAttribute(Direct):
-    """``del target.key`` without the ``__delattr__`` of the class."""
-
-    def call(self, target: Any, key: Any, value: Any) -> Call:
-        return _owner(target, "__delattr__", delattr), target, key
-
-
 class SettingState(SettingAttribute):
     """Set an attribute of a stateful object without its ``__setattr__``, which a signal handler could interrupt."""
-
-    is_of_state = True
-
-
-class DeletingState(DeletingAttribute):
-    """Delete an attribute of a stateful object."""
 
     is_of_state = True
 
@@ -125,7 +112,6 @@ _CONSUME: Final = deque[Any](maxlen=0).extend
 SET_ITEM: Final = Setting(operator.setitem)
 DELETE_ITEM: Final = Deleting(operator.delitem)
 SET_ATTRIBUTE: Final = SettingAttribute()
-DELETE_ATTRIBUTE: Final = DeletingAttribute()
 SET_CELL: Final = Setting(setattr)
 
 

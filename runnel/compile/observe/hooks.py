@@ -11,7 +11,7 @@ from types import CellType, CodeType, FunctionType, GeneratorType
 from typing import Any, Final
 
 from runnel.compile.observe import attributes, calls, containers, numbers, operators
-from runnel.compile.observe.effects import DELETE_ITEM, SET_CELL, SET_ITEM
+from runnel.compile.observe.effects import SET_CELL, SET_ITEM
 from runnel.compile.observe.recorder import NotCapturable, Recorder
 from runnel.compile.observe.rewriting import Hook, bind, template
 from runnel.compile.observe.sources import Source, item_of
@@ -106,13 +106,9 @@ class Hooks:
         names[name] = value
 
     def delete_global(self, at: Name, _: None) -> None:
-        self.load_global(at, None)
-        (names, name), rec = at, self.rec
-        if name in names and rec.sources.get(id(names)) is not None:
-            rec.effects.will_change(names, dict)
-            rec.effects.written.add((id(names), name))
-            rec.effects.record(DELETE_ITEM, names, name, None, f"del {name}")
-        del names[name]
+        if self.rec.sources.get(id(at[0])) is not None:
+            self.rec.refuse(f"the global {at[1]} is deleted", "set it to None")
+        del at[0][at[1]]
 
     def load_cell(self, name: str, cell: CellType) -> Any:
         source = self.rec.cells.get(id(cell))

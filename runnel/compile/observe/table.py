@@ -56,9 +56,8 @@ ROWS: Final[tuple[tuple[Rule, tuple[Any, ...]], ...]] = (
     (attributes.read_or, (getattr,)),
     (functions.hasattr_rule, (hasattr,)),
     (attributes.write, (setattr,)),
-    (attributes.delete, (delattr,)),
+    (attributes.delete, (delattr, object.__delattr__)),
     (attributes.write_plain, (object.__setattr__,)),
-    (attributes.delete_plain, (object.__delattr__,)),
     (lambda rec, value, name: attributes.generic(rec, value, name, use_hook=False), (object.__getattribute__,)),
     (functions.isinstance_rule, (isinstance,)),
     (functions.issubclass_rule, (issubclass,)),
@@ -399,7 +398,7 @@ class Policy:
 
 _OF_OBJECTS: Final[dict[str, Rule]] = {
     "__setattr__": attributes.write_plain,
-    "__delattr__": attributes.delete_plain,
+    "__delattr__": attributes.delete,
     "__getattribute__": lambda rec, value, name: attributes.generic(rec, value, name, use_hook=False),
     "__init__": lambda rec, value, *args: None,
     "__init_subclass__": lambda rec, value, *args: None,

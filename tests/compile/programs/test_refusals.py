@@ -218,6 +218,20 @@ class V:
     def __init__(self, v): self.v = v
     def __eq__(self, other): return self.v == other.v
 def step(x): return x * ([V(1)] == [V(1)])
+## attribute_deleted, eager: last of a Net is deleted; set it to None
+class Net(nn.Module):
+    def forward(self, x):
+        self.last = x
+        del self.last
+        return x * 2
+net = Net()
+def step(x): return net(x)
+## global_name_deleted, eager: the global last is deleted
+def step(x):
+    global last
+    last = x
+    del last
+    return x * 2
 ## rate_of_a_group_set_inside, eager: 'lr' of a group is set
 w = nn.Parameter(rn.ones(3)); opt = optim.SGD([w], lr=1.0)
 def step(x):
