@@ -22,17 +22,19 @@ from runnel.compile.observe import attributes, calls, numbers
 from runnel.compile.observe.calls import returning
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.effects import Setting, SettingState
+from runnel.compile.observe.functions import VALUES
 from runnel.compile.observe.guard import DESCRIBED, EXTRA
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.table import Policy, check_constant
-from runnel.compile.observe.values import MISSING, PLAIN, container_of, described, mro
+from runnel.compile.observe.table import CONSTANTS, Policy, check_constant
+from runnel.compile.observe.values import MISSING, PLAIN, SYMBOLIC, container_of, described, mro
 from runnel.compile.owned import (
     METHODS,
     PACKAGE,
     advances_version,
     holds_state,
     is_own,
+    is_own_module,
     is_plain_object,
     is_scheduler,
     parts_of,
@@ -99,6 +101,7 @@ class Rules(Policy):
     # Values -----------------------------------------------------------------------------------------------------------
 
     def leaf(self, kind: type) -> Any:
+        """Return how a value of this kind is checked where it is first found; None: by its type."""
         if kind is Tensor:
             return tensors.check_tensor
         if issubclass(kind, Variable):
@@ -107,11 +110,12 @@ class Rules(Policy):
             return arrays.check_array
         if issubclass(kind, np.generic):
             return arrays.check_kind_of_scalar
-        if issubclass(kind, (DType, np.ufunc)):
+        if issubclass(kind, (DType, np.ufunc)) or kind in CONSTANTS:
             return check_constant
-        return _check_ticking if advances_version(kind) else super().leaf(kind)
+        return _check_ticking if advances_version(kind) else None
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
+        """Return whether a number that is read here may differ at later calls."""
         if getattr(rec.session, "is_deriving", False) and not source.is_argument:
             rec.refuse(
                 f"a derivative in Python reads '{source}', which may have changed when backward() is called outside",
@@ -120,12 +124,15 @@ class Rules(Policy):
         return (kind is float and source.is_argument) or source.label in rec.session.varying
 
     def is_fixed_class(self, kind: type) -> bool:
+        """Return whether a Python class counts as one that never changes."""
         return (is_own(kind) and container_of(kind) is None) or arrays.is_of_numpy(kind)
 
     def makes(self, kind: type) -> bool:
+        """Return whether unobserved code makes new objects of a class, as trees do with registered containers."""
         return pytree.is_registered(kind) and not any(map(reads_outside, pytree._REGISTERED[kind][:2]))
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
+        """Return whether an operator treats an int beside ``value`` like the float of that int."""
         is_array = type(value) is Tensor or issubclass(type(value), Variable)
         is_taken = symbol in _COMPARISONS or symbol.removesuffix("=") in _FLOATING
         return is_array and value.dtype in (float16, bfloat16, float32, float64) and is_taken
@@ -148,31 +155,39 @@ class Rules(Policy):
         return cast(rec.session.number(rec, number)._tensor, dtype) if id(number) in rec.symbols else None
 
     def is_transparent(self, kind: type) -> bool:
+        """Return whether objects of this class behave like those of its base."""
         return issubclass(kind, TickingDict)
 
     def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
+        """Note that an attribute of a fixed class is read."""
         if is_own(kind):
             require_own(rec, kind, name)
 
     def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
+        """Note that no class in the order of ``kind`` holds an attribute."""
         ours = next((base for base in mro(kind) if is_own(base)), None)
         if ours is not None:
             require_own(rec, ours, name)
 
     def advances_version(self, kind: type) -> bool:
+        """Return whether setting an attribute of such an object advances the state version."""
         return advances_version(kind)
 
     def changes_by_version(self, value: Any) -> bool:
+        """Return whether what is checked of a value changes only with the state version."""
         kind = type(value)
         return kind in PLAIN or issubclass(kind, (Variable, DType, TickingDict)) or advances_version(kind)
 
     def operator(self, kind: type, other: type) -> Any:
+        """Return how operators on such values are applied; None: by the rules for Python's objects."""
         return tensors.operator_for(kind, other)
 
     def item(self, kind: type) -> Any:
+        """Return how items of such values are read and written; None: by the rules for Python's objects."""
         return tensors.item if is_traceable(kind) or issubclass(kind, np.ndarray) else None
 
     def attribute(self, kind: type, name: str) -> Any:
+        """Return how an attribute of such values is read; None: by the rules for Python's objects."""
         if is_scheduler(kind):
             return _attribute_of_scheduler
         return tensors.rule_for(kind, name)
@@ -188,7 +203,8 @@ class Rules(Policy):
         return True
 
     def kind_of(self, value: Any) -> Any:
-        return float if type(value) is TracedFloat else super().kind_of(value)
+        """Return what ``type(value)`` gives."""
+        return float if type(value) is TracedFloat else SYMBOLIC.get(type(value), type(value))
 
     def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
         kind = type(value)
@@ -203,10 +219,12 @@ class Rules(Policy):
             super().look_into(rec, value, source)
 
     def result(self, kind: type) -> Any:
+        """Return how such a value that leaves the run is made at later calls; None: by the rules for Python's."""
         return results.rule_for(kind)
 
     def is_constant(self, value: Any) -> bool:
-        return isinstance(value, (np.generic, np.dtype, DType)) or super().is_constant(value)
+        """Return whether an object of C code never changes, so that it can leave the run as it is."""
+        return isinstance(value, (np.generic, np.dtype, DType, *VALUES))
 
     def refuse_leftover(self, value: Tensor) -> NoReturn:
         """Raise the error for a tensor of another trace."""
@@ -215,9 +233,11 @@ class Rules(Policy):
     # Code -------------------------------------------------------------------------------------------------------------
 
     def is_library(self, module: str) -> bool:
-        return module.partition(".")[0] in ("runnel", "numpy") or super().is_library(module)
+        """Return whether a module is Runnel's, NumPy's or Python's own: refusals name the line that called it."""
+        return is_own_module(str(module)) or str(module).partition(".")[0] == "numpy"
 
     def counts_by_identity(self, function: FunctionType) -> bool:
+        """Return whether a function runs unobserved, so that another one of the same code is another function."""
         return boundary.is_ours(function) or arrays.is_of_numpy(function)
 
     def native(self, function: FunctionType) -> Any:
@@ -230,11 +250,13 @@ class Rules(Policy):
         return super().native(function)
 
     def native_class(self, kind: type) -> Any:
+        """Return how a Python class whose objects are made unobserved is called; None: observed."""
         if is_own(kind):
             return _constructed
         return _called_numpy if arrays.is_of_numpy(kind) else None
 
     def callable(self, kind: type) -> Any:
+        """Return how such an object is called; None: by its ``__call__``."""
         if issubclass(kind, Wrapper):
             return _called_wrapper
         if issubclass(kind, Uncompiled):
@@ -245,12 +267,13 @@ class Rules(Policy):
             return _called_numpy
         if kind.__name__ == "cython_function_or_method":  # NumPy's random numbers; each such module has its own class
             return _called_cython
-        return super().callable(kind)
+        return None
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what to call in place of a function of a C module that has no row."""
         if arrays.is_of_numpy(function):
             return _called_numpy(rec, function, args, kwargs)
-        return super().c_function(rec, function, args, kwargs)
+        self.refuse_c(rec, function)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if arrays.is_of_numpy(kind):
@@ -266,6 +289,7 @@ class Rules(Policy):
         return super().method(rec, value, function, args, kwargs)
 
     def shows_unknown(self, text: str) -> bool:
+        """Return whether a text shows a tensor that has no value yet."""
         return shows_traced(text)
 
     def shown(self, rec: Recorder, value: Any) -> Any:
@@ -276,9 +300,11 @@ class Rules(Policy):
         return super().shown(rec, value)
 
     def context_manager(self, kind: type) -> bool:
+        """Return whether a ``with`` block of such an object of C code can be repeated."""
         return is_own(kind)
 
     def copies_itself(self, kind: type) -> bool:
+        """Return whether a Python class copies its objects unobserved."""
         return is_own(kind)
 
     def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:

@@ -126,7 +126,7 @@ _STORING: Final = (
 )  # fmt: skip
 
 
-_CONSTANTS: Final = (
+CONSTANTS: Final = (
     operator.attrgetter, operator.itemgetter, operator.methodcaller, ContextVar, types.UnionType, types.GenericAlias,
 )  # fmt: skip
 
@@ -137,7 +137,7 @@ def check_constant(rec: Recorder, value: Any, source: Source) -> None:
 
 
 class Policy:
-    """The rules of a run. Packages with custom arrays inherit from it."""
+    """The rules for Python's own objects and functions, to which a subclass adds those for arrays (``rules.Rules``)."""
 
     def __init__(self) -> None:
         self.rules: dict[int, Rule] = {id(f): rule for rule, known in ROWS for f in known}
@@ -145,48 +145,6 @@ class Policy:
             self.rules.setdefault(id(function), given_rule(function))
 
     # Values -----------------------------------------------------------------------------------------------------------
-
-    def leaf(self, kind: type) -> Any:
-        """Return how a value of this kind is checked where it is first found; None: by its type."""
-        return check_constant if kind in _CONSTANTS else None
-
-    def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
-        """Return whether a number that is read here may differ at later calls."""
-        return False
-
-    def is_fixed_class(self, kind: type) -> bool:
-        """Return whether a Python class counts as one that never changes."""
-        return False
-
-    def makes(self, kind: type) -> bool:
-        """Return whether unobserved code makes new objects of a class, as trees do with registered containers."""
-        return False
-
-    def takes_floats(self, symbol: str, value: Any) -> bool:
-        """Return whether an operator treats an int beside ``value`` like the float of that int."""
-        return False
-
-    def integer_beside(self, rec: Recorder, symbol: str, value: Any, other: Any) -> Any:
-        """Return the operand in place of an int that may differ at later calls, beside ``other``; None for the int."""
-        return None
-
-    def is_transparent(self, kind: type) -> bool:
-        """Return whether objects of this class behave like those of its base."""
-        return False
-
-    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
-        """Note that an attribute of a fixed class is read."""
-
-    def on_absent_attribute(self, rec: Recorder, kind: type, name: str) -> None:
-        """Note that no class in the order of ``kind`` holds an attribute."""
-
-    def advances_version(self, kind: type) -> bool:
-        """Return whether setting an attribute of such an object advances the state version."""
-        return False
-
-    def changes_by_version(self, value: Any) -> bool:
-        """Return whether what is checked of a value changes only with the state version."""
-        return False
 
     def pinned_key(self, rec: Recorder, key: Any) -> bool:
         """Return whether containers find ``key`` by identity. Later calls must then find the same object."""
@@ -197,48 +155,12 @@ class Policy:
             return True
         return False
 
-    def counts_by_identity(self, function: FunctionType) -> bool:
-        """Return whether a function runs unobserved, so that another one of the same code is another function."""
-        return False
-
-    def kind_of(self, value: Any) -> Any:
-        """Return what ``type(value)`` gives."""
-        return SYMBOLIC.get(type(value), type(value))
-
-    def operator(self, kind: type, other: type) -> Any:
-        """Return how operators on such values are applied; None: by the rules for Python's objects."""
-        return None
-
-    def item(self, kind: type) -> Any:
-        """Return how items of such values are read and written; None: by the rules for Python's objects."""
-        return None
-
-    def attribute(self, kind: type, name: str) -> Any:
-        """Return how an attribute of such values is read; None: by the rules for Python's objects."""
-        return None
-
-    def shows_unknown(self, text: str) -> bool:
-        """Return whether a text shows a tensor that has no value yet."""
-        return False
-
     def shown(self, rec: Recorder, value: Any) -> Any:
         """Return a value whose text is made by C code."""
         if issubclass(type(value), BaseException):
             content(rec, rec.hooks.load_attr("args", value))
             return value
         return content(rec, value)
-
-    def context_manager(self, kind: type) -> bool:
-        """Return whether a ``with`` block of such an object of C code can be repeated."""
-        return False
-
-    def result(self, kind: type) -> Any:
-        """Return how such a value that leaves the run is made at later calls; None: by the rules for Python's."""
-        return None
-
-    def copies_itself(self, kind: type) -> bool:
-        """Return whether a Python class copies its objects unobserved."""
-        return False
 
     def is_readable(self, kind: type) -> bool:
         """Return whether a guard may read attributes of an object of C code again."""
@@ -259,15 +181,7 @@ class Policy:
         elif kind is not object and type(value) is not io.StringIO:
             rec.refuse_value(value, "C code")
 
-    def is_constant(self, value: Any) -> bool:
-        """Return whether an object of C code never changes, so that it can leave the run as it is."""
-        return type(value) in functions.VALUES
-
     # Code -------------------------------------------------------------------------------------------------------------
-
-    def is_library(self, module: str) -> bool:
-        """Return whether a module is Python's own library: refusals name the line that called it."""
-        return str(module).partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
     def native(self, function: FunctionType) -> Any:
         """Return how a Python function that runs unobserved is called; None: it is observed."""
@@ -278,14 +192,6 @@ class Policy:
         module = function.__module__ or ""
         if module in ("random", "weakref", "_weakrefset") or module.startswith("numpy.random"):
             return lambda rec, function, args, kwargs: self.refuse_c(rec, function)
-        return None
-
-    def native_class(self, kind: type) -> Any:
-        """Return how a Python class whose objects are made unobserved is called; None: observed."""
-        return None
-
-    def callable(self, kind: type) -> Any:
-        """Return how such an object is called; None: by its ``__call__``."""
         return None
 
     def refuse_c(self, rec: Recorder, function: Any) -> NoReturn:
@@ -308,10 +214,6 @@ class Policy:
         else:
             name = f"{module}.{name}()" if module and module != "builtins" else f"{name}()"
         rec.refuse(f"{name} is written in C, and what it reads is not known", functions.OUTSIDE)
-
-    def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        """Return what to call in place of a function of a C module that has no row."""
-        self.refuse_c(rec, function)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Return what to call in place of a C class that has no row."""

@@ -8,18 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import runnel as rn
+from runnel.compile.capture import RULES
 from runnel.compile.observe.observation import Observation, observe
 from runnel.compile.observe.recorder import NotCapturable
-from runnel.compile.observe.table import Policy
+from runnel.compile.rules import Rules
 from runnel.core.errors import CaptureWarning
-
-POLICY = Policy()
 
 
 class Observed:
     """Calls whose guard holds are replayed; others run observed, and are replayed from then on."""
 
-    def __init__(self, function: Any, policy: Policy = POLICY) -> None:
+    def __init__(self, function: Any, policy: Rules = RULES) -> None:
         self.function = function
         self.policy = policy
         self.kept: list[Observation] = []

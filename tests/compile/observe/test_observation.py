@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from runnel.compile.capture import RULES
 from runnel.compile.observe.observation import observe
 from runnel.compile.observe.recorder import NotCapturable
-from runnel.compile.observe.table import Policy
-from tests.compile.observe.observed import POLICY, Observed
+from runnel.compile.rules import Rules
+from tests.compile.observe.observed import Observed
 
 SCALE = 2
 
@@ -65,15 +66,15 @@ def test_only_what_is_read_is_guarded() -> None:
 def test_reason_of_another_run() -> None:
     trainer = Trainer()
     step = Observed(Trainer.step)
-    step(trainer, 3.0)
+    step(trainer, 3)
     trainer.model.training = False
-    step(trainer, 3.0)
+    step(trainer, 3)
     assert step.reasons == ["self.model.training changed from True to False"]
     guard = step.kept[0].guard
     assert guard.why(Trainer.step, (trainer,), {}) == "the number of arguments"
-    assert guard.why(Trainer.step, (trainer, 4.0), {}) == "x changed from 3.0 to 4.0"
+    assert guard.why(Trainer.step, (trainer, 4), {}) == "x changed from 3 to 4"
     del trainer.model
-    assert guard.why(Trainer.step, (trainer, 3.0), {}) == "self.model cannot be read"
+    assert guard.why(Trainer.step, (trainer, 3), {}) == "self.model cannot be read"
 
 
 def test_everything_is_taken_back() -> None:
@@ -96,7 +97,7 @@ def test_everything_is_taken_back() -> None:
         Holder.z = 4  # type: ignore[attr-defined]
 
     saved = [box["items"], box["table"]]
-    one = observe(f, (), {}, POLICY)
+    one = observe(f, (), {}, RULES)
     assert box == {"items": [1, 2], "table": {"a": 1, "b": 2}, "members": {1}}
     assert list(box["table"]) == ["a", "b"]
     assert box["items"] is saved[0] and box["table"] is saved[1]
@@ -120,7 +121,7 @@ def test_taken_back_when_it_does_not_end(end: str) -> None:
         time.time()
 
     with pytest.raises((KeyError, NotCapturable)):
-        observe(f, (), {}, POLICY)
+        observe(f, (), {}, RULES)
     assert log == []
 
 
@@ -136,7 +137,7 @@ def test_guards_keep_nothing_alive() -> None:
         def f(local: Any) -> Any:
             return local.inner(2.0), other.weight, local.inner is other, {other: 1}[other]
 
-        one = observe(f, (reference,), {}, POLICY)
+        one = observe(f, (reference,), {}, RULES)
         assert one.guard.holds(f, (reference,), {}) is not None
         return one, [weakref.ref(x) for x in (reference, other, reference.inner, Local, f)]
 
@@ -152,7 +153,7 @@ def test_recorders_end_with_their_run() -> None:
     gc.disable()
     try:
         trainer = Trainer()
-        one = observe(Trainer.step, (trainer, 1.0), {}, POLICY)
+        one = observe(Trainer.step, (trainer, 1.0), {}, RULES)
         reference = weakref.ref(trainer.model)
         del trainer
         assert reference() is None
@@ -184,7 +185,7 @@ def test_runs_within_runs() -> None:
     """A handler or a nested call may observe while another call is observed."""
     inner = Observed(lambda n: [n * SCALE])
 
-    class Native(Policy):
+    class Native(Rules):
         def native(self, function: Any) -> Any:
             if function is relay:
                 return lambda rec, f, args, kwargs: (f, args, kwargs)
@@ -211,7 +212,7 @@ def test_refusal_names_line_and_remedy() -> None:
         return helper()
 
     with pytest.raises(NotCapturable) as caught:
-        observe(f, (), {}, POLICY)
+        observe(f, (), {}, RULES)
     line = helper.__code__.co_firstlineno + 1
     assert caught.value.where == f"{__file__}:{line}"
     assert "random numbers" in caught.value.reason and "argument" in caught.value.remedy
@@ -228,7 +229,7 @@ def test_caught_refusals_count() -> None:
         return 1
 
     with pytest.raises(NotCapturable):
-        observe(f, (), {}, POLICY)
+        observe(f, (), {}, RULES)
 
 
 def test_same_value_is_one_check() -> None:
@@ -237,6 +238,6 @@ def test_same_value_is_one_check() -> None:
     def f() -> float:
         return config.scale + config.scale + config.scale
 
-    one = observe(f, (), {}, POLICY)
+    one = observe(f, (), {}, RULES)
     assert one.guard.text.count("'scale' in") == 1  # that the class holds nothing that goes before it
     assert one.guard.text.count(".scale") == 1
