@@ -32,6 +32,11 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         self.plain = dict(values)
         self._optimizer = weakref.ref(optimizer)
 
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer of the group; None after it is gone, since the group does not keep it alive."""
+        return self._optimizer()
+
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
 
@@ -57,7 +62,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
             raise SideEffectError(
                 f"[param_groups] {names} was set in a loop at {tracebacks.user_line()}; set it outside."
             )
-        before, optimizer = dict(self.plain), self._optimizer()
+        before, optimizer = dict(self.plain), self.optimizer
         if optimizer is not None:
             values = checked(type(optimizer).__name__, values, optimizer.defaults)
             optimizer.check({**before, **values}, self.params)

@@ -179,8 +179,9 @@ class Optimizer(Stateful):
                 begun[i] = bool(slots) or not initial
                 if type(slots) is not TickingDict:
                     slots = self.state[p] = TickingDict(slots or {})
-                for name in initial.keys() - slots.keys():
-                    slots[name] = Variable(filled(p, initial[name]), name=f"{p.name}.{name}", device=p.device)
+                for name, value in initial.items():
+                    if name not in slots:
+                        slots[name] = Variable(filled(p, value), name=f"{p.name}.{name}", device=p.device)
             if not begun.all():
                 steps.assign(steps.value * begun)
         groups = tuple((tuple(map(id, group.params)), group.shapes()) for group in self.param_groups)
@@ -303,9 +304,10 @@ class Optimizer(Stateful):
                 self.state[p] = loaded
                 continue
             state = {name: x for name, x in self.state[p].items() if name in loaded}
-            for name in loaded.keys() - state.keys():
-                state[name] = Variable(loaded[name].numpy(), name=f"{p.name}.{name}", device=p.device)
-            values += [(state[name], value) for name, value in loaded.items()]
+            for name, value in loaded.items():
+                if name not in state:
+                    state[name] = Variable(value.numpy(), name=f"{p.name}.{name}", device=p.device)
+                values.append((state[name], value))
             self.state[p] = TickingDict(state)
         self.make_state()
         assign_together(values)
