@@ -142,7 +142,7 @@ def test_one_script_may_run_several_peers() -> None:
     assert compare.read_lines(json.dumps(line(1.0, "one bf16")), "small", with_bf16=False) == []
 
 
-def test_memory_has_a_table_of_its_own() -> None:
+def test_memory_has_a_separate_table() -> None:
     results = compare.Results()
     results.add("runnel", "small", line(2.0, bytes_beside_weights=5_000_000))
     results.add("a", "small", {"case": "small", "config": "eager", "bytes_beside_weights": 12_340_000})
@@ -250,7 +250,7 @@ def test_a_run_without_end_is_ended_with_its_children(tmp_path: Path) -> None:
     assert lines == [{"case": "small", "error": "no end after 0.5 s"}]
 
 
-def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:
+def test_measurements_before_a_crash_are_kept(tmp_path: Path) -> None:
     crashing = script(tmp_path, "a", prints(line(1.0)) + "\nsys.stdout.flush()\nraise SystemExit('then it fell')")
 
     lines = compare.run(compare.Entrant("a", (sys.executable, str(crashing))), "small", 1, 60, with_bf16=False)

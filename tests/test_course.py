@@ -69,7 +69,7 @@ def test_expressions_and_their_gradients(name: str, course: Any) -> None:
         np.testing.assert_array_equal(result, expected)
 
 
-def test_gradients_of_gradients_and_of_what_is_not_there(course: Any) -> None:
+def test_gradients_of_gradients_and_of_missing_ones(course: Any) -> None:
     ad = course.first
     a, b = ad.Variable("a"), ad.Variable("b")
     y = a * a + a * b
@@ -212,7 +212,9 @@ def by_hand(x: np.ndarray, w: np.ndarray, b: np.ndarray, truth: np.ndarray) -> l
     return [loss, x.T @ slope, slope.sum(axis=0), shares]
 
 
-def test_missing_digits_are_told_in_a_sentence(course: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_digits_are_reported_in_a_sentence(
+    course: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", ["mnist.py", "--data-dir", str(tmp_path)])
     with pytest.raises(SystemExit, match="has no file"):
         course.mnist.main()

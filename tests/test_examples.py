@@ -95,7 +95,7 @@ def test_examples_learn_and_repeat_themselves(
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_missing_data_are_told_in_a_sentence(example: str, tmp_path: Path) -> None:
+def test_missing_data_are_reported_in_a_sentence(example: str, tmp_path: Path) -> None:
     done = run(example, "--data-dir", str(tmp_path))
     assert done.returncode == 1
     assert "has no file" in done.stderr and "Traceback" not in done.stderr

@@ -271,7 +271,7 @@ def shared_generators(tree: ast.Module) -> list[str]:
     return sorted(result & drawn)
 
 
-def test_data_of_a_test_depend_on_that_test_alone() -> None:
+def test_data_of_a_test_depend_only_on_that_test() -> None:
     paths = [p for p in sorted((ROOT / "tests").rglob("*.py")) if GENERATOR.search(p.read_text(encoding="utf-8"))]
     assert {p.name: actual for p in paths if (actual := shared_generators(parsed(p)))} == {}
 

@@ -38,7 +38,7 @@ def test_every_case_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("case", sorted(RECORDED))
-def test_losses_are_those_of_pytorch(case: str) -> None:
+def test_losses_equal_the_ones_of_pytorch(case: str) -> None:
     actual = curves.losses(curves.CASES["small"][case], "runnel")
     assert curves.difference(actual, RECORDED[case]) < TOLERANCE
 

@@ -130,7 +130,7 @@ def test_everything_public_shows_its_arguments_and_says_what_it_does() -> None:
     assert [n[:2] for n in found if n.signature and not n.doc and n.name != "apply_op"] == []
 
 
-def test_what_is_public_can_be_pickled() -> None:
+def test_public_names_can_be_pickled() -> None:
     for value in (rn.add, rn.asinh, nn.Linear, functional.relu, functional.pad, rn.linalg.inv, rn.compile, rn.float32):
         assert pickle.loads(pickle.dumps(value)) is value
 

@@ -108,5 +108,5 @@ def test_a_wheel_that_is_right(tmp_path: Path) -> None:
         ({"metadata": "Name: other\n\n"}, "Name is ['other'], and should be ['runnel']"),
     ],
 )
-def test_what_is_wrong_with_a_wheel(change: dict[str, str], fault: str, tmp_path: Path) -> None:
+def test_faults_of_a_wheel(change: dict[str, str], fault: str, tmp_path: Path) -> None:
     assert fault in wheel(tmp_path, **change)

@@ -30,7 +30,7 @@ def encoder(width: int, layers: int, vocabulary: int) -> models.Encoder:
     return result
 
 
-def test_work_is_that_of_forward_and_backward() -> None:
+def test_work_covers_forward_and_backward() -> None:
     assert work(models.MLP(4, 16, 16, 3).products(8, 4), True) == 8 * (2 * 4 * 16 + 3 * 16 * 16 + 3 * 16 * 3)
     assert work([5, 7], False) == 12
 
@@ -61,7 +61,7 @@ def test_networks_have_the_weights_of_the_peers(name: str, parameters: int) -> N
     assert CASES[name].network().num_parameters() == parameters
 
 
-def test_data_are_those_of_the_peers() -> None:
+def test_data_equal_the_data_of_the_peers() -> None:
     rng = np.random.default_rng(0)
     images, classes = CASES["cnn_b64"].x(rng), CASES["cnn_b64"].y
     assert images.shape == (64, 3, 32, 32) and images.dtype == np.float32 and 0 <= images.min() < images.max() < 1
@@ -83,7 +83,7 @@ def test_first_calls_are_made_in_new_processes(capsys: pytest.CaptureFixture[str
     assert line["first_cold_s"] > 0 and line["first_warm_s"] > 0
 
 
-def test_a_first_call_that_fails_is_told() -> None:
+def test_a_first_call_that_fails_is_reported() -> None:
     with pytest.raises(RunnelError, match=r"a new process failed: .*no_such_case"):
         first_calls(["no_such_case"])
 

@@ -184,7 +184,7 @@ def test_derivatives() -> None:
     np.testing.assert_allclose(rows.numpy(), np.diag([1.0, 4.0]))
 
 
-def test_distributions_of_ones_own_draw_by_their_own_rsample() -> None:
+def test_custom_distributions_draw_by_their_rsample() -> None:
     class Shifted(torch.distributions.Distribution):
         has_rsample = True
 

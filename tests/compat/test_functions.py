@@ -50,7 +50,7 @@ def test_methods_that_update_have_the_values_of_the_others(name: str) -> None:
     assert getattr(x, f"{name}_")(y) is x and x.tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_what_tensors_say_of_themselves() -> None:
+def test_properties_of_tensors() -> None:
     x = torch.ones(2, 3, dtype=torch.float64)
     assert x.is_cpu and not (x.is_cuda or x.is_sparse or x.is_quantized or x.is_meta) and x.layout == torch.strided
     assert x.itemsize == 8 and x.get_device() == -1 and x.storage_offset() == 0 and x.is_signed()
@@ -139,7 +139,7 @@ def test_dropout_in_place_and_with_its_mask() -> None:
         assert update(y, 0.5, True) is y and (y != 1).sum() > 0
 
 
-def test_what_older_methods_say() -> None:
+def test_older_methods() -> None:
     x = torch.ones(2, 3)
     assert x.data_ptr() == x.detach().data_ptr() != torch.ones(2, 3).data_ptr() and x.is_set_to(x.detach())
     assert x.new(2, 2).shape == (2, 2) and x.double().new([1, 2]).dtype is torch.float64

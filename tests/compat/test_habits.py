@@ -107,7 +107,7 @@ def test_numbers_keep_their_digits_on_the_way_to_another_dtype() -> None:
     assert torch.zeros_like(torch.ones(1) * 1j, dtype=torch.float32).dtype is torch.float32
 
 
-def test_what_pytorch_accepts_and_what_has_no_effect() -> None:
+def test_accepted_arguments_and_arguments_without_effect() -> None:
     x, y = torch.zeros(2, 3), torch.ones(2, 3)
     assert F.mse_loss(x, 2 * y, size_average=False).item() == 24 and F.l1_loss(x, y, reduce=False).shape == (2, 3)
     assert F.mse_loss(x, 2 * y, size_average=None, reduce=None, reduction="sum").item() == 24

@@ -30,7 +30,7 @@ def test_each_module_is_there_and_its_names_are_found(name: str) -> None:
     assert not parent or getattr(importlib.import_module(f"runnel.compat.{parent}"), last) is module
 
 
-def test_what_is_the_same_is_the_same_object() -> None:
+def test_equal_names_are_the_same_object() -> None:
     assert torch.nn.Linear is rn.nn.Linear and torch.sin is rn.sin and torch.optim.Lion is rn.optim.Lion
     assert torch.utils.data.DataLoader is rn.data.DataLoader and torch.nn.functional.relu is rn.nn.functional.relu
     assert (
@@ -56,7 +56,7 @@ def test_what_is_the_same_is_the_same_object() -> None:
         (lambda: torch.zeros(1).cuda, "programs run on CPUs"),
     ],
 )
-def test_what_is_not_there_says_what_to_do(ask: Any, message: str) -> None:
+def test_missing_names_say_what_to_do(ask: Any, message: str) -> None:
     with pytest.raises(MissingNameError, match=message):
         ask()
 

@@ -150,7 +150,7 @@ def test_every_function_of_the_table_exists_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize("other", [None, "text", object(), [1.0]])
-def test_comparison_with_what_is_no_number(other: Any) -> None:
+def test_comparison_with_values_that_are_not_numbers(other: Any) -> None:
     x = rn.asarray([1.0, 2.0])
     for kind in (x, rn.Variable(x)):
         assert (kind == other) is False and (kind != other) is True and (other == kind) is False

@@ -18,7 +18,7 @@ def test_there_are_thirty_at_least_and_each_was_recorded() -> None:
     assert len(running.names()) >= 30 and set(running.names()) == set(EXPECTED)
 
 
-def test_import_lines_alone_are_changed() -> None:
+def test_only_import_lines_are_changed() -> None:
     source = (
         "import torch\nimport torch.nn as nn\nfrom torch.nn import functional as F\ntorch.ones(2)  # import torch\n"
     )
@@ -31,7 +31,7 @@ def test_import_lines_alone_are_changed() -> None:
 
 
 @pytest.mark.parametrize("name", running.names())
-def test_a_program_gives_what_it_gives_under_pytorch(name: str) -> None:
+def test_a_program_has_the_numbers_of_pytorch(name: str) -> None:
     """Each number within the program's tolerance (2e-5 unless it says another one), relative or, below 1, absolute."""
     result = running.run(name, running.RUNNEL)
     assert len(result["numbers"]) == len(EXPECTED[name])

@@ -120,7 +120,7 @@ def test_a_killed_writer_leaves_nothing_that_stays(
     assert os.listdir(path.parent) == ["file"]
 
 
-def test_what_a_living_writer_is_writing_stays(path: Path, kind: str) -> None:
+def test_files_of_a_running_writer_stay(path: Path, kind: str) -> None:
     def slow() -> Iterator[bytes]:
         yield OLD
         write_atomically(path.parent / "other", [NEW])  # looks for abandoned files
@@ -144,7 +144,7 @@ def test_without_locks_files_are_abandoned_by_age(path: Path, monkeypatch: pytes
     assert sorted(os.listdir(path.parent)) == [young.name, "file"]
 
 
-def test_what_only_looks_abandoned_stays(path: Path) -> None:
+def test_files_that_only_look_abandoned_stay(path: Path) -> None:
     os.mkfifo(path.parent / ".runnel-1.part")
     (path.parent / ".runnel-2.part").symlink_to(path)
     (path.parent / ".runnel-3.part").mkdir()
@@ -163,7 +163,7 @@ def test_many_writers_of_one_file(path: Path, kind: str) -> None:
 
 
 @pytest.mark.suite
-def test_permissions_are_those_of_open(path: Path, kind: str) -> None:
+def test_permissions_equal_the_ones_of_open(path: Path, kind: str) -> None:
     code = "import sys; from runnel.core.files import write_atomically as w; w(sys.argv[1], [b'x'])"
     subprocess.run([sys.executable, "-c", code, str(path)], umask=0o027, check=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -181,7 +181,7 @@ def test_links_are_followed(path: Path, kind: str) -> None:
     assert path.is_symlink() and (folder / "real").read_bytes() == NEW
 
 
-def test_what_is_no_file_is_not_replaced(path: Path, kind: str) -> None:
+def test_a_path_that_is_not_a_file_is_not_replaced(path: Path, kind: str) -> None:
     path.mkdir()
     with pytest.raises(IsADirectoryError):
         write_atomically(path, [NEW])

@@ -61,7 +61,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("kind", SHOWN)
-def test_what_is_shown_is_small_and_harmless(kind: str) -> None:
+def test_shown_html_is_small_and_harmless(kind: str) -> None:
     text = SHOWN[kind]()._repr_html_()
     checker = Checker()
     checker.feed(text)

@@ -102,7 +102,7 @@ def test_copies_and_pickles_are_equal() -> None:
         assert other == named and other.name == "a" and other is not named
 
 
-def test_what_is_a_record() -> None:
+def test_kinds_of_records() -> None:
     assert is_record(Point) and not is_record(int) and [f.name for f in fields(Bag)] == ["items", "size", "hidden"]
 
 

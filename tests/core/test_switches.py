@@ -48,14 +48,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "setting", "value"), CASES)
-def test_what_is_accepted(name: str, setting: Any, value: Any) -> None:
+def test_accepted_arguments(name: str, setting: Any, value: Any) -> None:
     with switches.override(**{name: setting}):
         actual = Switch.registry[name].value
         assert actual == value and type(actual) is type(value)
 
 
 @pytest.mark.parametrize(("name", "setting"), FAULTS)
-def test_what_is_refused_is_told_and_changes_nothing(name: str, setting: Any) -> None:
+def test_refusals_are_reported_and_change_nothing(name: str, setting: Any) -> None:
     before = {s.name: s.value for s in Switch.registry.values()}
     with pytest.raises(SettingError) as caught, switches.override(verify=False, **{name: setting}):
         pass
@@ -65,7 +65,7 @@ def test_what_is_refused_is_told_and_changes_nothing(name: str, setting: Any) ->
     assert {s.name: s.value for s in Switch.registry.values()} == before
 
 
-def test_an_unknown_switch_is_told() -> None:
+def test_an_unknown_switch_is_reported() -> None:
     with (
         pytest.raises(SettingError, match="No switch is called threads; there are"),
         switches.override(threads=2),
@@ -108,7 +108,7 @@ def test_variables_are_read_like_values_in_code() -> None:
 
 
 @pytest.mark.suite
-def test_a_variable_that_is_nonsense_is_told_in_a_sentence() -> None:
+def test_a_nonsensical_variable_is_reported_in_a_sentence() -> None:
     done = imported(RUNNEL_NUM_THREADS="4.0")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (

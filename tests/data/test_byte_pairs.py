@@ -60,7 +60,7 @@ def test_every_text_comes_back() -> None:
     assert encoding.decode(encoding.encode("日")[:1]) == "\ufffd" or len(encoding.encode("日")) == 1
 
 
-def test_what_is_trained() -> None:
+def test_trained_parameters() -> None:
     encoding = BytePairEncoding.train(["aaaa aaaa", "b"], 300, specials=["<pad>", "<pad>"])
     assert encoding.merges == [(97, 97), (256, 256)] and len(encoding) == 259 and encoding.specials == {"<pad>": 258}
     assert encoding.encode("aaa aaaa") == [256, 97, 32, 257] and BytePairEncoding().encode("é") == [0xC3, 0xA9]
@@ -97,7 +97,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     assert BytePairEncoding.load(path).merges == []
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     with pytest.raises(ArgumentError, match="size must be at least 257"):
         BytePairEncoding.train(TEXTS, 256, specials=["<end>"])
     with pytest.raises(ArgumentError, match=r"texts must be a list.*\[text\]"):

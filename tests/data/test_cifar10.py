@@ -66,13 +66,13 @@ def test_the_archive_is_downloaded_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "message"), [(archive("train_3"), "has no data_batch_3.bin"), (b"x", "no intact")])
-def test_a_damaged_archive_is_told(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_damaged_archive_is_reported(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(content)
     with pytest.raises(RunnelError, match=message):
         data.cifar10(mirrors=[], checksum=hashlib.sha256(content).hexdigest(), cache=tmp_path)
 
 
-def test_files_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_files_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     with pytest.raises(RunnelError, match=r"has no file data_batch_1.bin .* or train_1.npz"):
         data.cifar10(tmp_path)
     write_packed_cifar(tmp_path, BATCHES)

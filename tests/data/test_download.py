@@ -36,7 +36,7 @@ def holes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("stand_in", [None, holes, Path.touch])
-def test_what_is_damaged_is_downloaded_again_and_nothing_else_stays(
+def test_a_damaged_file_is_downloaded_again_and_nothing_else_stays(
     url: str, tmp_path: Path, stand_in: Callable[[Path], None] | None
 ) -> None:
     folder = tmp_path / "kept"
@@ -77,7 +77,7 @@ def test_files_that_grow_when_unpacked_are_refused() -> None:
         download.unpacked(gzip.compress(bytes(1000)), "zeros", 999)
 
 
-def test_a_connection_that_ends_early_is_told(tmp_path: Path) -> None:
+def test_a_connection_that_ends_early_is_reported(tmp_path: Path) -> None:
     class Short(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: Any) -> None:
             pass

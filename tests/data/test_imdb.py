@@ -63,7 +63,7 @@ def test_a_pickle_of_unknown_checksum_is_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offsets", [[0, 2, 1, 4], [0, 2, 5], [1, 2, 3, 4], [0, 2, 3, 5]])
-def test_offsets_that_do_not_fit_are_told(tmp_path: Path, offsets: list[int]) -> None:
+def test_offsets_that_do_not_fit_are_reported(tmp_path: Path, offsets: list[int]) -> None:
     actual = {"tok": np.ones(4, np.uint32), "off": np.array(offsets, np.uint32), "y": np.zeros(3, np.uint8)}
     np.savez(tmp_path / "imdb_tokens.npz", **{f"{s}_{n}": a for s in ("train", "test") for n, a in actual.items()})
     with pytest.raises(RunnelError, match="do not cut 4 ranks into 3 reviews"):

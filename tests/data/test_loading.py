@@ -72,7 +72,7 @@ def test_data_sets_by_number() -> None:
         ConcatDataset([Counting(2)])
 
 
-def test_a_random_order_follows_from_the_seed_alone() -> None:
+def test_a_random_order_follows_only_from_the_seed() -> None:
     rn.manual_seed(5)
     loader = DataLoader(Squares(), batch_size=4, shuffle=True)
     first, second = order_of(loader), order_of(loader)
@@ -104,7 +104,7 @@ def test_threads_change_neither_order_nor_batches(workers: int) -> None:
     assert sum(t.is_alive() for t in threads) == 1
 
 
-def test_batches_of_rows_are_those_of_single_samples() -> None:
+def test_batches_of_rows_equal_the_ones_of_single_samples() -> None:
     data = Subset(rows(), [5, 1, 2, 8, 9])
     quick = [[part.tolist() for part in batch] for batch in DataLoader(data, 2)]
     slow = [[part.tolist() for part in batch] for batch in DataLoader(data, 2, collate_fn=lambda s: default_collate(s))]

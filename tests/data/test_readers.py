@@ -54,7 +54,7 @@ def test_arrays_of_npy_and_safetensors_files(tmp_path: Path) -> None:
     check(open_arrays(tmp_path / "a.safetensors"))
 
 
-def test_files_that_are_cut_are_told(tmp_path: Path) -> None:
+def test_files_that_are_cut_are_reported(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", ARRAYS["numbers"])
     np.savez(tmp_path / "a.npz", **ARRAYS)
     rn.save_file({"numbers": ARRAYS["numbers"]}, tmp_path / "a.safetensors")
@@ -131,7 +131,7 @@ def test_columns_of_lists_are_ragged(tmp_path: Path) -> None:
     assert batch["words"].cu_seqlens.tolist() == [0, 2, 3, 3] and batch["kind"] == ["a", "b", "a"]
 
 
-def test_tables_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_tables_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     csv, _, parquet, arrow = tables(tmp_path)
     with pytest.raises(FileError, match="no column cost; it has size, price, name, sold"):
         TableDataset(csv, ["size", "cost"])
@@ -176,7 +176,7 @@ def test_folders_of_images(tmp_path: Path) -> None:
     assert gray.shape == (1, 5, 4) and gray.dtype == np.uint8
 
 
-def test_damaged_images_are_told(tmp_path: Path) -> None:
+def test_damaged_images_are_reported(tmp_path: Path) -> None:
     image_folder(tmp_path)
     path = Path(ImageFolder(tmp_path).samples[0][0])
     whole = path.read_bytes()

@@ -97,7 +97,7 @@ def test_checksums_name_every_part() -> None:
         (b"\x1f\x8bnonsense", "is no intact gzip file"),
     ],
 )
-def test_damaged_idx_files_are_told(content: bytes, message: str) -> None:
+def test_damaged_idx_files_are_reported(content: bytes, message: str) -> None:
     with pytest.raises(RunnelError, match=message):
         read_idx(content, "x")
 

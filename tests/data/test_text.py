@@ -27,7 +27,7 @@ def test_characters_come_back(text: str, held_out: float) -> None:
     np.testing.assert_array_equal(actual.encode(text), np.concatenate([actual.train, actual.valid]))
 
 
-def test_an_unknown_character_is_told() -> None:
+def test_an_unknown_character_is_reported() -> None:
     with pytest.raises(RunnelError, match=r"no character 'é', 'ü' in the alphabet"):
         data.Characters.of("some", TEXT, 0).encode("übé")
 
@@ -98,7 +98,7 @@ def test_trees_of_a_file(tmp_path: Path) -> None:
         ("(2 a (2 b) (2 c))", "a node needs"),
     ],
 )
-def test_what_is_no_tree_is_told(line: str, message: str) -> None:
+def test_values_that_are_not_a_tree_are_reported(line: str, message: str) -> None:
     with pytest.raises(RunnelError, match=message):
         parse(line)
 

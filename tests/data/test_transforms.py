@@ -47,12 +47,12 @@ def test_whole_batches_are_transformed_as_single_images(name: str) -> None:
 
 
 @pytest.mark.suite
-def test_processes_transform_alike() -> None:
+def test_processes_transform_in_the_same_way() -> None:
     transform = T.Compose([*RANDOM.values()])
     np.testing.assert_array_equal(loaded(transform), loaded(transform, 2))
 
 
-def test_a_seed_gives_the_same_numbers_outside_of_a_loader() -> None:
+def test_a_seed_gives_the_same_numbers_outside_a_loader() -> None:
     def drawn() -> list[list[int]]:
         rn.manual_seed(1)
         return [T.RandomCrop(5)(image).ravel().tolist() for image in images(4)]
@@ -97,7 +97,7 @@ def test_values_become_floats_and_are_normalized() -> None:
 
 
 @pytest.mark.parametrize("size", [(8, 8), (31, 20), 7, (16, 14), (1, 40)])
-def test_sizes_are_those_of_pillow(size: Any) -> None:
+def test_sizes_equal_the_ones_of_pillow(size: Any) -> None:
     PIL = pytest.importorskip("PIL.Image")
     image = np.random.default_rng(1).integers(0, 256, (3, 16, 14), dtype=np.uint8)
     actual = T.Resize(size)(image)
@@ -108,7 +108,7 @@ def test_sizes_are_those_of_pillow(size: Any) -> None:
         assert (height, width) == (8, 7)
 
 
-def test_colours_keep_their_range_and_their_meaning() -> None:
+def test_colors_keep_their_range_and_their_meaning() -> None:
     image = images(1)[0].astype(np.float32) / 255
     gray = 0.299 * image[0] + 0.587 * image[1] + 0.114 * image[2]
     np.testing.assert_allclose(T.ColorJitter(brightness=(2, 2))(image), np.minimum(image * 2, 1), rtol=1e-6)
@@ -141,13 +141,13 @@ def test_mixed_batches_have_mixed_labels(kind: Any) -> None:
     assert any((a[0] != b[0]).any() for a, b in zip(batches(0), batches(1), strict=True))
 
 
-def test_functions_of_ones_own_take_single_images() -> None:
+def test_custom_functions_take_single_images() -> None:
     data = ArrayDataset(images(4), np.arange(4), T.Compose([T.ToTensor(), lambda image: image[:, :2]]))
     assert data.collated is None
     assert next(iter(DataLoader(data, 4)))[0].shape == (4, 3, 2, 14)
 
 
-def test_transforms_are_sent_to_processes_that_start_anew() -> None:
+def test_transforms_are_sent_to_new_processes() -> None:
     transform = pickle.loads(pickle.dumps(T.Compose([*RANDOM.values(), T.ToTensor()])))
     assert transform(images(1)[0]).shape == (3, 8, 8)
 
@@ -167,6 +167,6 @@ def test_transforms_are_sent_to_processes_that_start_anew() -> None:
         (lambda: T.RandomCrop(3)(np.zeros((2, 3, 4, 5))), r"got \(2, 3, 4, 5\)"),
     ],
 )
-def test_wrong_arguments_are_told(make: Any, message: str) -> None:
+def test_wrong_arguments_are_reported(make: Any, message: str) -> None:
     with pytest.raises((ArgumentError, ShapeError), match=message):
         make()

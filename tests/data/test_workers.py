@@ -97,7 +97,7 @@ def test_any_number_of_workers_gives_the_same_batches(options: dict[str, Any]) -
     assert batches(2, multiprocessing_context="thread", **options) == alone
 
 
-def test_processes_that_start_anew_give_them_too() -> None:
+def test_new_processes_return_them_too() -> None:
     script = """
         import runnel as rn
         from tests.data.samples import batches
@@ -257,7 +257,7 @@ def test_an_error_of_a_transform_of_whole_batches_names_the_batch() -> None:
     assert "reading the samples of batch 0, all at once" in caught.value.__notes__[0]
 
 
-def test_an_error_that_cannot_be_sent_is_told() -> None:
+def test_an_error_that_cannot_be_sent_is_reported() -> None:
     class Local(Exception):
         def __init__(self, one: int, two: int) -> None:
             super().__init__(f"{one} and {two}")
@@ -269,7 +269,7 @@ def test_an_error_that_cannot_be_sent_is_told() -> None:
         list(DataLoader(Acting(fail), 2, num_workers=1))
 
 
-def test_an_error_before_the_first_batch_is_told() -> None:
+def test_an_error_before_the_first_batch_is_reported() -> None:
     def fail(number: int) -> None:
         raise OSError(f"no file for worker {number}")
 
@@ -322,7 +322,7 @@ def test_without_a_time_out_a_hanging_worker_is_a_warning(monkeypatch: pytest.Mo
     assert "worker 0" in str(caught[0].message) and "reading sample 0" in str(caught[0].message)
 
 
-def test_a_worker_without_memory_to_share_is_told() -> None:
+def test_a_worker_without_memory_to_share_is_reported() -> None:
     def limit(number: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
@@ -334,7 +334,7 @@ def test_a_worker_without_memory_to_share_is_told() -> None:
     assert loader.state_dict()["position"] == 1
 
 
-def test_what_cannot_be_sent_to_a_new_process_is_told() -> None:
+def test_objects_that_cannot_be_sent_to_a_new_process_are_reported() -> None:
     with pytest.raises(ArgumentError, match="Define them at the top of a module"):
         iter(DataLoader(range(3), collate_fn=lambda b: b, num_workers=1, multiprocessing_context="spawn"))  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="cannot be sent by the worker"):

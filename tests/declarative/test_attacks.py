@@ -108,7 +108,7 @@ def test_branches_and_loops_change_nothing(change: Callable[[Any, Any], Any]) ->
 @pytest.mark.parametrize(
     "declare", [lambda: dg.placeholder(shape=()), lambda: dg.Variable(1.0), lambda: dg.Variable(shape=(2,))]
 )
-def test_what_runs_are_fed_is_declared_outside_of_branches_and_loops(declare: Callable[[], Any]) -> None:
+def test_feeds_are_declared_outside_branches_and_loops(declare: Callable[[], Any]) -> None:
     x, p = dg.placeholder(shape=()), dg.placeholder("bool", ())
     count = len(dg.default_graph())
     with pytest.raises(GraphError, match="would never have a value in 'cond'; declare it outside"):
@@ -129,7 +129,7 @@ def test_scans_of_nothing_give_their_carry(fused: bool) -> None:
         assert values[0].numpy().tolist() == [1.0 + length] * 2 and values[1].shape == (length, 2)
 
 
-def test_gradients_inside_of_branches() -> None:
+def test_gradients_inside_branches() -> None:
     x, p = dg.placeholder(shape=()), dg.placeholder("bool", ())
     y = dg.cond(p, lambda: dg.gradients(x**3, x)[0], lambda: x)
     assert [dg.Session().run(y, {p: which, x: 2.0}).item() for which in (True, False)] == [12, 2]
@@ -237,7 +237,7 @@ def test_sessions_are_initialised_trained_and_closed_by_several_threads() -> Non
         session.run(add)
 
 
-def test_every_thread_has_a_graph_of_its_own() -> None:
+def test_every_thread_has_a_separate_graph() -> None:
     graphs: list[dg.Graph] = []
     worker = threading.Thread(target=lambda: graphs.append(dg.constant(1.0).operation.graph))
     worker.start()

@@ -144,7 +144,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_changes_are_refused_or_give_another_graph(seed: int) -> None:
+def test_random_changes_are_refused_or_make_another_graph(seed: int) -> None:
     """Fields are changed, left out and swapped, and single characters are changed.
 
     A file that is not a graph leads to one error; a graph can be written again and run. Wrong numbers are errors of the

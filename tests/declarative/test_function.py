@@ -35,7 +35,7 @@ def test_updates_take_effect_after_the_outputs(fused: bool) -> None:
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_givens_stand_in_place_of_tensors(fused: bool) -> None:
+def test_givens_replace_tensors(fused: bool) -> None:
     """A step on a part of a data set that lies in a variable, by its number alone."""
     x, number = dg.placeholder(shape=(4, 2), name="x"), dg.placeholder("int64", (), name="number")
     w = dg.Variable(np.ones((2, 1), np.float32), name="w")

@@ -29,7 +29,7 @@ def run(fetches: Any, feeds: dict[Any, Any]) -> list[np.ndarray]:
         lambda x, w: (x.T.reshape(-1) ** 2).sum() * w[0, 0],
     ],
 )
-def test_they_are_those_of_live_code(function: Any) -> None:
+def test_results_equal_the_ones_of_live_code(function: Any) -> None:
     rng = np.random.default_rng(0)
     values = [rng.standard_normal(shape).astype(np.float32) for shape in ((3, 4), (4, 5))]
     x, w = dg.placeholder(shape=(None, 4)), dg.placeholder(shape=(4, 5))
@@ -62,7 +62,7 @@ def test_gradients_by_intermediate_tensors_and_with_cotangents() -> None:
     np.testing.assert_allclose(fed[0], np.array([3, 1, 5]) * e, rtol=1e-6)
 
 
-def test_what_has_no_gradient() -> None:
+def test_values_without_a_gradient() -> None:
     x, n = dg.placeholder(shape=(3,)), dg.placeholder("int64", (3,))
     assert dg.gradients((x * 2).sum(), [x, n])[1] is None
     assert dg.gradients((x > 0).astype("float32").sum(), [x]) == [None]

@@ -77,7 +77,7 @@ def test_a_cycle_is_refused() -> None:
     assert dg.Session().run(z, {x: 1.0}).item() == 4
 
 
-def test_what_is_not_fed() -> None:
+def test_missing_feeds() -> None:
     x = dg.placeholder(shape=(2,), name="x")
     with pytest.raises(GraphError, match=rf"the placeholder 'x', declared at {Path(__file__).name}|needed and not fed"):
         dg.Session().run(x + 1)
@@ -179,7 +179,7 @@ def test_closed_sessions_run_nothing() -> None:
         session.run(x)
 
 
-def test_what_cannot_be_trained() -> None:
+def test_values_that_cannot_be_trained() -> None:
     v, w = dg.Variable(1.0, name="v"), dg.Variable(2.0, name="w")
     loss = v * v
     with pytest.raises(GradientError, match="does not depend on 'w'"):

@@ -49,7 +49,7 @@ def test_training_with_a_graph() -> None:
     np.testing.assert_allclose(w.numpy(), truth, atol=1e-3)
 
 
-def test_it_computes_what_eager_code_computes() -> None:
+def test_it_has_the_results_of_eager_code() -> None:
     x, y, _ = map(rn.asarray, data())
     step, w = compiled()
     mine = rn.Variable(np.zeros((4, 1), np.float32))
@@ -72,7 +72,7 @@ def test_views_are_made_dense_and_several_results_come_out() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_context_is_what_it_is_told(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_context_has_the_given_settings(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNNEL_NUM_THREADS", str(threads))
     here = context.current()
     monkeypatch.delenv("RUNNEL_NUM_THREADS")
@@ -95,7 +95,7 @@ def test_threads_train_together() -> None:
     assert w.numpy().tobytes() == mine.numpy().tobytes()
 
 
-def test_what_does_not_fit() -> None:
+def test_arguments_that_do_not_fit() -> None:
     graph, slot = regression()
     with pytest.raises(ArgumentError, match="takes a Variable of its shape and dtype"):
         GraphFunction(graph, {})

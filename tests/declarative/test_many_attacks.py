@@ -55,7 +55,7 @@ def test_a_dependency_is_refused_exactly_where_it_closes_a_ring(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_is_needed_and_not_fed_is_named(seed: int) -> None:
+def test_a_missing_feed_is_named(seed: int) -> None:
     rng = random.Random(seed)
     inputs = [dg.placeholder(shape=(), name=f"x{i}") for i in range(5)]
     total = dg.Variable(0.0, name="total")

@@ -52,7 +52,7 @@ def test_independent_branches_run_on_all_threads_and_wait_for_nothing() -> None:
 
 
 @pytest.mark.suite
-def test_independent_branches_of_small_kernels_run_whole_on_threads_of_their_own() -> None:
+def test_independent_branches_of_small_kernels_run_whole_on_separate_threads() -> None:
     """In the timeline the two chains of products begin together, each on one thread; what joins them waits."""
     x, v, w = (dg.placeholder(shape=(32, 32), name=name) for name in "xvw")
     chains = []

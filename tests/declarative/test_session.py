@@ -72,7 +72,7 @@ def test_optimizers_compute_what_they_compute_live(optimizer: Any) -> None:
         assert session.run(net.w).numpy().tobytes() == live.numpy().tobytes()
 
 
-def test_the_state_of_optimizers_begins_anew_with_the_variables() -> None:
+def test_the_state_of_optimizers_starts_again_with_the_variables() -> None:
     net = Linear()
     train, init = dg.minimize(net.loss, rn.optim.Adam, lr=0.05), dg.initializer()
     session = dg.Session()
@@ -129,7 +129,7 @@ def test_fetches_are_nested() -> None:
     assert session.run([], {}) == []
 
 
-def test_each_session_has_values_of_its_own() -> None:
+def test_each_session_has_separate_values() -> None:
     v = dg.Variable(1.0, name="v")
     more = dg.assign_add(v, 1.0)
     init = dg.initializer()
@@ -174,7 +174,7 @@ def test_fused_runs_and_single_operations_give_the_same_bits() -> None:
     assert bits[0] == bits[1]
 
 
-def test_autocast_and_threads_are_those_of_the_call() -> None:
+def test_autocast_and_threads_come_from_the_call() -> None:
     x = dg.placeholder(shape=(4, 4))
     y = x @ x
     session = dg.Session()

@@ -108,7 +108,7 @@ def test_nothing_is_left_of_a_declaration_that_fails(name: str) -> None:
     assert session.run(parts.w).numpy().tolist() == [np.float32(0.9)] * 3
 
 
-def test_a_failed_declaration_inside_of_another_one_takes_back_its_own_part() -> None:
+def test_a_failed_declaration_inside_another_one_takes_back_its_own_part() -> None:
     x = dg.placeholder(shape=(2, 2), name="x")
 
     def branch() -> Any:
@@ -123,7 +123,7 @@ def test_a_failed_declaration_inside_of_another_one_takes_back_its_own_part() ->
     assert names == ["x", "multiply", "matmul/constant", "matmul"]
 
 
-def test_what_other_threads_declare_meanwhile_stays() -> None:
+def test_declarations_of_other_threads_stay() -> None:
     graph = dg.default_graph()
     x = dg.placeholder(shape=(), name="x")
     inside, go = threading.Event(), threading.Event()
@@ -164,9 +164,7 @@ def test_what_other_threads_declare_meanwhile_stays() -> None:
     ],
 )
 @pytest.mark.parametrize("shape", [(), None])
-def test_what_has_no_gradient_is_named_where_the_gradient_is_declared(
-    declare: Callable[[Any], Any], name: str, shape: Any
-) -> None:
+def test_a_missing_gradient_is_named_where_it_is_declared(declare: Callable[[Any], Any], name: str, shape: Any) -> None:
     x = dg.placeholder(shape=shape, name="x")
     y = declare(x)
     top, slope = y * 2, dg.gradients(dg.gradients(x * x, x)[0] * x, x)[0]

@@ -99,7 +99,7 @@ def test_values_are_enumerated() -> None:
     assert float(rn.exp(D.Binomial(4, 0.3).log_prob(D.Binomial(4, 0.3).enumerate_support())).sum()) == pytest.approx(1)
 
 
-def test_divergences_of_classes_of_ones_own() -> None:
+def test_divergences_of_custom_classes() -> None:
     class Half(D.Distribution):
         support = constraints.real
 
@@ -114,7 +114,7 @@ def test_divergences_of_classes_of_ones_own() -> None:
     assert constraints.positive.check(rn.asarray([0.0, 1.0])).tolist() == [False, True]
 
 
-def test_straight_through_gradients_are_those_of_probabilities() -> None:
+def test_straight_through_gradients_equal_gradients_of_probabilities() -> None:
     logits = rn.tensor([0.1, 0.5, -1.0], requires_grad=True)
     drawn = D.OneHotCategoricalStraightThrough(logits=logits).rsample(key=rn.Generator(1).next_key())
     assert sorted(drawn.tolist()) == [0, 0, 1]
@@ -150,7 +150,7 @@ def test_dependent_constraints() -> None:
     assert Interval().support.check(rn.asarray(3.0)).item() is False
 
 
-def test_divergence_of_wishart_numbers_is_that_of_gamma_numbers() -> None:
+def test_the_divergence_of_wisharts_of_one_row_equals_that_of_gammas() -> None:
     """A Wishart matrix of one number has a gamma distribution of df/2 and 1/(2·variance)."""
     p, q = D.Wishart(3.0, [[2.0]]), D.Wishart(4.5, [[0.7]])
     gammas = D.kl_divergence(D.Gamma(1.5, 0.25), D.Gamma(2.25, 1 / 1.4))

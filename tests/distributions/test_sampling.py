@@ -140,7 +140,7 @@ def test_matrices() -> None:
             assert st.kstest((correlations[:, i, j] + 1) / 2, st.beta(half, half).cdf).pvalue > UNLIKELY
 
 
-def test_the_density_of_factors_is_that_of_two_by_two_correlations() -> None:
+def test_the_density_of_factors_equals_that_of_two_by_two_correlations() -> None:
     """For dim 2 the factor is (r, √(1 - r²)), and r has the density (1 - r²)^(concentration - 1) up to a constant."""
     r = np.linspace(-0.9, 0.9, 7)
     factor = np.zeros((7, 2, 2))

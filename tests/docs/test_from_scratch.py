@@ -34,7 +34,7 @@ def test_the_page_quotes_the_whole_file() -> None:
     assert quoted == lines("\n".join(SOURCE.splitlines()[docstring.end_lineno :]))
 
 
-def test_the_file_is_short_and_needs_numpy_and_llvmlite_alone() -> None:
+def test_the_file_is_short_and_needs_only_numpy_and_llvmlite() -> None:
     framework, demo, _ = SOURCE.partition("\n\ndef demo")
     assert demo and len(framework.splitlines()) < 300
     imports = [x for x in ast.walk(ast.parse(SOURCE)) if isinstance(x, ast.Import | ast.ImportFrom)]
@@ -88,7 +88,7 @@ def test_updates_take_effect_together_after_the_run() -> None:
     assert [x.item() for x in session.run([a, b, b])] == [2, 3, 3]  # no other program for the same nodes in other roles
 
 
-def test_shapes_that_do_not_fit_are_told_where_they_are_declared() -> None:
+def test_shapes_that_do_not_fit_are_reported_where_they_are_declared() -> None:
     x = fs.placeholder(2, 3)
     with pytest.raises(ValueError, match=re.escape("no product of source[2, 3] and source[2, 3]")):
         x @ x
@@ -248,7 +248,7 @@ def test_right_homework_passes(name: str, solution: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "solution", "told"), [(name, *x) for name, each in WRONG.items() for x in each])
-def test_wrong_homework_is_told_what_is_wrong(name: str, solution: Callable[..., Any], told: str) -> None:
+def test_wrong_homework_gets_a_reason(name: str, solution: Callable[..., Any], told: str) -> None:
     with pytest.raises(AssertionError, match=told):
         CHECKS[name](solution)
 

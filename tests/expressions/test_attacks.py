@@ -167,7 +167,7 @@ def test_the_order_of_a_sums_terms_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_indices_outside_of_arrays_are_found_before_anything_runs(seed: int) -> None:
+def test_indices_outside_arrays_are_found_before_anything_runs(seed: int) -> None:
     """A subscript is refused where it takes a value outside its axis at some point, and nowhere else."""
     rng = random.Random(seed)
     a, b, c = rng.choice([-2, -1, 1, 2, 3]), rng.choice([-2, -1, 1, 2]), rng.randint(-4, 8)
@@ -218,7 +218,7 @@ def test_cut_and_changed_texts_are_refused_or_mean_something(seed: int) -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_errors_inside_of_modules_name_their_paths(compiled: bool) -> None:
+def test_errors_inside_modules_name_their_paths(compiled: bool) -> None:
     class Layer(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -75,7 +75,7 @@ def run(nest: Nest, arrays: dict[str, np.ndarray], rows: int) -> None:
 
 @pytest.mark.parametrize("at_end", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_outside_of_arrays_is_touched(name: str, at_end: bool) -> None:
+def test_nothing_outside_arrays_is_touched(name: str, at_end: bool) -> None:
     text, shapes, steps = CASES[name]
     solution = solved(resolved(text, shapes))
     nest = dense_nest(automatic(solution) if steps is None else Schedule(solution, steps))

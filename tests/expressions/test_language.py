@@ -90,7 +90,7 @@ def test_operands_are_checked() -> None:
         rn.expressions.tensor_expr("O[i] = " + "(" * 5000 + "A[i]" + ")" * 5000)
 
 
-def test_rows_of_operators_have_a_limit_which_is_told() -> None:
+def test_rows_of_operators_have_a_limit_which_is_reported() -> None:
     """They mean the same with and without parentheses, and both are as deep."""
     x = rn.ones(4)
     assert rn.expressions.tensor_expr("O[i] = " + " + ".join(["A[i]"] * 49))(x).numpy().tolist() == [49.0] * 4
@@ -125,7 +125,7 @@ DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32",
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sign", ["+=", "*=", "max=", "min=", "="])
-def test_dtypes_are_those_of_reductions(dtype: str, sign: str) -> None:
+def test_dtypes_equal_the_ones_of_reductions(dtype: str, sign: str) -> None:
     rng = np.random.default_rng(5)
     x = rn.asarray(rng.integers(0, 2, (3, 4)).astype(np.float32)).astype(getattr(rn, dtype))
     text = "O[i, j] = A[i, j]" if sign == "=" else f"O[i] {sign} A[i, j]"

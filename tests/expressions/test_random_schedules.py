@@ -136,7 +136,7 @@ def test_the_automatic_schedule_has_the_same_bits() -> None:
         assert computed(automatic(expression)) == computed(Schedule(expression)), text
 
 
-def test_caches_stay_inside_of_their_arrays_where_loops_go_on() -> None:
+def test_caches_stay_inside_their_arrays_where_loops_continue() -> None:
     """Two fused loops of 5 × 5 elements, split by 2 and fused again, make 26 rounds: the last one is of row 5."""
     schedule = Schedule(solved(resolved("O[i, i: 5] += A[i, j]", ((5, 3),))))
     plain = computed(schedule)

@@ -126,7 +126,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSED)
-def test_what_is_refused_changes_nothing(change: object, message: str) -> None:
+def test_refusals_change_nothing(change: object, message: str) -> None:
     schedule = rn.expressions.tensor_expr(PRODUCT).schedule((5, 6), (6, 65))
     with pytest.raises(ExpressionError, match=r"^\[schedule\] .*loops: ") as caught:
         change(schedule)  # type: ignore[operator]

@@ -94,7 +94,7 @@ def test_the_oracle_of_graphs_gives_the_bits_of_eager_runs() -> None:
             assert same_bits(a.numpy(), b.numpy())
 
 
-def test_what_failed_before() -> None:
+def test_programs_that_failed_before() -> None:
     """Programs that found faults: float arguments alone in a choice, captured views, gathered strides, negatives
     without sign."""
     with np.errstate(all="ignore"):

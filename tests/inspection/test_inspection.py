@@ -36,7 +36,7 @@ def test_graph_prints_every_node() -> None:
     assert inspection.graph.as_json()["nodes"][-1]["id"] == len(inspection.graph.values) - 1
 
 
-def test_passes_are_those_of_the_pipeline_in_order() -> None:
+def test_passes_are_listed_in_the_order_of_the_pipeline() -> None:
     inspection = network()
     assert tuple(name for name, _ in inspection.passes) == USUAL.names
     assert str(inspection.passes[-1][1]) == str(inspect_again(inspection))
@@ -57,7 +57,7 @@ def test_kernels_count_their_calls() -> None:
         assert inspection.kernels.find(kernel.name[:-1]) is kernel
 
 
-def test_kernels_that_are_not_there_or_not_one() -> None:
+def test_missing_and_ambiguous_kernels() -> None:
     inspection = network()
     with pytest.raises(ValueError, match="No kernel is called 'nonsense'; there are contract_"):
         inspection.llvm("nonsense")
@@ -131,7 +131,7 @@ def test_a_program_allocates_what_its_plan_says() -> None:
     assert abs(memory.statistics().peak - live - report.outputs) < PAGE
 
 
-def test_measuring_leaves_variables_alone() -> None:
+def test_measuring_leaves_variables_unchanged() -> None:
     inspection = network()
     frame = inspection.program.pool.take()
     traced_variables = list(frame.bases)

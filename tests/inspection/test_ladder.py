@@ -69,7 +69,7 @@ def test_the_page_has_every_rung() -> None:
     assert rungs == [1, *_RUNGS] == list(range(1, 6))
 
 
-def test_compilations_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_compilations_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     @rn.compile
     def scaled(x: rn.Tensor) -> rn.Tensor:
         return rn.sin(x) / (rn.cos(x) + x) - x / (x - rn.sin(x))  # which no other test computes

@@ -52,7 +52,7 @@ def test_rates_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
     "body",
     [b"", b"\xff", b"[]", b"[1, 2]", b'["x", [[1, 2, 3]]]', b"[1.0, []]", b"[NaN, [[1, 2, 3]]]", b"[1, [[1, 2, 0]]]"],
 )
-def test_what_is_kept_in_another_form_is_measured_anew(
+def test_values_kept_in_another_form_are_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
 ) -> None:
     machine_now = Machine(1.0, ((1 << 14, 3e9, 2e9),), 1)

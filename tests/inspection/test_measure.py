@@ -44,7 +44,7 @@ def test_a_loop_of_unknown_length_is_not_run() -> None:
     json.dumps(result.as_json())
 
 
-def test_what_is_prepared_is_measured_first() -> None:
+def test_prepared_values_are_measured_first() -> None:
     weight = rn.Variable(np.random.default_rng(0).standard_normal((160, 160)).astype(np.float32))
 
     @rn.compile

@@ -119,7 +119,7 @@ def test_forged_headers(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in FORGED if n not in ("truths other than 0 and 1",)])
-def test_what_is_refused_here_the_library_refuses_or_does_not_hold(name: str) -> None:
+def test_refusals_here_are_refused_by_the_library_or_do_not_hold(name: str) -> None:
     """So nothing that others may write is refused, but for what Runnel has no dtype or no shape for."""
     try:
         safetensors.deserialize(FORGED[name])
@@ -158,7 +158,7 @@ def test_forged_structures(place: int, tmp_path: Path) -> None:
         rn.load(tmp_path / "forged")
 
 
-def test_files_of_other_kinds_are_told(tmp_path: Path) -> None:
+def test_files_of_other_kinds_are_reported(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:  # as torch.save writes
         archive.writestr("archive/data.pkl", b"x" * 100)
     (tmp_path / "old.pt").write_bytes(pickle.dumps({"weight": list(range(100))}, protocol=2))
@@ -176,7 +176,7 @@ def test_files_of_other_kinds_are_told(tmp_path: Path) -> None:
                 load(tmp_path / name)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_paths_that_are_not_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
         for read in READERS.values():

@@ -90,7 +90,7 @@ def a_device(path: Path) -> None:
         (a_device, errno.EEXIST),
     ],
 )
-def test_what_cannot_be_written(attempt: Callable[[Path], None], code: int, tmp_path: Path) -> None:
+def test_graphs_that_cannot_be_written(attempt: Callable[[Path], None], code: int, tmp_path: Path) -> None:
     path = tmp_path / "state"
     rn.save({"old": rn.ones(3)}, path)
     with pytest.raises(

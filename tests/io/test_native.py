@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Callable[[], Callable[..., Any]], tuple[Any, ...]]] = {
 
 @needs_cc
 @pytest.mark.parametrize("name", CASES)
-def test_results_are_those_of_the_compiled_function(name: str, tmp_path: Path) -> None:
+def test_results_equal_the_ones_of_the_compiled_function(name: str, tmp_path: Path) -> None:
     make, arguments = CASES[name]
     function = make()
     rn.export_native(function, arguments, tmp_path)
@@ -311,7 +311,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_exported_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_that_cannot_be_exported_are_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     attempt, kind, told = REFUSED[name]
     with pytest.raises(kind, match=told):

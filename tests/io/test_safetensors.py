@@ -64,7 +64,7 @@ def test_permissions_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 5, 40, -1])
-def test_a_truncated_file_is_told(tmp_path: Path, length: int) -> None:
+def test_a_truncated_file_is_reported(tmp_path: Path, length: int) -> None:
     path = tmp_path / "a.safetensors"
     rn.save_file({"x": rn.ones((20,))}, path)
     path.write_bytes(path.read_bytes()[:length])

@@ -96,7 +96,7 @@ def test_variables_are_stored_as_their_values(tmp_path: Path) -> None:
     assert actual["p"].tolist() == [1.0] * 3 and actual["v"].tolist() == [1, 2] and actual["loss"].item() == 3.0
 
 
-def test_what_is_shared_is_stored_once(tmp_path: Path) -> None:
+def test_shared_values_are_stored_once(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(100, 100, bias=False), nn.Linear(100, 100, bias=False))
     net[1].weight = net[0].weight
     array = np.zeros(20_000, np.float32)
@@ -121,7 +121,7 @@ def test_names_in_the_file_are_paths(tmp_path: Path) -> None:
     assert rn.load_file(tmp_path / "a")["x.0"].tolist() == [1.0]
 
 
-def test_paths_that_look_alike_and_names_that_cannot_be(tmp_path: Path) -> None:
+def test_similar_paths_and_impossible_names(tmp_path: Path) -> None:
     state = {
         "a.b": rn.ones(1),
         "a": {"b": rn.zeros(1)},
@@ -190,7 +190,7 @@ def nested(depth: int) -> Any:
         (lambda: nested(101), ValueError, "is inside 100 nested containers"),
     ],
 )
-def test_what_a_file_does_not_hold(make: Any, kind: type[Exception], message: str, tmp_path: Path) -> None:
+def test_parts_that_a_file_lacks(make: Any, kind: type[Exception], message: str, tmp_path: Path) -> None:
     rn.save("old", tmp_path / "kept")
     with pytest.raises(kind, match=rf"^\[save\] .*{message}"):
         rn.save(make(), tmp_path / "kept")

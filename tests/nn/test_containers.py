@@ -38,7 +38,7 @@ def test_a_slice_shares_its_modules() -> None:
 
 @pytest.mark.parametrize(("name", "sentence"), [("a.b", "must not contain a dot"), (1, "a key must be a string")])
 @pytest.mark.parametrize("kind", [nn.ModuleDict, nn.ParameterDict])
-def test_names_that_cannot_be_are_told_by_constructors_too(kind: type[Any], name: Any, sentence: str) -> None:
+def test_names_that_cannot_be_are_reported_by_constructors_too(kind: type[Any], name: Any, sentence: str) -> None:
     item = nn.ReLU() if kind is nn.ModuleDict else nn.Parameter([1.0])
     with pytest.raises((KeyError, TypeError)) as caught:
         kind({name: item})

@@ -48,7 +48,7 @@ def test_compiled_steps_and_optimizers_follow_a_conversion() -> None:
     assert net.weight.dtype is rn.float64
 
 
-def test_what_is_at_a_path() -> None:
+def test_paths_name_modules_and_parameters() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     assert net.get_submodule("1") is net[1] and net.get_submodule("") is net
     assert net.get_parameter("0.weight") is net[0].weight and net.get_buffer("1.running_mean") is net[1].running_mean

@@ -9,7 +9,7 @@ from runnel import nn
 from runnel.core.errors import ShapeError
 
 
-def test_padding_begins_as_zero_and_stays() -> None:
+def test_padding_starts_as_zero_and_stays() -> None:
     layer = nn.Embedding(5, 3, padding_idx=-3)
     assert layer.padding_idx == 2
     assert not layer.weight.numpy()[2].any()

@@ -127,7 +127,7 @@ def test_rankings_are_of_as_many_axes() -> None:
         nn.functional.margin_ranking_loss(rn.ones(3, 1), rn.ones(3), rn.ones(3))
 
 
-def test_loss_weights_are_no_parameters() -> None:
+def test_loss_weights_are_not_parameters() -> None:
     loss = nn.CrossEntropyLoss(np.ones(6, np.float32))
     assert list(loss.parameters()) == [] and list(loss.state_dict()) == ["weight"]
     with pytest.raises(ValueError, match="reduction must be 'mean', 'sum' or 'none'"):

@@ -156,7 +156,7 @@ def test_float64_values_are_converted() -> None:
     assert layer.weight.item() == np.float32(0.1)
 
 
-def test_missing_and_unexpected_names_are_told_with_the_nearest() -> None:
+def test_missing_and_unexpected_names_are_reported_with_the_nearest() -> None:
     layer = nn.Linear(2, 2)
     state = {"weights": np.ones((2, 2), np.float32), "bias": np.ones(2, np.float32)}
     before = layer.bias.numpy().copy()
@@ -188,7 +188,7 @@ def test_register_buffer_refuses_nonsense() -> None:
 @pytest.mark.parametrize("name", ["", "a.b", "train", 1, None, [1]])
 @pytest.mark.parametrize("value", [None, "a separate one"])
 @pytest.mark.parametrize("what", ["buffer", "parameter", "module"])
-def test_what_cannot_be_a_name_of_state_is_refused(what: str, value: str | None, name: Any) -> None:
+def test_impossible_names_of_state_are_refused(what: str, value: str | None, name: Any) -> None:
     values: dict[str, Any] = {"buffer": np.zeros(1), "parameter": nn.Parameter([1.0]), "module": nn.ReLU()}
     net = Net()
     before = dict(net.__dict__)

@@ -138,7 +138,7 @@ def test_dropout_between_layers() -> None:
     np.testing.assert_array_equal(layer(x)[0].numpy(), layer(x)[0].numpy())
 
 
-def test_what_does_not_fit() -> None:
+def test_arguments_that_do_not_fit() -> None:
     layer = nn.GRU(3, 4)
     with pytest.raises(ShapeError, match="last of size 3"):
         layer(rn.ones((5, 2, 4)))

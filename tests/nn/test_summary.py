@@ -87,7 +87,7 @@ def test_a_table_without_inputs_and_of_few_levels() -> None:
     assert "<td>Sequential</td>" in nn.summary(model)._repr_html_()
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     with pytest.raises(ArgumentError, match=r"\[summary\] an input must be a shape.*got 'x'"):
         nn.summary(nn.ReLU(), "x")
     with pytest.raises(ArgumentError, match=r"\[summary\] model must be a Module; got function"):

@@ -109,7 +109,7 @@ def test_dropout_happens_inside_attention() -> None:
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
-def test_lengths_do_what_padding_masks_do(batch_first: bool) -> None:
+def test_lengths_have_the_effect_of_padding_masks(batch_first: bool) -> None:
     model = nn.Transformer(8, 2, 2, 2, 16, dropout=0.0, batch_first=batch_first)
     shapes = ((3, 5, 8), (3, 6, 8)) if batch_first else ((5, 3, 8), (6, 3, 8))
     src, tgt = (rn.asarray(normal(*s, seed=i)) for i, s in enumerate(shapes))

@@ -73,7 +73,7 @@ both = pytest.mark.parametrize("call", [eager, compiled])
 
 
 @both
-def test_the_path_stands_in_the_traceback_as_printed(call: Caller) -> None:
+def test_the_path_is_in_the_traceback_as_printed(call: Caller) -> None:
     text = printed(call, Network(Encoder(Block(8), Block(7))))
     assert "ShapeError: [linear] x of shape (2, 8) does not go with a weight of shape (4, 7)" in text
     *_, note = text.splitlines()
@@ -82,7 +82,7 @@ def test_the_path_stands_in_the_traceback_as_printed(call: Caller) -> None:
 
 
 @both
-def test_the_users_lines_stand_in_the_traceback_and_few_of_ours(call: Caller) -> None:
+def test_the_traceback_has_the_users_lines_and_few_of_ours(call: Caller) -> None:
     text = printed(call, Network(Encoder(Block(7))))
     for line in ("self.head(self.encoder(x))", "x = layer(x)", "return self.linear2(self.linear1(x))"):
         assert line in text
@@ -157,7 +157,7 @@ def test_the_error_itself_stays_what_it_was() -> None:
     assert stop.__notes__[0].startswith("In 0.0 (Raising) of Sequential, at ")
 
 
-def test_what_a_layer_is_given_is_explained() -> None:
+def test_inputs_of_layers_are_explained() -> None:
     with pytest.raises(ArgumentError, match=r"\[Linear\] x must be a tensor; got \[1, 2\] \(list\)") as caught:
         nn.Sequential(nn.Linear(2, 3))([1, 2])
     assert caught.value.__notes__[0].startswith("In 0 (Linear) of Sequential")

@@ -44,7 +44,7 @@ def test_fifty_steps(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", cases.OPTIMIZERS)
-def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
+def test_pytorchs_state_is_loaded_and_resumed(name: str) -> None:
     kind, options = cases.OPTIMIZERS[name]
     reference = recorded()["optimizers"][name]
     values = dict(zip(cases.SEEN, reference["values"], strict=True))

@@ -31,7 +31,7 @@ def ema(decay: float) -> np.ndarray:
     return expected
 
 
-def test_all_models_count_alike_or_the_last_ones_more() -> None:
+def test_all_models_count_equally_or_the_last_ones_more() -> None:
     for options in ({}, {"avg_fn": swa_utils.get_swa_avg_fn()}, {"multi_avg_fn": swa_utils.get_swa_multi_avg_fn()}):
         np.testing.assert_allclose(averaged(**options), VALUES.mean(0), rtol=1e-5, atol=1e-6)
     for options in (
@@ -70,7 +70,7 @@ def test_buffers(use_buffers: bool) -> None:
     np.testing.assert_allclose(average.module.running_mean.numpy(), 4.0 if use_buffers else 8.0, rtol=1e-6)
 
 
-def test_statistics_are_those_of_the_whole_data() -> None:
+def test_statistics_cover_the_whole_data() -> None:
     data = np.random.default_rng(1).standard_normal((4, 8, 3)).astype(np.float32)
     model = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
     model.eval()

@@ -96,7 +96,7 @@ def test_the_rate_of_a_group_may_change_between_steps() -> None:
 
 
 @pytest.mark.parametrize("kind", [Signed, InPyTorchsStyle])
-def test_saved_in_the_middle_and_gone_on_with_to_the_bit(kind: Any) -> None:
+def test_saved_in_the_middle_and_resumed_to_the_bit(kind: Any) -> None:
     one, two = (nn.Parameter(np.ones(3, np.float32)) for _ in range(2))
     first, second = kind([one]), kind([two], lr=0.3)
 
@@ -116,7 +116,7 @@ def test_saved_in_the_middle_and_gone_on_with_to_the_bit(kind: Any) -> None:
     np.testing.assert_array_equal(one.numpy(), two.numpy())
 
 
-def test_a_search_is_no_part_of_a_compiled_function_but_its_closure_is() -> None:
+def test_a_search_is_not_part_of_a_compiled_function_but_its_closure_is() -> None:
     layer = nn.Linear(4, 1)
     optimizer = optim.LBFGS(layer.parameters(), line_search_fn="strong_wolfe")
 
@@ -207,7 +207,7 @@ class ReadBefore(optim.SGD):
 
 
 @pytest.mark.parametrize("kind", [Read, ReadBefore])
-def test_what_an_update_reads_may_change(kind: Any) -> None:
+def test_values_that_an_update_reads_may_change(kind: Any) -> None:
     def story(eager: bool) -> list[Any]:
         outside = {"k": 2.0, "calls": 0}
         p = rn.Parameter(rn.asarray(X[0]))

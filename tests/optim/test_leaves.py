@@ -52,7 +52,7 @@ def test_lbfgs_gives_the_closure_present_values() -> None:
     assert run(rn.tensor(START, requires_grad=True)) == run(rn.nn.Parameter(START))
 
 
-def test_what_the_user_writes_between_steps_counts() -> None:
+def test_writes_between_steps_count() -> None:
     x = rn.tensor(START, requires_grad=True)
     optimizer = optim.SGD([x], lr=1.0)
     x.grad = rn.ones(3)
@@ -89,7 +89,7 @@ def test_a_compiled_step_runs_eagerly_and_says_so() -> None:
     assert compiled == run(lambda step: step)
 
 
-def test_what_no_gradient_is_accumulated_for_is_refused() -> None:
+def test_tensors_without_accumulated_gradients_are_refused() -> None:
     x = rn.tensor(START, requires_grad=True)
     with pytest.raises(GradientError, match="was computed"):
         optim.SGD([x * 2], lr=0.1)

@@ -104,7 +104,7 @@ def test_a_wrong_state_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("received", [None, 5, "abc", [], [("state", {})]])
-def test_what_is_no_state_at_all(received: Any) -> None:
+def test_values_that_are_not_a_state(received: Any) -> None:
     optimizer = adam()
     with pytest.raises(StateError, match=f"the state of Adam must be a dict; got {type(received).__name__}"):
         optimizer.load_state_dict(received)
@@ -251,7 +251,7 @@ def test_a_schedule_takes_its_hyper_parameters_and_rates_along() -> None:
     assert one.get_last_lr() == two.get_last_lr() == [0.15] and saved == retained
 
 
-def test_momentum_that_is_off_for_a_step_goes_on_where_it_was() -> None:
+def test_momentum_that_is_off_for_a_step_continues_where_it_was() -> None:
     """As in PyTorch: the buffer stays. The same eagerly, compiled, and resumed while it is off."""
 
     def trained(wrap: Any, resumed_before: int | None) -> tuple[list[float], list[float]]:

@@ -73,7 +73,7 @@ def test_same_bits_in_every_mode(kind: Any, options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(a, c)
 
 
-def test_a_schedule_compiles_nothing_anew_but_a_new_term_does() -> None:
+def test_a_schedule_compiles_nothing_again_but_a_new_term_does() -> None:
     layer = nn.Linear(12, 3)
     optimizer = optim.SGD(layer.parameters(), lr=0.1)
 
@@ -184,7 +184,7 @@ def test_muon_has_the_same_bits_in_every_mode(options: dict[str, Any]) -> None:
         lambda o: optim.swa_utils.SWALR(o, 0.01),
     ],
 )
-def test_schedules_compile_nothing_anew(make: Any) -> None:
+def test_schedules_compile_nothing_again(make: Any) -> None:
     layer = nn.Linear(12, 3)
     optimizer = optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
     schedule = make(optimizer)

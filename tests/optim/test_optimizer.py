@@ -93,7 +93,7 @@ def test_groups_cannot_be_changed_in_a_loop() -> None:
     assert optimizer.param_groups[0]["lr"] == 0.1
 
 
-def test_the_rate_read_in_a_compiled_function_is_that_of_the_call() -> None:
+def test_the_rate_read_in_a_compiled_function_comes_from_the_call() -> None:
     optimizer = optim.Adam([parameter()], lr=0.1)
 
     @rn.compile

@@ -44,7 +44,7 @@ def test_fifty_epochs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", cases.SCHEDULES)
-def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
+def test_pytorchs_state_is_loaded_and_resumed(name: str) -> None:
     reference = recorded()["schedules"][name]
     if reference["state"].get("best") in (None, float("inf")) and "best" in reference["state"]:
         pytest.skip("JSON holds no infinity")
@@ -57,7 +57,7 @@ def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", cases.SCHEDULES)
-def test_saved_halfway_and_gone_on_with_to_the_bit(name: str) -> None:
+def test_saved_halfway_and_resumed_to_the_bit(name: str) -> None:
     first, second = optimizer(), optimizer()
     one = schedule(first, *cases.SCHEDULES[name])
     for epoch in range(13):

@@ -83,7 +83,7 @@ def test_fifty_steps(kind: Any, formula: Any, options: dict[str, Any], dtype: st
     np.testing.assert_allclose(p.numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_the_learning_rate_of_a_step_is_that_of_the_group() -> None:
+def test_the_learning_rate_of_a_step_comes_from_the_group() -> None:
     p = nn.Parameter(np.ones(3, np.float32))
     optimizer = optim.SGD([p], lr=0.5)
     for lr in (0.5, 0.25, 0.0):
@@ -94,7 +94,7 @@ def test_the_learning_rate_of_a_step_is_that_of_the_group() -> None:
         np.testing.assert_array_equal(p.numpy(), before - np.float32(lr))
 
 
-def test_groups_have_rates_of_their_own_and_parameters_without_gradient_rest() -> None:
+def test_groups_have_separate_rates_and_parameters_without_gradient_rest() -> None:
     a, b, c = (nn.Parameter(np.ones(2, np.float32), name=n) for n in "abc")
     optimizer = optim.Adam([{"params": [a, c]}, {"params": b, "lr": 0.5}], lr=0.1)
     a.grad, b.grad = rn.ones((2,)), rn.ones((2,))

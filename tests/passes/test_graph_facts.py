@@ -173,7 +173,7 @@ def test_reads_come_before_the_write_and_after_it() -> None:
 # What depends on parameters alone -------------------------------------------------------------------------------------
 
 
-def test_the_part_that_depends_on_parameters_alone_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_part_that_depends_only_on_parameters_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """NNVM's PrecomputePrune, in the program itself: it runs again when a Variable has changed."""
     runs = []
     prepare = Binding._prepare

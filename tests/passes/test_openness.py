@@ -66,7 +66,7 @@ def test_a_graph_built_by_hand() -> None:
     assert function(rn.zeros(3))[0].tolist() == [1.0] * 3 and noting.names == ["by hand"]
 
 
-def test_outsiders_need_the_public_modules_alone() -> None:
+def test_outsiders_need_only_the_public_modules() -> None:
     files = [*(ROOT / "passes").glob("*.py"), *(ROOT / "memory_planners").glob("*.py")]
     assert len(files) >= 5
     public = {"runnel", "runnel.passes", "runnel.memory", "runnel.nn", "runnel.optim"}

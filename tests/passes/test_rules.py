@@ -146,7 +146,7 @@ def test_functions_on_functions_can_be_written(name: str, place: str) -> None:
         (lambda x: (rn.debug.print("{}", x), x)[1], "must not call Python"),
     ],
 )
-def test_what_is_no_value_of_a_graph_is_not_written(function: Any, told: str) -> None:
+def test_foreign_values_are_not_written(function: Any, told: str) -> None:
     late = passes.USUAL.insert(rewriting("late", "", Rule(applied("exp", x), function)))
     with pytest.raises(RunnelError, match=told):
         rn.compile(lambda a: rn.exp(a), passes=late)(rn.ones(2))

@@ -71,7 +71,7 @@ def test_the_same_on_both_targets(name: str) -> None:
     np.testing.assert_array_equal(*numbers)
 
 
-def test_an_element_depends_on_no_neighbour() -> None:
+def test_an_element_depends_on_no_neighbor() -> None:
     """However many attempts, or terms of a search, the others take."""
     key = rn.Generator(4).next_key()
     for draw in (rn.random.standard_gamma, rn.random.poisson):

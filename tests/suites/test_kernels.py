@@ -101,7 +101,7 @@ print("done", flush=True)
 
 
 @pytest.mark.parametrize(("row", "plain"), [(target.AVX512_BF16, target.AVX512), (target.NEON_BF16, target.NEON)])
-def test_dot_instructions_are_in_the_library_alone(row: target.InstructionSet, plain: target.InstructionSet) -> None:
+def test_dot_instructions_are_only_in_the_library(row: target.InstructionSet, plain: target.InstructionSet) -> None:
     """So that rows that differ in them have the same kernels."""
     assert row.dot and not plain.dot
     for kernel, name in chosen():

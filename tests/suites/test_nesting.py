@@ -109,7 +109,7 @@ def test_trees_of_every_kind_come_back() -> None:
     assert pytree.unflatten(pytree.flatten(5)[1], [6]) == 6
 
 
-def test_a_list_that_holds_itself_is_told() -> None:
+def test_a_list_that_holds_itself_is_reported() -> None:
     tree: list[Any] = [1]
     tree.append(tree)
     with pytest.raises(ArgumentError, match=r"\[tree\] a container.*holds itself"):

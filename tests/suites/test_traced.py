@@ -53,7 +53,7 @@ def inputs(name: str, case: Any, dtype: DType) -> list[rn.Tensor]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ops_among_neighbours(name: str) -> None:
+def test_ops_among_neighbors(name: str) -> None:
     """The op reads results of others and is read by others, beside being an output itself."""
     op, record = Op.registry[name], RECORDS[name]
     for case in (*record.cases[1:], wide_case(name)):

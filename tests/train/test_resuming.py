@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_the_last_state(tmp_path: Path) -> None:
     assert outcome(continued, folder) == outcome(whole, tmp_path / "whole")
 
 
-def test_what_cannot_be_resumed(tmp_path: Path) -> None:
+def test_runs_that_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"\[resume\] there is no file"):
         trainer().fit(loader(), resume=tmp_path / "step-0000000001.state")
     (tmp_path / "step-0000000001.state").write_bytes(b"12345678 damaged")

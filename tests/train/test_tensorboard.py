@@ -89,7 +89,7 @@ def test_events_hold_the_figures(tmp_path: Path) -> None:
     assert [event[2] for event in steps] == list(range(1, 11))
 
 
-def test_a_training_that_is_continued_voids_what_came_later(tmp_path: Path) -> None:
+def test_a_continued_training_run_voids_later_entries(tmp_path: Path) -> None:
     state = trained(tmp_path).state_dict()
     again = trainer(callbacks=[train.TensorBoard(tmp_path, every_steps=1)])
     again.load_state_dict(state)

@@ -60,7 +60,7 @@ def test_the_bits_do_not_depend_on_compilation() -> None:
 
 
 @pytest.mark.parametrize("batch", [16, 23])
-def test_accumulated_gradients_are_those_of_the_large_batch(batch: int) -> None:
+def test_accumulated_gradients_equal_the_ones_of_the_large_batch(batch: int) -> None:
     x, y = arrays()
     results = []
     for batches, accumulate in (
@@ -157,7 +157,7 @@ def test_early_stopping_gives_the_best_model_back() -> None:
     assert len(ours.history) == before
 
 
-def test_a_figure_that_is_not_there_is_named() -> None:
+def test_a_missing_figure_is_named() -> None:
     with pytest.raises(ArgumentError, match=r"monitor must be one of loss, .*Pass validation= to fit"):
         trainer(callbacks=[train.EarlyStopping()]).fit(loader())
 
@@ -283,7 +283,7 @@ def test_a_copy_trains_its_own_model(how: Any) -> None:
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_batches_of_a_step_that_was_not_made_come_again(accumulate: int) -> None:
+def test_batches_of_a_failed_step_are_repeated(accumulate: int) -> None:
     """In the data, in the function that splits a batch, or in the step itself."""
     x, y = arrays(count=48)
     batches = [(x[at : at + 8], y[at : at + 8]) for at in range(0, 48, 8)]
@@ -337,7 +337,7 @@ def test_an_empty_batch_counts_nothing_in_an_evaluation() -> None:
         ours.evaluate([])
 
 
-def test_fit_inside_of_fit_is_refused() -> None:
+def test_fit_inside_fit_is_refused() -> None:
     class Again(train.Callback):
         def on_step_end(self, trainer: Any, logs: Any) -> None:
             trainer.fit(loader())

@@ -138,7 +138,7 @@ def test_results_without_a_gradient() -> None:
     assert tripled.requires_grad and not doubled.requires_grad
 
 
-def test_a_backward_with_too_few_cotangents_is_told() -> None:
+def test_a_backward_with_too_few_cotangents_is_reported() -> None:
     class Short(rn.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any, y: Any) -> Any:

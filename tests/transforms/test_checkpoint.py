@@ -174,7 +174,7 @@ def test_second_derivatives() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_random_state_goes_on_as_if_drawn_once(compiled: bool) -> None:
+def test_random_state_continues_as_if_drawn_once(compiled: bool) -> None:
     generator = rn.Generator(3)
     weight = rn.Parameter(np.ones(50, np.float32))
 

@@ -35,7 +35,7 @@ def test_while_loop_runs_until_it_is_done() -> None:
     assert [n.op for n in nodes].count(while_p) == 1
 
 
-def test_while_loop_reads_and_assigns_what_is_outside() -> None:
+def test_while_loop_reads_and_assigns_outer_variables() -> None:
     total = rn.Variable(np.float32(0))
     limit = rn.Variable(np.float32(10))
 
@@ -191,7 +191,7 @@ def test_cond_compares_its_functions_whichever_runs(
         f(-rn.ones(2))
 
 
-def test_what_cond_does_not_run_has_no_effects_eagerly() -> None:
+def test_a_branch_that_cond_does_not_run_has_no_effects_eagerly() -> None:
     """It is traced once for its types; code that cannot be traced is not compared. Functions may call themselves."""
     w, calls = rn.Variable(rn.ones(2)), 0
 

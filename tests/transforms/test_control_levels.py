@@ -156,7 +156,7 @@ def test_a_variable_keeps_one_value() -> None:
     assert total.value.item() == 0.0
 
 
-def test_custom_derivatives_inside_of_loops_are_refused() -> None:
+def test_custom_derivatives_inside_loops_are_refused() -> None:
     @rn.custom_vjp
     def own(x: rn.Tensor) -> rn.Tensor:
         return x * 2

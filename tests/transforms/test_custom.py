@@ -36,7 +36,7 @@ def test_given_derivative_is_used() -> None:
     assert not f(rn.asarray(X)).requires_grad
 
 
-def test_metadata_is_that_of_the_function() -> None:
+def test_metadata_comes_from_the_function() -> None:
     assert cube().__doc__ == "The cube." and cube().__name__ == "f"
 
 
@@ -76,7 +76,7 @@ def test_trees_several_results_and_arguments_without_gradient() -> None:
     np.testing.assert_array_equal(g["b"].numpy(), np.full(3, 10.0))
 
 
-def test_mistakes_are_told() -> None:
+def test_mistakes_are_reported() -> None:
     @rn.custom_vjp
     def f(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
         return x * y

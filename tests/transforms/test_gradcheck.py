@@ -35,7 +35,7 @@ def test_right_gradients_pass() -> None:
     assert rn.autograd.gradcheck(lambda x: rn.ones(2, dtype="float64"), leaf(2))
 
 
-def test_wrong_gradients_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_gradients_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cube, "factor", 2.0)
     assert not rn.autograd.gradcheck(Cube.apply, (leaf(3),), raise_exception=False)
     with pytest.raises(GradientError, match=r"(?s)\[gradcheck\] the gradient of result 0 by input 0 is\n.*differences"):

@@ -142,7 +142,7 @@ def test_a_gradient_penalty_reaches_parameters() -> None:
     np.testing.assert_allclose(net.weight.grad.numpy(), 6 * net.weight.numpy(), rtol=1e-6)
 
 
-def test_what_is_refused() -> None:
+def test_refusals() -> None:
     x = rn.asarray(X)
     with pytest.raises(GradientError, match="dtype int64"):
         rn.grad(lambda n: n.sum())(rn.asarray(np.arange(3)))

@@ -129,12 +129,12 @@ def test_trees_and_what_has_no_tangent() -> None:
         (lambda x: rn.linearize(f, x)[1](x, x), GradientError, "structure of the primals"),
     ],
 )
-def test_what_is_refused(call: Callable[[rn.Tensor], Any], kind: type[Exception], words: str) -> None:
+def test_refusals(call: Callable[[rn.Tensor], Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         call(rn.asarray(X))
 
 
-def test_gradients_stay_inside_of_a_level() -> None:
+def test_gradients_stay_inside_a_level() -> None:
     parameter = rn.nn.Parameter(np.ones(3))
     with pytest.raises(LevelError, match="with a tangent"):
         rn.jvp(lambda x: (x * x * parameter).sum().backward(), (rn.asarray(X),), (rn.asarray(X),))

@@ -145,7 +145,7 @@ def test_sums_of_gradients_leave_the_loop() -> None:
     assert sorted(node.inputs[0].aval.shape[1] for node in products) == [4, 5, 18, 18], "over steps and rows at once"
 
 
-def test_what_is_kept_for_backward() -> None:
+def test_values_kept_for_backward() -> None:
     """tanh(x) is kept, which gives its derivative; and that is a y already."""
     graph = traced(gradients_of_a_loop, *map(rn.asarray, arrays(6)))
     forward = next(node for node in graph.nodes if node.op is scan_p)
@@ -238,7 +238,7 @@ def test_variables_that_are_assigned_are_carried() -> None:
     assert run() == [14.0, 8.0, 112.0, 64.0]
 
 
-def test_dropout_draws_anew_at_each_step_and_alike_in_backward() -> None:
+def test_dropout_draws_again_at_each_step_and_the_same_in_backward() -> None:
     x = rn.tensor(np.ones(64), requires_grad=True)
 
     def f(c: Any, _: None) -> Any:
@@ -263,7 +263,7 @@ def test_detach_and_stop_gradient_hold_inside() -> None:
     assert x.grad.item() == 2.0 + 4.0, "c₂ = 2·c₁ + x·[c₁], where c₁ = 2 + x"
 
 
-def test_grad_inside_of_a_scan() -> None:
+def test_grad_inside_a_scan() -> None:
     def f(c: Any, x: Any) -> Any:
         return c - 0.1 * rn.grad(lambda c: ((c - x) ** 2).sum())(c), None
 
@@ -325,7 +325,7 @@ def test_calls_that_do_not_fit() -> None:
         rn.scan(f, 0.0, rn.ones((3, 2)))
 
 
-def test_what_is_not_used_is_not_made() -> None:
+def test_unused_results_are_not_made() -> None:
     def whole(x: Tensor) -> Tensor:
         (a, _), (_, ys) = rn.scan(lambda c, x: ((c[0] + x, c[1] * x), (rn.exp(x), c[0])), (0.0, 1.0), x)
         return a + ys.sum()
@@ -344,7 +344,7 @@ def test_eager_loops_of_equal_bodies_share_a_program() -> None:
     assert run(2.0) == 7.0 and run(3.0) == 13.0 and run(2.0) == 7.0
 
 
-def test_functions_with_a_derivative_of_their_own_are_refused_where_it_would_be_lost() -> None:
+def test_functions_with_a_custom_derivative_are_refused_where_it_would_be_lost() -> None:
     @rn.custom_vjp
     def straight(x: Any) -> Any:
         return rn.round(x)

@@ -58,7 +58,7 @@ def test_paths() -> None:
         ((1, None), (1, 2), r"at \[1\] all trees must have None like the first; got a int"),
     ],
 )
-def test_unlike_trees_are_told(first: Any, second: Any, message: str) -> None:
+def test_unlike_trees_are_reported(first: Any, second: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=rf"\[tree_map\] .*{message}"):
         tree.map(lambda x, y: x, first, second)
 

@@ -106,7 +106,7 @@ def test_no_elements() -> None:
         (lambda x: rn.vmap(lambda a: rn.Variable(np.zeros(4)).assign(a))(x), LevelError, "differs from element"),
     ],
 )
-def test_what_is_refused(call: Callable[[rn.Tensor], Any], kind: type[Exception], words: str) -> None:
+def test_refusals(call: Callable[[rn.Tensor], Any], kind: type[Exception], words: str) -> None:
     x = rn.asarray(X)
     with pytest.raises(kind, match=words):
         call(x)

@@ -119,7 +119,7 @@ def test_shapes_of_symbols() -> None:
     assert L.Concatenate()([x, x]).shape == (None, 9, 16) and L.Add()([x, x]).shape == (None, 9, 8)
 
 
-def test_recurrent_layers_give_the_last_output_of_all() -> None:
+def test_recurrent_layers_return_the_last_output_or_all() -> None:
     x = rn.asarray(np.random.default_rng(2).standard_normal((3, 5, 4)).astype(np.float32))
     for kind in (L.LSTM, L.GRU):
         layer = kind(6, return_sequences=True)
@@ -128,7 +128,7 @@ def test_recurrent_layers_give_the_last_output_of_all() -> None:
         np.testing.assert_array_equal(layer(x).numpy(), every[:, -1])
 
 
-def test_layers_of_ones_own() -> None:
+def test_custom_layers() -> None:
     class Scaled(L.Layer):
         def build(self, input_shape: Any) -> None:
             self.scale = self.add_weight((input_shape[-1],), "ones", "scale")
@@ -154,7 +154,7 @@ def test_layers_of_ones_own() -> None:
         ),
     ],
 )
-def test_what_is_refused(attempt: Any, sentence: str) -> None:
+def test_refusals(attempt: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         attempt()
 

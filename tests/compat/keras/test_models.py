@@ -87,7 +87,7 @@ def test_graphs_of_layers_with_several_inputs() -> None:
     np.testing.assert_allclose(model.predict([x, x[::-1].copy()]), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_models_of_ones_own() -> None:
+def test_custom_models() -> None:
     class Own(keras.Model):
         def __init__(self) -> None:
             super().__init__()
@@ -189,7 +189,7 @@ def test_layers_that_are_not_trainable_stay() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_of_a_model_is_a_model_of_its_own(copied: Callable[[Any], Any]) -> None:
+def test_a_copy_of_a_model_is_a_separate_model(copied: Callable[[Any], Any]) -> None:
     x, y = samples()
     model = sequential()
     model.fit(x, y, verbose=0)
@@ -202,7 +202,7 @@ def test_a_copy_of_a_model_is_a_model_of_its_own(copied: Callable[[Any], Any]) -
     assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), weights, strict=True))
 
 
-def test_fit_begins_at_the_first_batch_whatever_became_of_the_last_one() -> None:
+def test_fit_starts_at_the_first_batch_after_a_failure() -> None:
     x, y = samples()
 
     class Fails(C.Callback):
@@ -235,6 +235,6 @@ def test_fit_begins_at_the_first_batch_whatever_became_of_the_last_one() -> None
         (lambda m, x, y: m.fit(x, y, callbacks=[C.EarlyStopping()], verbose=0), r"got 'val_loss'"),
     ],
 )
-def test_what_is_refused(attempt: Any, sentence: str) -> None:
+def test_refusals(attempt: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=sentence):
         attempt(sequential(), *samples())

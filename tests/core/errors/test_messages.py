@@ -223,7 +223,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told(name: str) -> None:
+def test_a_mistake_is_reported(name: str) -> None:
     call, error, pattern = MISTAKES[name]
     with pytest.raises(error, match=f"(?s){pattern}") as caught:
         call()
@@ -247,7 +247,7 @@ def test_a_program_ends_with_the_users_line(tmp_path: Path) -> None:
     assert frames == [f'  File "{program}", line 3, in <module>'] and "[matmul]" in ended.stderr
 
 
-def test_nothing_is_changed_by_what_is_refused() -> None:
+def test_refusals_change_nothing() -> None:
     before = CELL.numpy().copy()
     for name in ("assign a shape", "assign a dtype"):
         with pytest.raises(RunnelError):

@@ -40,7 +40,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("owner", "name", "instead"), list(rows()))
-def test_what_is_to_be_written_exists(owner: str, name: str, instead: str) -> None:
+def test_the_suggested_names_exist(owner: str, name: str, instead: str) -> None:
     module: Any = rn
     for path in re.findall(r"\brunnel(?:\.\w+)+", instead):
         module, _, attribute = path.rpartition(".")
@@ -55,7 +55,7 @@ def test_what_is_to_be_written_exists(owner: str, name: str, instead: str) -> No
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-def test_every_row_is_told(owner: str) -> None:
+def test_every_row_is_reported(owner: str) -> None:
     for name, instead in EQUIVALENTS[owner].items():
         with pytest.raises(AttributeError) as caught:
             getattr(OWNERS[owner], name)

@@ -39,7 +39,7 @@ FUNCTIONS = dict(functions())
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("value", [None, 3, "a", object(), rn.ones(2)], ids=["None", "3", "a", "object", "tensor"])
-def test_wrong_arguments_are_told(name: str, value: Any) -> None:
+def test_wrong_arguments_are_reported(name: str, value: Any) -> None:
     function = FUNCTIONS[name]
     parameters = inspect.signature(function).parameters.values()
     needed = {p.name: value for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
@@ -47,7 +47,7 @@ def test_wrong_arguments_are_told(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_unknown_arguments_are_told(name: str) -> None:
+def test_unknown_arguments_are_reported(name: str) -> None:
     parameters = inspect.signature(FUNCTIONS[name]).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
@@ -55,6 +55,6 @@ def test_unknown_arguments_are_told(name: str) -> None:
         FUNCTIONS[name](tint=3)
 
 
-def test_names_that_a_module_lacks_are_told() -> None:
+def test_names_that_a_module_lacks_are_reported() -> None:
     with pytest.raises(AttributeError, match=r"\[runnel.nn.utils.prune\] there is no 'l2_unstructured'; did you mean"):
         _ = nn.utils.prune.l2_unstructured

@@ -47,7 +47,7 @@ def complaint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str | 
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_wrong_arguments_are_told(name: str) -> None:
+def test_wrong_arguments_are_reported(name: str) -> None:
     call = CALLS[name]
     complaints: dict[str, str | None] = {}
     for argument in call.arguments:
@@ -59,7 +59,7 @@ def test_wrong_arguments_are_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_unknown_names_and_too_many_arguments_are_told(name: str) -> None:
+def test_unknown_names_and_too_many_arguments_are_reported(name: str) -> None:
     call = CALLS[name]
     if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(call.function).parameters.values()):
         return  # it takes any, which have no effect
@@ -96,7 +96,7 @@ def test_numbers_of_numpy_are_numbers(name: str) -> None:
     assert summary(call.function(**{key: as_numpy(value) for key, value in call.arguments.items()})) == expected
 
 
-def test_errors_of_the_package_are_told_from_those_of_users() -> None:
+def test_errors_of_the_package_are_reported_from_those_of_users() -> None:
     def broken() -> None:
         raise KeyError("the user's")
 

@@ -176,7 +176,7 @@ NONSENSE: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("what", NONSENSE)
 @pytest.mark.parametrize("kind", EVERY)
-def test_batches_that_are_none_are_told_and_change_nothing(kind: type[train.Metric], what: str) -> None:
+def test_values_that_are_not_batches_are_reported_and_change_nothing(kind: type[train.Metric], what: str) -> None:
     metric = kind()
     with pytest.raises((ArgumentError, ShapeError), match=rf"^\[{kind.__name__}\] .*got"):
         metric.update(*NONSENSE[what])
