@@ -22,7 +22,7 @@ from runnel.core.tables import Op
 from runnel.loops.rules import Elementwise
 from runnel.ops.promotion import binary, unary
 from tests.compiler.harness import same_bits
-from tests.fuzz.running import arrays_of, check
+from tests.fuzz.running import Choices, arrays_of, check
 
 FLOATS = (
     0.0, -0.0, 1.0, -1.0, 0.1, -2.5, 3.0, 1 / 3, float("inf"), -float("inf"), float("nan"), 1e-45, -1e-40, 1e-310, 6e-8,
@@ -46,17 +46,8 @@ FUNCTIONS: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 
 
-class Draw:
+class Draw(Choices):
     """The choices of one program."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-
-    def of(self, options: Any) -> Any:
-        return options[int(self.rng.integers(len(options)))]
-
-    def chance(self, p: float) -> bool:
-        return bool(self.rng.random() < p)
 
     def number(self) -> Any:
         """A Python or NumPy number."""

@@ -20,8 +20,21 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
+class Choices:
+    """The choices of a random program, by its seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def of(self, options: Any) -> Any:
+        return options[int(self.rng.integers(len(options)))]
+
+    def chance(self, p: float) -> bool:
+        return bool(self.rng.random() < p)
+
+
 def arrays_of(result: Any) -> list[Array]:
-    """The tensors that a function gave, in NumPy."""
+    """Return the tensors that a function returned, in NumPy."""
     results = result if isinstance(result, tuple) else (result,)
     return [np.array(r.numpy()) for r in results]
 
@@ -29,7 +42,7 @@ def arrays_of(result: Any) -> list[Array]:
 def outcomes(
     fn: Function, inputs: list[rn.Tensor], rng: np.random.Generator, interpreted: bool
 ) -> Iterator[tuple[str, list[Array]]]:
-    """Return the results of ``fn`` in each mode, the eager one first."""
+    """Yield the results of ``fn`` in each mode, the eager one first."""
     with switches.override(num_threads=1):
         yield "eager", arrays_of(fn(*inputs))
     threads = int(rng.integers(2, 5))

@@ -14,7 +14,7 @@ from runnel import ops
 from runnel.core.dtypes import DType
 from runnel.loops.ir import CHAIN, K_BLOCK, LANES
 from runnel.nn import functional as F
-from tests.fuzz.running import check
+from tests.fuzz.running import Choices, check
 from tests.loops.summation import bound
 
 Array = np.ndarray[Any, Any]
@@ -60,17 +60,8 @@ CONSUMERS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 )
 
 
-class Draw:
+class Draw(Choices):
     """The choices of one case."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-
-    def of(self, options: Any) -> Any:
-        return options[int(self.rng.integers(len(options)))]
-
-    def chance(self, p: float) -> bool:
-        return bool(self.rng.random() < p)
 
     def dtype(self) -> DType:
         return self.of((rn.float32, rn.float32, rn.float32, rn.float64, rn.bfloat16, rn.float16))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,7 @@ X = np.random.default_rng(0).standard_normal((8, 12)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8)
 
 
-def train(kind: Any, options: dict[str, Any], mode: str) -> list[np.ndarray]:
-    rn.manual_seed(3)
-    model = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
-    optimizer = kind(model.parameters(), **options)
-
+def training_step(model: nn.Module, optimizer: optim.Optimizer) -> Callable[[rn.Tensor, rn.Tensor], rn.Tensor]:
     def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
         optimizer.zero_grad()
         loss: rn.Tensor = rn.cross_entropy(model(x), y)
@@ -52,6 +49,14 @@ def train(kind: Any, options: dict[str, Any], mode: str) -> list[np.ndarray]:
         optimizer.step()
         return loss
 
+    return step
+
+
+def train(kind: Any, options: dict[str, Any], mode: str) -> list[np.ndarray]:
+    rn.manual_seed(3)
+    model = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
+    optimizer = kind(model.parameters(), **options)
+    step = training_step(model, optimizer)
     call: Any = rn.compile(step) if mode == "compiled" else step
     recorded: list[np.ndarray] = []
     with switches.override(eager=mode == "op by op"):
@@ -76,15 +81,7 @@ def test_same_bits_in_every_mode(kind: Any, options: dict[str, Any]) -> None:
 def test_a_schedule_compiles_nothing_again_but_a_new_term_does() -> None:
     layer = nn.Linear(12, 3)
     optimizer = optim.SGD(layer.parameters(), lr=0.1)
-
-    @rn.compile
-    def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
-        optimizer.zero_grad()
-        loss: rn.Tensor = rn.cross_entropy(layer(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
+    step = rn.compile(training_step(layer, optimizer))
     traces = []
     for name, value in (("lr", 0.1), ("lr", 0.05), ("weight_decay", 0.1), ("weight_decay", 0.2), ("lr", 0.01)):
         optimizer.param_groups[0][name] = value
@@ -109,15 +106,7 @@ def test_eager_and_compiled_steps_may_alternate() -> None:
     def run(modes: str) -> np.ndarray:
         rn.manual_seed(0)
         layer = nn.Linear(12, 3)
-        optimizer = optim.Adam(layer.parameters(), lr=0.05)
-
-        def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
-            optimizer.zero_grad()
-            loss: rn.Tensor = rn.cross_entropy(layer(x), y)
-            loss.backward()
-            optimizer.step()
-            return loss
-
+        step = training_step(layer, optim.Adam(layer.parameters(), lr=0.05))
         compiled = rn.compile(step)
         for mode in modes:
             (compiled if mode == "c" else step)(rn.asarray(X), rn.asarray(Y))
@@ -188,13 +177,7 @@ def test_schedules_compile_nothing_again(make: Any) -> None:
     layer = nn.Linear(12, 3)
     optimizer = optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
     schedule = make(optimizer)
-
-    @rn.compile
-    def step(x: rn.Tensor, y: rn.Tensor) -> None:
-        optimizer.zero_grad()
-        rn.cross_entropy(layer(x), y).backward()
-        optimizer.step()
-
+    step = rn.compile(training_step(layer, optimizer))
     for i in range(6):
         step(rn.asarray(X), rn.asarray(Y))
         schedule.step()
