@@ -503,7 +503,8 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     if args and isinstance(args[0], Stateful) and not is_transform:
         owner, name = args[0], function.__name__
         if name == "__setattr__":
-            return returning(_set_on(rec, function, *args, **kwargs))
+            _set_on(rec, function, *args, **kwargs)
+            return returning(None)
         if name in _WALKS and isinstance(owner, StatefulTree):
             _reach_tree(rec, owner)
         elif name not in (_RUNS if isinstance(owner, StatefulTree) else METHODS):
