@@ -444,8 +444,8 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
 
 
 def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
-    """Return whether the attribute itself was changed since there were ``before`` changes, not by a property. What a
-    user's class does around it has been observed already."""
+    """Return whether the attribute itself was changed since there were ``before`` changes, not by a property. The
+    methods of a user's class around it have run observed."""
     done = rec.effects.done
     return len(done) == before + 1 and done[-1].target is module and done[-1].key == name
 
