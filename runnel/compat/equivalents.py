@@ -92,26 +92,11 @@ _OPTIMIZERS: Final = {
     "adamw": "runnel.optim.AdamW(parameters, lr)",
 }
 
-_NO_WRAPPER: Final = "the module itself: one process trains, on all of its cores"
 _INSPECTED: Final = "print(runnel.compile(fn).program(x)) to see a program"
 
 _TORCH: Final = {
     "library": "runnel.custom_vjp(fn), or an op of your own (docs/extend/ops.md)",
     "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
-    "sparse_coo_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
-    "sparse_csr_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
-}
-
-_TORCH_PARALLEL: Final = {"DistributedDataParallel": _NO_WRAPPER}
-
-_TORCH_GRAPH: Final = {
-    "saved_tensors_hooks": "runnel.checkpoint(fn), which keeps the arguments alone and computes again",
-    "Node": _INSPECTED,
-}
-
-_TORCH_UTILS: Final = {
-    "benchmark": "print(runnel.compile(fn).program(x).measure())",
-    "model_zoo": "runnel.load(path)",
 }
 
 _NO_GPU: Final = "nothing: programs run on CPUs; torch.cuda.is_available() is False"
@@ -126,9 +111,6 @@ EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel.nn.functional": _FUNCTIONAL,
     "runnel.optim": _OPTIMIZERS,
     "runnel.compat.torch": _TORCH,
-    "runnel.compat.torch.nn.parallel": _TORCH_PARALLEL,
-    "runnel.compat.torch.autograd.graph": _TORCH_GRAPH,
-    "runnel.compat.torch.utils": _TORCH_UTILS,
 }
 
 # Modules for features that are not supported: the answer for every missing name.

@@ -25,6 +25,16 @@ class Device:
         """Which one of its kind: None, as there is one of each."""
         return None
 
+    def __enter__(self) -> Device:
+        """Make new arrays on this device in a ``with`` block, on all threads."""
+        chosen = as_device(self).name
+        _OUTER.append(_default.value)
+        _default.set(chosen)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _default.set(_OUTER.pop())
+
     def __reduce__(self) -> tuple[Any, ...]:
         return as_device, (self.name,)
 
@@ -38,15 +48,24 @@ class Device:
 CPU: Final = Device("cpu")  # machine code that LLVM makes
 INTERPRETER: Final = Device("interpreter")  # the same programs, step by step in NumPy
 _DEVICES: Final = {row.name: row for row in (CPU, INTERPRETER)}
+_OUTER: Final[list[str]] = []  # the defaults around the ``with`` blocks that are running
+_default: Any = None  # the switch ``device``
+
+
+def connect(switch: Any) -> None:
+    """Let ``with`` blocks of devices set ``switch``."""
+    global _default
+    _default = switch
 
 
 def as_device(device: Any) -> Device:
     """Return the device called ``device``; DeviceError if it does not exist."""
-    if isinstance(device, Device):
+    if type(device) is Device:
         return device
-    named = _DEVICES.get(device) if isinstance(device, str) else None
+    named = _DEVICES.get(str(device).removesuffix(":0")) if isinstance(device, str) else None
     if named is None:
-        raise DeviceError(f"[device] there is no device {device!r}; {_instead(device)}.")
+        shown = str(device) if isinstance(device, Device) else device
+        raise DeviceError(f"[device] there is no device {shown!r}; {_instead(device)}.")
     return named
 
 

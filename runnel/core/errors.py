@@ -9,6 +9,7 @@ RunnelError
 ├── ExpressionError (ValueError)     a tensor expression or a schedule that means nothing
 ├── DeviceError (ValueError)         operands on different devices
 ├── MissingRuleError (NotImplementedError)   a hole in an op table
+├── UnsupportedError (NotImplementedError)   a name of another library for what does not exist here was called
 ├── GradientError (RuntimeError)     backward without a path, twice, or on a non-scalar
 ├── LevelError (RuntimeError)         a tensor of rn.jvp or rn.vmap where it has no meaning
 ├── CaptureError (RuntimeError)      a traced function did what a program cannot repeat
@@ -78,6 +79,10 @@ class DeviceError(RunnelError, ValueError, RuntimeError):
 
 class MissingRuleError(RunnelError, NotImplementedError):
     """An op has no rule in a table that was asked for it. ``docs/internals/tables.md`` explains each table."""
+
+
+class UnsupportedError(RunnelError, NotImplementedError):
+    """A name of another library was called for what does not exist here, such as GPUs and groups of processes."""
 
 
 class GradientError(RunnelError, RuntimeError):

@@ -183,6 +183,7 @@ check_nans = Switch("check_nans", flag, False, "Stop at the first op that makes 
 device = Switch(
     "device", one_of(*(d.name for d in devices.devices())), "cpu", "Where new arrays are made, if nobody says where."
 )
+devices.connect(device)
 stress = Switch(
     "stress", whole(0, 10**6), 0, "Random delays per thread up to this many microseconds before each kernel."
 )

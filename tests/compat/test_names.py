@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 import runnel as rn
 import runnel.compat.torch as torch
 from runnel.compat.torch import names, nn
-from runnel.core.errors import ArgumentError, CaptureError, DeviceError, DTypeError, MissingNameError
+from runnel.core.errors import ArgumentError, CaptureError, DeviceError, DTypeError, MissingNameError, UnsupportedError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,19 +47,109 @@ def test_equal_names_are_the_same_object() -> None:
     [
         (lambda: torch.sofmax, "did you mean softmax"),
         (lambda: nn.Liner, "did you mean Linear"),
-        (lambda: torch.cuda.current_device, "programs run on CPUs"),
-        (lambda: torch.distributed.init_process_group, "one process trains"),
-        (lambda: nn.parallel.DistributedDataParallel, "the module itself"),
-        (lambda: torch.onnx.export, "no writer of ONNX"),
-        (lambda: torch.hub.load, r"runnel\.load"),
-        (lambda: torch.sparse.mm, "tensors are dense"),
-        (lambda: torch.autograd.graph.saved_tensors_hooks, r"runnel\.checkpoint"),
+        (lambda: torch.cuda.no_such_name, "programs run on CPUs"),
+        (lambda: torch.distributed.no_such_name, "one process trains"),
         (lambda: torch.zeros(1).cuda, "programs run on CPUs"),
     ],
 )
 def test_missing_names_say_what_to_do(ask: Any, message: str) -> None:
     with pytest.raises(MissingNameError, match=message):
         ask()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: torch.cuda.current_device(), r"\[torch.cuda.current_device\] .* programs run on CPUs"),
+        (lambda: torch.cuda.FloatTensor(2), "programs run on CPUs"),
+        (lambda: torch.cuda.Stream(), "programs run on CPUs"),
+        (lambda: torch.distributed.send(torch.ones(1), 0), "one process trains"),
+        (lambda: torch.distributed.init_process_group("gloo", world_size=2, rank=0), "world_size must be 1"),
+        (lambda: torch.multiprocessing.spawn(print, nprocs=2), "nprocs must be 1"),
+        (lambda: torch.onnx.export(nn.Linear(1, 1), torch.ones(1), "x"), "ONNX files are not written"),
+        (lambda: torch.hub.load("a", "b"), r"runnel\.load"),
+        (lambda: torch.sparse.mm(torch.eye(2), torch.eye(2)), "tensors are dense"),
+        (lambda: torch.sparse_coo_tensor([[0], [1]], [1.0]), "tensors are dense"),
+        (lambda: torch.autograd.graph.saved_tensors_hooks(id, id), r"runnel\.checkpoint"),
+        (lambda: torch.fx.symbolic_trace(nn.Linear(1, 1)), "shows the program"),
+        (lambda: type("Mine", (torch.fx.Tracer,), {})(), "shows the program"),
+        (lambda: torch.nested.nested_tensor([]), "different lengths"),
+    ],
+)
+def test_names_of_what_does_not_exist_raise_when_they_are_called(call: Any, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        call()
+
+
+def test_names_of_what_does_not_exist_can_be_named() -> None:
+    assert not isinstance(torch.ones(1), torch.cuda.FloatTensor) and not isinstance(
+        nn.Linear(1, 1), torch.fx.GraphModule
+    )
+    assert torch.fx.Proxy | None and torch.fx.Proxy is torch.fx.Proxy and torch.fx.Proxy.__module__.endswith("torch.fx")
+    assert torch.fx.wrap(len) is len and not torch.onnx.is_in_onnx_export() and not torch.jit.is_scripting()
+    assert torch.cuda.get_arch_list() == [] and torch.cuda.memory_stats() == {}
+
+
+def test_trees_are_built_from_leaves_and_a_specification() -> None:
+    leaves, spec = torch.utils._pytree.tree_flatten({"a": [1, 2]})
+    assert torch.utils._pytree.tree_unflatten(leaves, spec) == {"a": [1, 2]}
+
+
+# Calls in a world of one process: the result, which is PyTorch's; x is [1, 2] and y gets results.
+COLLECTIVES: dict[str, Any] = {
+    "all_reduce": lambda d, x, y: d.all_reduce(y.copy_(x), op=d.ReduceOp.AVG),
+    "broadcast": lambda d, x, y: d.broadcast(y.copy_(x), src=0),
+    "reduce": lambda d, x, y: d.reduce(y.copy_(x), 0),
+    "all_gather": lambda d, x, y: d.all_gather([y], x),
+    "all_gather_into_tensor": lambda d, x, y: d.all_gather_into_tensor(y, x),
+    "gather": lambda d, x, y: d.gather(x, [y], dst=0),
+    "scatter": lambda d, x, y: d.scatter(y, [x], src=0),
+    "reduce_scatter": lambda d, x, y: d.reduce_scatter(y, [x]),
+    "reduce_scatter_tensor": lambda d, x, y: d.reduce_scatter_tensor(y, x),
+    "all_to_all": lambda d, x, y: d.all_to_all([y], [x]),
+    "all_to_all_single": lambda d, x, y: d.all_to_all_single(y, x),
+    "barrier": lambda d, x, y: d.barrier(y.copy_(x)),
+}
+
+
+@pytest.fixture
+def world() -> Any:
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+    yield torch.distributed
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives_of_one_process(name: str, world: Any) -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.zeros(2)
+    assert COLLECTIVES[name](world, x, y) is None and y.tolist() == [1.0, 2.0]
+
+
+def test_a_world_of_one_process(world: Any) -> None:
+    assert (world.get_rank(), world.get_world_size(), world.get_backend()) == (0, 1, "gloo")
+    assert world.is_initialized() and world.is_available() and not world.is_nccl_available()
+    assert world.all_reduce(torch.ones(1), async_op=True).wait() and world.new_group([0]).size() == 1
+    objects: list[Any] = [None]
+    world.all_gather_object(objects, {"a": 1})
+    assert objects == [{"a": 1}] and torch.distributed.nn.all_reduce(objects) is objects
+    with pytest.raises(ValueError, match="must be 0"):
+        world.broadcast(torch.ones(1), 1)
+    with pytest.raises(ValueError, match="made before"):
+        world.init_process_group("gloo", rank=0, world_size=1)
+    model = nn.Linear(2, 1)
+    wrapped = nn.parallel.DistributedDataParallel(model, device_ids=None)
+    assert wrapped.module is model and list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+    with wrapped.no_sync():
+        wrapped(torch.ones(2)).sum().backward()
+    assert model.weight.grad.tolist() == [[1.0, 1.0]] and not hasattr(wrapped, "weight")
+    sharded = torch.distributed.fsdp.FullyShardedDataParallel(model)
+    assert sharded.weight is model.weight and torch.distributed.fsdp.fully_shard(model) is model
+    assert list(torch.utils.data.DistributedSampler([1, 2, 3], shuffle=False)) == [0, 1, 2]
+    world.destroy_process_group()
+    for call in (world.get_rank, world.barrier, lambda: nn.parallel.DistributedDataParallel(model)):
+        with pytest.raises(ValueError, match="init_process_group must be called first"):
+            call()
 
 
 def test_kinds_of_tensors() -> None:
@@ -75,8 +166,31 @@ def test_kinds_of_tensors() -> None:
 def test_devices() -> None:
     assert torch.device("cpu") is rn.device("cpu") and torch.device("cpu:0") is torch.device("cpu")
     assert isinstance(torch.zeros(1).device, torch.device) and not torch.cuda.is_available()
-    with pytest.raises(DeviceError):
-        torch.device("cuda")
+
+
+def test_devices_that_do_not_exist_are_values() -> None:
+    cuda = torch.device("cuda")
+    assert cuda == torch.device("cuda") != torch.device("cuda:0") == torch.device("cuda", 0) == torch.device(0)
+    assert {cuda: 1}[torch.device("cuda")] == 1 and isinstance(cuda, torch.device) and cuda != torch.device("cpu")
+    assert (cuda.type, cuda.index, str(cuda), repr(cuda)) == ("cuda", None, "cuda", "device(type='cuda')")
+    second = pickle.loads(pickle.dumps(torch.device("cuda:1")))
+    assert (second.type, second.index, repr(second)) == ("cuda", 1, "device(type='cuda', index=1)")
+    assert [torch.device(name).type for name in ("mps", "meta", "xpu:0")] == ["mps", "meta", "xpu"]
+    for put in (
+        lambda: torch.zeros(2, device=cuda), lambda: torch.ones(2).to(cuda), lambda: torch.ones(2).to("cuda:0"),
+        lambda: nn.Linear(2, 2).to(torch.device("meta")), lambda: nn.Linear(2, 2, device=cuda), cuda.__enter__,
+        lambda: torch.tensor([1.0], device="mps"), lambda: nn.Linear(2, 2).cuda(), lambda: torch.device("warp"),
+    ):  # fmt: skip
+        with pytest.raises(DeviceError):
+            put()
+
+
+def test_with_blocks_of_devices() -> None:
+    with torch.device("interpreter"):
+        with torch.device("cpu:0"):
+            assert torch.zeros(2).device.type == "cpu"
+        assert torch.zeros(2).device.type == "interpreter"
+    assert nn.Linear(2, 2).weight.device.type == "cpu"
 
 
 def test_lines_about_devices_run_where_there_is_one() -> None:

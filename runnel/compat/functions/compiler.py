@@ -1,4 +1,4 @@
-"""``torch.compile``, ``torch.jit``, checkpoints and ``DataParallel``."""
+"""``torch.compile``, ``torch.jit`` and checkpoints."""
 
 from __future__ import annotations
 
@@ -162,21 +162,3 @@ def is_compiling() -> bool:
 def disable(function: Any = None, recursive: bool = True, **options: Any) -> Any:
     """Exclude a function from compiled programs, like ``runnel.uncompiled``."""
     return disable if function is None else wrappers.uncompiled(function)
-
-
-class DataParallel(Module):
-    """A module that calls ``module``, like PyTorch's on a machine without GPUs. Keys of its state dict begin with
-    "module."."""
-
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self.module(*inputs, **kwargs)
-
-
-def data_parallel(module: Any, inputs: Any, device_ids: Any = None, *args: Any, module_kwargs: Any = None) -> Any:
-    """Return ``module(*inputs)``."""
-    several = inputs if isinstance(inputs, tuple) else (inputs,)
-    return module(*several, **(module_kwargs or {}))

@@ -134,6 +134,16 @@ def get_rng_state_all() -> list[Any]:
     return []
 
 
+def get_arch_list() -> list[str]:
+    """Return the GPUs that code was made for: an empty list."""
+    return []
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """Return an empty dict."""
+    return {}
+
+
 # What functions return that have only one answer on a machine without a GPU, where float32 products are computed in
 # float32 and results are the same on any number of threads.
 ANSWERS: list[tuple[Any, str]] = [
@@ -141,7 +151,7 @@ ANSWERS: list[tuple[Any, str]] = [
         current_accelerator version enable_cudnn_sdp enable_flash_sdp enable_math_sdp enable_mem_efficient_sdp
         use_deterministic_algorithms set_float32_matmul_precision without_effect"""),
     (False, "is_available is_built is_initialized is_bf16_supported set_flush_denormal never"),
-    (True, "math_sdp_enabled are_deterministic_algorithms_enabled"),
+    (True, "math_sdp_enabled are_deterministic_algorithms_enabled always"),
     (0, "device_count bytes_of_gpu get_deterministic_debug_mode"),
     (1, "get_num_interop_threads"),
     (-1, "get_device"),

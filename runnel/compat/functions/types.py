@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor as AnyTensor
 from runnel.tensor.variable import Variable
+from runnel.transforms import pytrees
 
 Size: type[tuple[Any, ...]] = tuple  # shapes are tuples of ints
 dtype = DType
@@ -95,16 +97,54 @@ class CharTensor(Tensor):
     kind = dtypes.int8
 
 
+_ELSEWHERE = frozenset({"cuda", "hip", "hpu", "ipu", "meta", "mps", "mtia", "privateuseone", "vulkan", "xla", "xpu"})
+
+
+class ForeignDevice(PlaceOfMemory):
+    """A device that does not exist here: it can be named and compared, and raises DeviceError for what is put there."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> str:
+        """The kind of device, such as "cuda"."""
+        return self.name.partition(":")[0]
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]
+        """The number after the colon; None without one."""
+        number = self.name.partition(":")[2]
+        return int(number) if number else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named_device, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}" + ("" if self.index is None else f", index={self.index}") + ")"
+
+
+@functools.cache
+def _named_device(name: str) -> PlaceOfMemory:
+    """Return the one object for the device ``name``."""
+    kind, colon, number = name.partition(":")
+    if kind in _ELSEWHERE and (number.isdecimal() or not colon):
+        return ForeignDevice(name)
+    return as_device(kind if kind == "cpu" and number.isdecimal() else name)
+
+
 class _DeviceKind(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, PlaceOfMemory)
 
     def __call__(cls, type: Any = "cpu", index: int | None = None) -> Any:
-        return as_device(type.partition(":")[0] if isinstance(type, str) and index is None else type)
+        if isinstance(type, int):
+            type, index = "cuda", type
+        return _named_device(str(type) if index is None else f"{type}:{index}")
 
 
 class device(metaclass=_DeviceKind):
-    """The type of devices; ``device("cpu")`` returns one, and ``device("cuda")`` raises DeviceError."""
+    """The type of devices. ``device("cpu")`` returns one. ``device("cuda:0")`` is a value, which no tensor can be put
+    on."""
 
 
 def variable(data: Any, requires_grad: bool = False) -> Any:
@@ -112,6 +152,11 @@ def variable(data: Any, requires_grad: bool = False) -> Any:
     if isinstance(data, Variable) or not requires_grad:
         return data
     return data.requires_grad_()
+
+
+def tree_unflatten(leaves: Any, treespec: Any) -> Any:
+    """Return the container of ``treespec`` with the ``leaves``: Runnel's function takes them the other way round."""
+    return pytrees.tree_unflatten(treespec, leaves)
 
 
 # --- private names of PyTorch that programs use

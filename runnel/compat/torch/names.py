@@ -4,6 +4,8 @@
 rows ``path module: name name ...`` (``name=function`` if the module calls it otherwise). ``torch`` is torch itself.
 """
 
+from runnel.compat.torch.refusals import SENTENCES
+
 # Files of PyTorch's packages that programs import from: each has the names of its package.
 DISTRIBUTIONS = """
     bernoulli beta binomial categorical cauchy chi2 constraint_registry continuous_bernoulli dirichlet
@@ -60,7 +62,7 @@ FORWARDS = {
     **{f"optim.{part}": "runnel.compat.functions.optim runnel.optim" for part in OPTIM.split()},
     **{f"utils.data.{part}": "runnel.data" for part in DATA.split()},
     # modules without names, whose errors say what to write instead
-    **dict.fromkeys(["export", "fx", "hub", "nested", "onnx", "quantization", "signal", "sparse", "utils"], ""),
+    **dict.fromkeys(["signal", "utils"], ""),
 }
 
 PLACES = """
@@ -184,29 +186,68 @@ cuda runnel.compat.functions.settings: OutOfMemoryError device_count empty_cache
     is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated=bytes_of_gpu
     max_memory_reserved=bytes_of_gpu memory_allocated=bytes_of_gpu memory_reserved=bytes_of_gpu reset_peak_memory_stats
     set_rng_state_all synchronize
+cuda runnel.compat.functions.settings: get_arch_list is_current_stream_capturing=never
+    is_tf32_supported=never max_memory_cached=bytes_of_gpu memory_cached=bytes_of_gpu memory_stats
 cuda.amp runnel.compat.functions.amp: GradScaler autocast=autocast_on_gpu
+cuda.amp.autocast_mode runnel.compat.functions.amp: autocast=autocast_on_gpu
+cuda.amp.grad_scaler runnel.compat.functions.amp: GradScaler
 cuda.amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
-distributed runnel.compat.functions.settings: is_available is_initialized
+distributed runnel.compat.functions.distributed: Backend GroupMember ProcessGroup ReduceOp Work all_gather
+    all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier broadcast
+    broadcast_object_list default_pg_timeout destroy_process_group gather gather_object get_backend get_global_rank
+    get_group_rank get_node_local_rank get_process_group_ranks get_rank get_world_size group init_process_group
+    is_initialized monitored_barrier new_group reduce reduce_op=ReduceOp reduce_scatter reduce_scatter_tensor scatter
+    scatter_object_list
+distributed runnel.compat.functions.settings: is_available=always is_backend_available=always is_gloo_available=always
+    is_mpi_available=never is_nccl_available=never is_torchelastic_launched=never is_ucc_available=never
+    is_xccl_available=never
+distributed.algorithms._checkpoint.checkpoint_wrapper runnel.compat.functions.compiler: checkpoint_wrapper=as_given
+distributed.distributed_c10d runnel.compat.functions.distributed: Backend GroupMember ProcessGroup ReduceOp Work
+    default_pg_timeout get_rank get_world_size group is_initialized _get_default_group=_default
+distributed.elastic.multiprocessing.errors runnel.compat.functions.compiler: record=as_given
+distributed.fsdp runnel.compat.functions.compiler: fully_shard=as_given register_fsdp_forward_method=as_given
+distributed.fsdp runnel.compat.functions.distributed: BackwardPrefetch CPUOffload FullyShardedDataParallel
+    ShardingStrategy StateDictType
+distributed.fsdp.fully_sharded_data_parallel runnel.compat.functions.distributed: BackwardPrefetch CPUOffload
+    FullyShardedDataParallel ShardingStrategy StateDictType
+distributed.fsdp.wrap runnel.compat.functions.distributed: ModuleWrapPolicy always_wrap_policy lambda_auto_wrap_policy
+    size_based_auto_wrap_policy transformer_auto_wrap_policy
+distributed.nn runnel.compat.functions.distributed: ReduceOp all_gather=gathered all_reduce=returned broadcast=returned
+    reduce=returned
+distributed.nn.functional runnel.compat.functions.distributed: ReduceOp all_gather=gathered all_reduce=returned
+    broadcast=returned reduce=returned
 distributions.utils runnel.compat.functions.random: broadcast_all clamp_probs lazy_property logits_to_probs
     probs_to_logits
 func runnel.compat.functions.autograd: grad_and_value vmap
+fx runnel.compat.functions.compiler: has_side_effect=as_given wrap=as_given
+hub runnel.compat.functions.settings: set_dir=without_effect
 func runnel.nn.functional_calls: functional_call stack_module_state
 jit runnel.compat.functions.compiler: Final ScriptFunction ScriptModule annotate export=decorator fork freeze=as_given
     ignore=decorator interface=decorator isinstance optimize_for_inference=as_given script=as_given
     script_if_tracing=as_given script_method=as_given trace=as_given unused=decorator wait=as_given
-jit runnel.compat.functions.settings: is_scripting=never is_tracing=never
+jit runnel.compat.functions.compiler: _overload=as_given _overload_method=as_given
+jit runnel.compat.functions.settings: enable_onednn_fusion=without_effect is_scripting=never is_tracing=never
+    onednn_fusion_enabled=never set_fusion_strategy=without_effect strict_fusion=unchanged
+jit._script runnel.compat.functions.compiler: ScriptModule script=as_given
+jit.annotations runnel.compat.functions.compiler: BroadcastingList2=Final BroadcastingList3=Final
 linalg runnel.compat.functions.linalg: LinAlgError lstsq matrix_norm matrix_rank norm pinv solve vector_norm
 mps runnel.compat.functions.settings: device_count empty_cache is_available manual_seed synchronize
-nn runnel.compat.functions.compiler: DataParallel
+nn runnel.compat.functions.distributed: DataParallel
 nn.attention runnel.compat.functions.settings: SDPBackend sdpa_kernel=unchanged
 nn.modules.batchnorm runnel.compat.functions.types: _BatchNorm
 nn.modules.conv runnel.compat.functions.types: _ConvNd
 nn.modules.loss runnel.compat.functions.types: _Loss _WeightedLoss
 nn.modules.utils runnel.compat.functions.types: _pair _quadruple _single _triple
-nn.parallel runnel.compat.functions.compiler: DataParallel data_parallel
+nn.parallel runnel.compat.functions.distributed: DataParallel DistributedDataParallel data_parallel
+nn.parallel.distributed runnel.compat.functions.distributed: DistributedDataParallel
+multiprocessing runnel.compat.functions.distributed: spawn
+multiprocessing runnel.compat.functions.settings: set_sharing_strategy=without_effect
 nn.utils.stateless runnel.nn.functional_calls: functional_call
+onnx runnel.compat.functions.settings: is_in_onnx_export=never
 optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
 optim.optimizer runnel.compat.functions.types: required
+overrides runnel.compat.functions.settings: has_torch_function=never
+overrides runnel.tensor.queries: is_tensor_like=is_tensor
 profiler runnel.compat.functions.profiler: ProfilerAction ProfilerActivity profile record_function schedule
     tensorboard_trace_handler
 random runnel.compat.functions.random: fork_rng initial_seed manual_seed
@@ -214,7 +255,10 @@ signal.windows runnel.compat.functions.windows: bartlett blackman cosine exponen
     general_hamming hamming hann kaiser nuttall
 testing runnel.compat.functions.testing: assert_allclose assert_close make_tensor
 types runnel.compat.functions.types: Device Number
+utils._pytree runnel.compat.functions.types: tree_unflatten
 utils.checkpoint runnel.compat.functions.compiler: checkpoint checkpoint_sequential
+utils.data runnel.compat.functions.distributed: DistributedSampler
+utils.data.distributed runnel.compat.functions.distributed: DistributedSampler
 utils.dlpack runnel.compat.functions.settings: to_dlpack
 utils.hooks runnel.compat.functions.types: RemovableHandle
 utils.tensorboard runnel.compat.functions.tensorboard: SummaryWriter
@@ -224,7 +268,7 @@ xpu runnel.compat.functions.settings: device_count empty_cache is_available manu
 ROWS = PLACES.strip().replace("\n    ", " ").splitlines()
 
 # path -> name -> "module:name"
-NAMES = {
+NAMES: dict[str, dict[str, str]] = {
     path: {
         name: f"{row.partition(':')[0].split()[1]}:{function or name}"
         for row in ROWS
@@ -233,3 +277,9 @@ NAMES = {
     }
     for path in [row.split()[0] for row in ROWS]
 }
+for _refused in SENTENCES:
+    _path, _, _name = _refused.rpartition(".")
+    NAMES.setdefault(_path, {}).setdefault(_name, f"runnel.compat.torch.refusals:{_refused}")
+for _path in [*FORWARDS, *NAMES]:  # each module is in a package
+    while _path := _path.rpartition(".")[0]:
+        NAMES.setdefault(_path, {})
