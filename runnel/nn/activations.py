@@ -205,6 +205,9 @@ class ReLU6(Hardtanh):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
+    def extra_repr(self) -> str:
+        return ""
+
 
 class PReLU(Module):
     """Return x where it is positive, and else weight · x, with trained weights (K. He et al., 2015).

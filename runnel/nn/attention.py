@@ -281,6 +281,7 @@ class MultiheadAttention(Module):
         kind = parameter_dtype(dtype)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
+        self.head_dim = embed_dim // num_heads
         self.dropout = dropout
         self.batch_first = batch_first
         self.kdim = embed_dim if kdim is None else kdim
@@ -313,16 +314,16 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
+        query: Array,
+        key: Array,
+        value: Array,
+        key_padding_mask: Array | None = None,
         need_weights: bool = True,
-        attn_mask: Any = None,
+        attn_mask: Array | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
         *,
-        lengths: Any = None,
+        lengths: Array | None = None,
     ) -> tuple[Any, Any]:
         """Return (result, weights).
 

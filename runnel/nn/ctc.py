@@ -10,7 +10,7 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import ShapeError
-from runnel.nn.layer import layer
+from runnel.nn.layer import Layer, layer
 from runnel.ops.arguments import Array
 from runnel.ops.indexing.gather import labels_below
 from runnel.ops.losses import reduced
@@ -135,4 +135,8 @@ def _log_likelihood(x: Array, labels: Array, input_counts: Array, label_counts: 
     return ops.logsumexp(ops.where(ends, last, impossible), 1)
 
 
-CTCLoss = layer("CTCLoss", ctc_loss)
+class _CTCLoss(Layer):
+    _shows_numbers = False
+
+
+CTCLoss = layer("CTCLoss", ctc_loss, base=_CTCLoss)

@@ -8,7 +8,7 @@ from runnel import ops
 from runnel.core.composed import composed
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
-from runnel.nn.layer import layer
+from runnel.nn.layer import Layer, layer
 from runnel.ops.arguments import Array
 from runnel.tensor.tensor import Tensor
 
@@ -41,5 +41,18 @@ def pdist(x: Array, p: float = 2.0) -> Tensor:
     return result
 
 
-CosineSimilarity = layer("CosineSimilarity", cosine_similarity)
-PairwiseDistance = layer("PairwiseDistance", pairwise_distance)
+class _Distance(Layer):
+    _shows_numbers = False
+
+
+class _PairwiseDistance(_Distance):
+    p: float
+
+    @property
+    def norm(self) -> float:
+        """The order p of the norm."""
+        return self.p
+
+
+CosineSimilarity = layer("CosineSimilarity", cosine_similarity, base=_Distance)
+PairwiseDistance = layer("PairwiseDistance", pairwise_distance, base=_PairwiseDistance)

@@ -17,14 +17,16 @@ class Layer(Module):
     """The base of layers that call a function with stored options."""
 
     _options: ClassVar[tuple[Parameter, ...]] = ()  # those that repr shows
+    _shows_numbers: ClassVar[bool] = True  # also when they are the defaults
 
     def _check(self) -> None:
         """Raise an error if the options do not fit together."""
 
     def extra_repr(self) -> str:
-        """Return the options that are numbers or differ from their default."""
+        """Return the options that differ from their default, and in most layers all numbers, as PyTorch shows them."""
         values = [(option, getattr(self, option.name)) for option in self._options]
-        return ", ".join(f"{p.name}={x!r}" for p, x in values if type(x) in (int, float) or x != p.default)
+        shown = (int, float) if self._shows_numbers else ()
+        return ", ".join(f"{p.name}={x!r}" for p, x in values if type(x) in shown or x != p.default)
 
 
 def layer(

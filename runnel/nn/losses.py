@@ -276,6 +276,7 @@ class Loss(Layer):
     """The base of losses. ``reduction`` is "mean", "sum", or "none" for a loss of each element."""
 
     reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
+    _shows_numbers = False
 
     def __init__(self, reduction: str = "mean") -> None:
         self.reduction = reduction

@@ -278,6 +278,7 @@ class GroupNorm(Module):
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
+        self.affine = affine
         self.register_parameter("weight", Parameter(ones((num_channels,), kind)) if affine else None)
         self.register_parameter("bias", Parameter(zeros((num_channels,), kind)) if affine and bias else None)
 
@@ -324,6 +325,7 @@ class LayerNorm(Module):
         kind = parameter_dtype(dtype)
         self.normalized_shape = as_sizes("LayerNorm", normalized_shape)
         self.eps = eps
+        self.elementwise_affine = elementwise_affine
         self.register_parameter("weight", Parameter(ones(self.normalized_shape, kind)) if elementwise_affine else None)
         self.register_parameter(
             "bias", Parameter(zeros(self.normalized_shape, kind)) if elementwise_affine and bias else None

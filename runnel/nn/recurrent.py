@@ -7,17 +7,21 @@ run padded, and the state of a sequence that has ended does not change. So a pro
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from runnel import ops
+from runnel.core.arrays import short_repr
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
-from runnel.core.errors import ShapeError
+from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.nn.utils.rnn import PackedSequence
+from runnel.ops.arguments import Array
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, zeros
 from runnel.transforms.scan import scan
@@ -93,9 +97,9 @@ class RNNCellBase(Module):
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         raise NotImplementedError
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Array, hx: Array | Sequence[Array] | None = None) -> Any:
         """Return the state after ``input``, given the one before, which is 0 by default."""
-        states = self._next(input, (hx,) if self.states == 1 and hx is not None else hx)
+        states = self._next(input, _states(self, hx))
         return states[0] if self.states == 1 else states
 
     def _next(self, x: Any, state: State | None) -> State:
@@ -115,8 +119,13 @@ class RNNCellBase(Module):
         after = self._step(projected, rows, self.weight_hh, self.bias_hh)
         return tuple(ops.reshape(h, shape) for h in after)
 
+    @property
+    def bias(self) -> bool:
+        """True if the cell has biases."""
+        return self.bias_ih is not None
+
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias_ih is not None else ", bias=False")
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
 
 class RNNCell(RNNCellBase):
@@ -185,6 +194,17 @@ class LSTMCell(RNNCellBase):
 
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         return lstm_step(x, state, weight, bias)
+
+
+def _states(layer: RNNCellBase | RNNBase, hx: Any) -> State | None:
+    """Return the states that ``hx`` holds: a tensor, or for LSTM the pair (h, c)."""
+    states = (hx,) if layer.states == 1 else tuple(hx) if isinstance(hx, list | tuple) else ()
+    if hx is None:
+        return None
+    if len(states) != layer.states or not all(isinstance(h, TensorLike) for h in states):
+        what = "a tensor" if layer.states == 1 else "a pair of tensors (h, c)"
+        raise ArgumentError(f"[{type(layer).__name__}] hx must be {what}; got {short_repr(hx)}.")
+    return states
 
 
 def require_nonlinearity(name: str) -> None:
@@ -269,9 +289,9 @@ class RNNBase(Module):
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         raise NotImplementedError
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Array | PackedSequence, hx: Array | Sequence[Array] | None = None) -> tuple[Any, Any]:
         """Return the output and the last states, given the first ones: h, or for LSTM the pair (h, c)."""
-        output, last = self._run(input, (hx,) if self.states == 1 and hx is not None else hx)
+        output, last = self._run(input, _states(self, hx))
         return output, last[0] if self.states == 1 else last
 
     # Running ----------------------------------------------------------------------------------------------------------

@@ -71,3 +71,10 @@ def test_rows_have_subclasses() -> None:
 def test_errors_name_the_layer_and_its_arguments(wrong: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         wrong()
+
+
+def test_losses_and_distances_show_what_is_set() -> None:
+    shown = [nn.CrossEntropyLoss(), nn.NLLLoss(ignore_index=2), nn.CTCLoss(), nn.CosineSimilarity(), nn.ReLU6()]
+    expected = ["CrossEntropyLoss()", "NLLLoss(ignore_index=2)", "CTCLoss()", "CosineSimilarity()", "ReLU6()"]
+    assert list(map(repr, shown)) == expected
+    assert nn.PairwiseDistance(1.0).norm == 1.0

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import nn
-from runnel.core.errors import ShapeError, TracedValueError
+from runnel.core.errors import ArgumentError, ShapeError, TracedValueError
 from runnel.nn import recurrent
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence
 from tests.random_numbers import RNG
@@ -162,6 +162,21 @@ def test_arguments_that_do_not_fit() -> None:
         nn.GRUCell(3, 4)(rn.ones((2, 3)), rn.ones((3, 4)))
     with pytest.raises(ShapeError, match="input must have shape"):
         nn.GRUCell(3, 4)(rn.ones((2, 5)))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: nn.LSTM(3, 4)(None), r"\[LSTM\] input must be a tensor or a PackedSequence; got None"),
+        (lambda x: nn.LSTM(3, 4)(x, x), r"\[LSTM\] hx must be a pair of tensors \(h, c\); got a Tensor"),
+        (lambda x: nn.GRU(3, 4)(x, (x, x)), r"\[GRU\] hx must be a tensor; got"),
+        (lambda x: nn.LSTMCell(3, 4)("abc"), r"\[LSTMCell\] input must be a tensor; got 'abc'"),
+        (lambda x: nn.MultiheadAttention(3, 1)(x, x, [x]), r"\[MultiheadAttention\] value must be a tensor; got a list of 1"),
+    ],
+)
+def test_inputs_of_another_kind(call: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call(rn.ones((5, 2, 3)))
 
 
 def test_how_layers_are_shown() -> None:

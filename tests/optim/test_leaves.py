@@ -36,6 +36,14 @@ def test_tensors_move_as_parameters_do(make: Any) -> None:
     assert x.is_leaf and x.requires_grad
 
 
+def test_the_state_of_a_tensor_is_found_by_the_tensor() -> None:
+    x = rn.tensor(START, requires_grad=True)
+    optimizer = optim.Adam([x])
+    loss_of(x).backward()
+    optimizer.step()
+    assert optimizer.state[x].keys() == {"exp_avg", "exp_avg_sq"} and len(optimizer.state) == 1
+
+
 def test_lbfgs_gives_the_closure_present_values() -> None:
     def run(x: Any) -> list[float]:
         optimizer = optim.LBFGS([x], max_iter=5, line_search_fn="strong_wolfe")
