@@ -270,9 +270,6 @@ class DotGeneralLowering(ProductLowering):
     def packable(self, node: Value) -> Extents | None:
         return extents(node, self.rule)
 
-    def is_matmul(self, node: Value) -> bool:
-        return not self.rule.several
-
     def build(self, request: Request) -> Section:
         if self.epilogue_axes(request.node) is None:
             return super().build(request)

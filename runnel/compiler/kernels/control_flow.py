@@ -336,8 +336,6 @@ def _of(graph: Graph, strides: dict[Value, Shape]) -> dict[Value, Shape]:
 class BodiesLowering(Lowering, abc.ABC):
     """The base of ops that run other graphs in loops or conditionally."""
 
-    stores_unread: ClassVar[bool] = False
-
     def may_fail(self, node: Value) -> bool:
         """Return whether a body calls the host or checks indices."""
         return any(

@@ -41,18 +41,14 @@ def leaves_empty_rows(
     known: dict[Value, Any] = {}  # values that are constant in such a row
     same: dict[Value, Value] = {}  # members that equal another node there
     for node in cluster.members:
-        lowering = lowering_of(node)
-        empty = lowering.value_of_empty_row(node)
-        if empty is not None:
-            known[node] = empty
-            continue
         values = [_value(views[x].base, x, known) for x in node.inputs]
         if node.op is where_p and values[0] is not None and not values[0].any():
             base = views[node.inputs[2]].base
             same[node] = same.get(base, base)
-        elif lowering.is_function_of_elements(node) and all(v is not None for v in values):
-            with np.errstate(all="ignore"):
-                known[node] = np.asarray(tables.reference[node.op](*values, **node.attrs))  # type: ignore[index]
+        else:
+            value = lowering_of(node).value_in_empty_row(node, values)
+            if value is not None:
+                known[node] = value
     return all(
         allocation.space is MemorySpace.VARIABLE and node in same and sources.get(same[node]) is allocation
         for node in cluster.members
@@ -350,8 +346,8 @@ class ElementwiseLowering(NestLowering):
         value: Expr = self.rule.expr((*(x.aval for x in node.inputs), node.aval), *operands, **node.attrs)
         return value
 
-    def is_function_of_elements(self, node: Value) -> bool:
-        return True
+    def value_in_empty_row(self, node: Value, values: list[Any]) -> Any:
+        return _of_single_elements(node, values)
 
     def agrees_with_reference(self, node: Value) -> bool:
         """True for integers and bools, and for single correctly rounded operations of IEEE 754."""
@@ -415,11 +411,19 @@ class ReductionLowering(NestLowering):
         essential = [axis for axis, n in enumerate(shape) if n != 1]
         return tuple(position for position, axis in enumerate(essential) if axis in axes)
 
-    def is_function_of_elements(self, node: Value) -> bool:
-        return self.reduction in _OF_EQUAL_VALUES
+    def value_in_empty_row(self, node: Value, values: list[Any]) -> Any:
+        return _of_single_elements(node, values) if self.reduction in _OF_EQUAL_VALUES else None
 
     def agrees_with_reference(self, node: Value) -> bool:
         return not _has_floats(node)
+
+
+def _of_single_elements(node: Value, values: list[Any]) -> Any:
+    """Return what table ``reference`` computes of arrays of one element; None if one is unknown."""
+    if node.op is None or any(v is None for v in values):
+        return None
+    with np.errstate(all="ignore"):
+        return np.asarray(tables.reference[node.op](*values, **node.attrs))
 
 
 def _has_floats(node: Value) -> bool:

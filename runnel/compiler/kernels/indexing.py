@@ -280,7 +280,7 @@ class SegmentSumLowering(NestLowering):
     def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
         return False
 
-    def value_of_empty_row(self, node: Value) -> Any:
+    def value_in_empty_row(self, node: Value, values: list[Any]) -> Any:
         return np.zeros((1,) * node.aval.ndim, node.aval.dtype.numpy)
 
     def declare(self, node: Value, members: Members) -> None:

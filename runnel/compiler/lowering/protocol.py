@@ -53,18 +53,17 @@ class Request:
 
     def results(self) -> list[Allocation]:
         """Return a place for each result of the node, new ones for unused results."""
-        members = {x.index: x for x in self.cluster.members if isinstance(x, Result)}
+        members = [x for x in self.cluster.members if isinstance(x, Result)]
+        places = {x.index: self.targets[x][0] for x in members if x in self.targets}
         return [
-            self.targets[members[i]][0]
-            if i in members
-            else Allocation(MemorySpace.ARENA, aval.dtype, aval.size, "unused")
-            for i, aval in enumerate(next(iter(members.values())).node.avals)
+            places.get(i) or Allocation(MemorySpace.ARENA, aval.dtype, aval.size, "unused")
+            for i, aval in enumerate(members[0].node.avals)
         ]
 
     def copies(self) -> list[Call]:
         """Return calls that copy results to their other places."""
         copy = Operands(self.operands.views, self.operands.sources).copy
-        return [copy(x, allocation) for x in self.cluster.members for allocation in self.targets[x][1:]]
+        return [copy(x, allocation) for x in self.cluster.members for allocation in self.targets.get(x, ())[1:]]
 
 
 class Lowering:
@@ -83,7 +82,6 @@ class Lowering:
     holds_operand: ClassVar[bool] = False  # an operand that is stored in its result may be read from there
     stays_in_step: ClassVar[bool] = False  # it may stop the program or call the host: never moved out of a loop
     runs_on_host: ClassVar[bool] = False  # eager calls use table ``reference``
-    stores_unread: ClassVar[bool] = True  # it needs memory for unused results
     reduction: str | None = None  # the operation of a reduction
     recompute_rank: ClassVar[int] = 2  # 0 elementwise, 1 reductions, 2 more work than these
     rate: ClassVar[float] = ORDINARY_RATE  # operations per second, for rematerialization
@@ -144,22 +142,15 @@ class Lowering:
         """Return an element of the result, from the operands' elements at the same point."""
         return operands[0]
 
-    def value_of_empty_row(self, node: Value) -> Any:
-        """Return the element of result rows that get none of the operand's rows; None if it is not constant."""
+    def value_in_empty_row(self, node: Value, values: list[Any]) -> Any:
+        """Return the element of result rows that get none of an operand's rows, or in which all elements of each
+        operand are one of ``values``, arrays of one element or None where unknown; None if the rows are not constant.
+        """
         return None
-
-    def is_function_of_elements(self, node: Value) -> bool:
-        """Return whether the result is constant where each operand is, as computed by table ``reference`` for one
-        element."""
-        return False
 
     def agrees_with_reference(self, node: Value) -> bool:
         """Return whether table ``reference`` computes the same bits as compiled code."""
         return self.moves_bits
-
-    def is_matmul(self, node: Value) -> bool:
-        """Return whether it is A[..., M, K]·B[..., K, N], so that (A·B)ᵀ = Bᵀ·Aᵀ."""
-        return False
 
     def packable(self, node: Value) -> Extents | None:
         """Return the axes of a product whose second operand may be packed in panels; None for all others."""

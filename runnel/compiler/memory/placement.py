@@ -14,7 +14,7 @@ from runnel.compiler.lowering.operands import Operands, copy_of_place
 from runnel.compiler.lowering.protocol import inline_constant, lowering_of, resolve_views
 from runnel.compiler.memory.in_place import InPlace, find_aliases, find_in_place
 from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
-from runnel.compiler.plan_ir.clusters import Cluster, Form, aligned_strides, unreduced_extents
+from runnel.compiler.plan_ir.clusters import Cluster, aligned_strides, unreduced_extents
 from runnel.compiler.plan_ir.plan import Bounded, Interface
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core import switches
@@ -84,9 +84,8 @@ def place(
     needed |= {views[node].base for node, _ in results.late} | {views[x].base for x in graph.effects} | checked
     aliases = find_aliases(graph, strides, views, cluster_of, in_place, {*results.targets, *checked})
     targets = dict(results.targets)
-    for node, cluster in cluster_of.items():
-        is_stored = node in needed or (cluster.form is Form.STANDALONE and lowering_of(node).stores_unread)
-        if node not in targets and node not in aliases.holders and is_stored:
+    for node in cluster_of:
+        if node in needed and node not in targets and node not in aliases.holders:
             name = node.op.name if node.op else "value"
             targets[node] = [Allocation(MemorySpace.ARENA, node.aval.dtype, node.aval.size, name)]
         if node in targets:

@@ -20,13 +20,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compiler.lowering.protocol import lowering_of
 from runnel.core import tables
 from runnel.core.avals import Shape, aval, row_major
 from runnel.graph.graph import Graph
 from runnel.graph.node import Constant, Value, applied, reapplied
 from runnel.graph.rewriting import Rewriter, substituted
 from runnel.ops.conversion import cast_p
+from runnel.ops.linear_algebra.contraction import matmul_p
 from runnel.ops.shapes.views import inverse_order, permute_p
 
 Order = tuple[int, ...]  # a value in this order has the value's axis order[i] as its axis i
@@ -200,7 +200,7 @@ def flip_transposed_products(graph: Graph) -> Graph:
     roots = set(graph.roots)
     replace: dict[Value, Value] = {}
     for node in graph.values:
-        if not lowering_of(node).is_matmul(node) or node in roots or not users[node]:
+        if node.op is not matmul_p or node in roots or not users[node]:
             continue
         source = users[node][0] if len(users[node]) == 1 and users[node][0].op is cast_p else node
         readers = users[source]
