@@ -11,7 +11,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.backends.cpu.launch import CANCELLED
+from runnel.backends.host.layout import CANCELLED
 from runnel.compiler.schedule import partition
 from runnel.core.errors import AxisError, DTypeError, GradientError, RunnelError, ShapeError
 from runnel.tensor.variable import Variable

@@ -16,19 +16,7 @@ from runnel.backends.cpu.driver import lock_keeper
 from runnel.backends.cpu.launch import LoadedProgram
 from runnel.backends.cpu.routines import module_text
 from runnel.backends.cpu.target import InstructionSet, in_force
-from runnel.backends.host.layout import (
-    BASES,
-    COUNT,
-    FAULT,
-    LAUNCH,
-    LINE,
-    RECORDS,
-    REQUEST,
-    SCRATCH,
-    SCRATCH_BYTES,
-    THREAD_SCRATCH,
-    WATCH,
-)
+from runnel.backends.host import layout
 from runnel.backends.host.locks import LockKeeper
 from runnel.backends.host.memory import HostMemory
 from runnel.core.devices import CPU
@@ -50,7 +38,7 @@ def object_file(programs: Mapping[str, CommandBuffer], kernels: Mapping[str, Ker
 
 
 def _scratch_bytes(buffer: CommandBuffer) -> int:
-    return max(buffer.scratch_bytes, THREAD_SCRATCH)
+    return max(buffer.scratch_bytes, layout.THREAD_SCRATCH)
 
 
 def _text(programs: Mapping[str, CommandBuffer], triple: str) -> Iterator[str]:
@@ -79,26 +67,26 @@ def _records(name: str, buffer: CommandBuffer, rows: Words) -> Iterator[str]:
 def _function(name: str, scratch: int) -> str:
     """Return the function that runs a program: a launch of one thread, in a launch block on the stack."""
     values = {
-        BASES: "ptr %bases",
-        SCRATCH: "ptr %scratch",
-        SCRATCH_BYTES: f"i64 {scratch}",
-        COUNT: "i64 1",
-        LAUNCH: "ptr %block",
-        RECORDS: f"ptr @{name}.records",
-        WATCH: "ptr %request",
+        layout.BASES: "ptr %bases",
+        layout.SCRATCH: "ptr %scratch",
+        layout.SCRATCH_BYTES: f"i64 {scratch}",
+        layout.COUNT: "i64 1",
+        layout.LAUNCH: "ptr %block",
+        layout.RECORDS: f"ptr @{name}.records",
+        layout.WATCH: "ptr %request",
     }
     stores = "\n".join(
         f"  %w{word} = getelementptr i64, ptr %thread, i64 {word}\n  store {value}, ptr %w{word}"
         for word, value in values.items()
     )
     return f"""define i64 @{name}(ptr %bases, ptr %scratch) {{
-  %block = alloca [{2 * LINE} x i8], align {LINE}
-  call void @llvm.memset.p0.i64(ptr align {LINE} %block, i8 0, i64 {2 * LINE}, i1 false)
-  %request = getelementptr i64, ptr %block, i64 {REQUEST}
-  %thread = getelementptr i8, ptr %block, i64 {LINE}
+  %block = alloca [{2 * layout.LINE} x i8], align {layout.LINE}
+  call void @llvm.memset.p0.i64(ptr align {layout.LINE} %block, i8 0, i64 {2 * layout.LINE}, i1 false)
+  %request = getelementptr i64, ptr %block, i64 {layout.REQUEST}
+  %thread = getelementptr i8, ptr %block, i64 {layout.LINE}
 {stores}
   %end = call ptr @rn_run(ptr %thread, ptr @{name}.records)
-  %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
+  %fault.at = getelementptr i64, ptr %thread, i64 {layout.FAULT}
   %fault = load i64, ptr %fault.at
   ret i64 %fault
 }}"""

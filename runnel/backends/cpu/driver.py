@@ -15,28 +15,7 @@ from runnel.backends.cpu.compiler import Compiler
 from runnel.backends.cpu.link import Function
 from runnel.backends.cpu.locking import announce, drop, enter, leave, lock, pause, try_lock, unlock, wait
 from runnel.backends.cpu.routines import I64, Bit, Code, Ptr, Routine, table_text
-from runnel.backends.host.layout import (
-    ARRIVED,
-    COMMITTED,
-    COMPLETED,
-    CONTROL,
-    FAULT,
-    FINISHED,
-    LINE,
-    LOCK_COUNT,
-    LOCKS,
-    MAIL_THREAD,
-    MAILBOXES,
-    PENDING,
-    POSITION,
-    RECORDS,
-    REQUEST,
-    SIZE,
-    SPINS,
-    STATUS,
-    STOP,
-    TOO_FEW,
-)
+from runnel.backends.host import layout
 from runnel.backends.host.locks import LockKeeper
 
 if TYPE_CHECKING:
@@ -52,14 +31,14 @@ def rn_pause(f: Code, n: I64) -> None:
 @Routine
 def part(f: Code, thread: Ptr) -> None:
     """Run one thread's part."""
-    records.rn_run(f, thread, f.pointer(thread, RECORDS))
+    records.rn_run(f, thread, f.pointer(thread, layout.RECORDS))
 
 
 @Routine
 def fault_of(f: Code, block: Ptr, threads: I64) -> I64:
     """Return the first fault that a thread reported, or 0."""
     with f.count(threads) as t:
-        fault = f.word(f.at(block, f.mul(f.add(t, 1), LINE)), FAULT)
+        fault = f.word(f.at(block, f.mul(f.add(t, 1), layout.LINE)), layout.FAULT)
         with f.when(f.test("ne", fault, 0)):
             f.ret(fault)
     return 0
@@ -69,17 +48,17 @@ def fault_of(f: Code, block: Ptr, threads: I64) -> I64:
 def settle(f: Code, block: Ptr, threads: I64) -> I64:
     """Store and return the run's status: the first fault that a thread reported, or the request that stopped it, or
     0."""
-    request_at = f.beyond(block, REQUEST)
+    request_at = f.beyond(block, layout.REQUEST)
     request = f.load(request_at, "acquire", "i64")
     f.store(request_at, 0, "release", "i64")  # one that comes just now came too late
-    stopped = f.test("ne", f.word(block, STOP), 0)
-    f.put(block, STOP, 0)
-    f.put(block, COMMITTED, 0)
+    stopped = f.test("ne", f.word(block, layout.STOP), 0)
+    f.put(block, layout.STOP, 0)
+    f.put(block, layout.COMMITTED, 0)
     fault = fault_of(f, block, threads)
     status = f.select(f.test("ne", fault, 0), fault, f.select(stopped, request, 0))
-    f.put(block, STATUS, status)
+    f.put(block, layout.STATUS, status)
     is_whole = f.value(f"zext i1 {f.test('eq', status, 0)} to i64")
-    f.put(block, COMPLETED, f.add(f.word(block, COMPLETED), is_whole))
+    f.put(block, layout.COMPLETED, f.add(f.word(block, layout.COMPLETED), is_whole))
     return status
 
 
@@ -91,15 +70,15 @@ def _enter_or_return(f: Code, block: Ptr, patient: Bit) -> None:
 
 def _thread(f: Code, block: Ptr, number: I64) -> str:
     """Return a thread block of a launch."""
-    return f.at(block, f.mul(f.add(number, 1), LINE))
+    return f.at(block, f.mul(f.add(number, 1), layout.LINE))
 
 
 @Routine
 def solo(f: Code, block: Ptr, patient: Bit) -> I64:
     """Run a program of one thread, without the team."""
     _enter_or_return(f, block, patient)
-    thread = f.at(block, LINE)
-    f.put(thread, FAULT, 0)
+    thread = f.at(block, layout.LINE)
+    f.put(thread, layout.FAULT, 0)
     part(f, thread)
     status = settle(f, block, 1)
     leave(f, block)
@@ -123,16 +102,16 @@ def take_turns(f: Code, block: Ptr, threads: I64) -> None:
     """Run each thread's records up to its next barrier."""
     with f.count(threads) as t:
         thread = _thread(f, block, t)
-        position = f.pointer(thread, POSITION)
+        position = f.pointer(thread, layout.POSITION)
         with f.when(f.test("ne", position, "null", "ptr")):
-            f.put(thread, POSITION, records.stretch(f, thread, position), "ptr")
+            f.put(thread, layout.POSITION, records.stretch(f, thread, position), "ptr")
 
 
 @Routine
 def goes_on(f: Code, block: Ptr, threads: I64) -> Bit:
     """Return whether a thread has records left."""
     with f.count(threads) as t:
-        position = f.pointer(_thread(f, block, t), POSITION)
+        position = f.pointer(_thread(f, block, t), layout.POSITION)
         with f.when(f.test("ne", position, "null", "ptr")):
             f.ret("true", "i1")
     return "false"
@@ -143,12 +122,12 @@ def rn_alone(f: Code, block: Ptr) -> I64:
     """Run a program on the calling thread: each thread's records up to its next barrier in turn, until all have
     ended."""
     _enter_or_return(f, block, "true")
-    threads, team = f.word(block), f.pointer(block, CONTROL)
+    threads, team = f.word(block), f.pointer(block, layout.CONTROL)
     lock(f, team, 1)  # the run uses the scratch memory of its workers
     with f.count(threads) as t:
         thread = _thread(f, block, t)
-        f.put(thread, FAULT, 0)
-        f.put(thread, POSITION, f.pointer(thread, RECORDS), "ptr")
+        f.put(thread, layout.FAULT, 0)
+        f.put(thread, layout.POSITION, f.pointer(thread, layout.RECORDS), "ptr")
     with f.cycle("i64", 0) as cycle:
         take_turns(f, block, threads)
         with f.unless(goes_on(f, block, threads)):
@@ -163,8 +142,8 @@ def rn_alone(f: Code, block: Ptr) -> I64:
 @Routine
 def post(f: Code, team: Ptr, worker: I64, thread: Ptr) -> None:
     """Put a thread block into the mailbox of a worker, and wake the worker."""
-    mailbox = f.at(team, f.add(f.mul(worker, LINE), MAILBOXES))
-    f.put(mailbox, MAIL_THREAD // 8, thread, "ptr")
+    mailbox = f.at(team, f.add(f.mul(worker, layout.LINE), layout.MAILBOXES))
+    f.put(mailbox, layout.MAIL_THREAD // 8, thread, "ptr")
     announce(f, mailbox, f.add(f.load(mailbox, "monotonic"), 1, "i32"), 1)
 
 
@@ -172,22 +151,22 @@ def post(f: Code, team: Ptr, worker: I64, thread: Ptr) -> None:
 def rn_launch(f: Code, block: Ptr) -> I64:
     """Run a program with the team."""
     _enter_or_return(f, block, "true")
-    threads, team = f.word(block), f.pointer(block, CONTROL)
-    spins = f.word(team, SPINS // 8)
+    threads, team = f.word(block), f.pointer(block, layout.CONTROL)
+    spins = f.word(team, layout.SPINS // 8)
     lock(f, team, spins)
-    with f.when(f.test("ult", f.word(team, SIZE // 8), threads)):
+    with f.when(f.test("ult", f.word(team, layout.SIZE // 8), threads)):
         unlock(f, team)
-        drop(f, f.pointer(block, LOCKS), f.word(block, LOCK_COUNT))
-        f.ret(TOO_FEW)
-    f.store(f.at(team, ARRIVED), 0, "monotonic")
-    f.store(f.at(team, PENDING), f.value(f"trunc i64 {f.sub(threads, 1)} to i32"), "monotonic")
-    finished = f.at(team, FINISHED)
+        drop(f, f.pointer(block, layout.LOCKS), f.word(block, layout.LOCK_COUNT))
+        f.ret(layout.TOO_FEW)
+    f.store(f.at(team, layout.ARRIVED), 0, "monotonic")
+    f.store(f.at(team, layout.PENDING), f.value(f"trunc i64 {f.sub(threads, 1)} to i32"), "monotonic")
+    finished = f.at(team, layout.FINISHED)
     before = f.load(finished, "monotonic")
-    own = f.at(block, LINE)
-    f.put(own, FAULT, 0)
+    own = f.at(block, layout.LINE)
+    f.put(own, layout.FAULT, 0)
     with f.count(threads, 1) as worker:
         thread = _thread(f, block, worker)
-        f.put(thread, FAULT, 0)
+        f.put(thread, layout.FAULT, 0)
         post(f, team, worker, thread)
     part(f, own)
     wait(f, finished, before, spins)
@@ -200,11 +179,11 @@ def rn_launch(f: Code, block: Ptr) -> I64:
 @Routine
 def rn_worker(f: Code, team: Ptr, mailbox: Ptr) -> None:
     """Do a worker's parts of programs until the team ends."""
-    pending, finished = f.at(team, PENDING), f.at(team, FINISHED)
+    pending, finished = f.at(team, layout.PENDING), f.at(team, layout.FINISHED)
     with f.cycle("i32", 0) as idle:
-        wait(f, mailbox, idle.value, f.word(team, SPINS // 8))
+        wait(f, mailbox, idle.value, f.word(team, layout.SPINS // 8))
         ticket = f.load(mailbox, "acquire")
-        thread = f.pointer(mailbox, MAIL_THREAD // 8)
+        thread = f.pointer(mailbox, layout.MAIL_THREAD // 8)
         with f.when(f.test("eq", thread, "null", "ptr")):
             idle.leave()
         part(f, thread)
@@ -221,7 +200,7 @@ def rn_stop(f: Code, team: Ptr, threads: I64) -> I64:
         f.ret(0)
     with f.count(threads, 1) as worker:
         post(f, team, worker, "null")
-    f.put(team, SIZE // 8, 1)
+    f.put(team, layout.SIZE // 8, 1)
     unlock(f, team)
     return 1
 

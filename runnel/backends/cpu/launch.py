@@ -26,21 +26,6 @@ from runnel.backends.cpu.records import rn_barrier, rn_commit, rn_jump
 from runnel.backends.cpu.routines import I64, Code, Ptr, Routine, table_text
 from runnel.backends.host import calls as host, layout, memory, threads
 from runnel.backends.host.interrupts import Interruptible
-from runnel.backends.host.layout import (
-    AT_ONCE,
-    BASES,
-    BUSY,
-    CANCELLED as CANCELLED,
-    INSIDE,
-    INTERRUPTED as INTERRUPTED,
-    LATER,
-    LINE,
-    OWNER,
-    SLOT_COUNT,
-    SLOTS,
-    STALE as STALE,
-    START,
-)
 from runnel.core import switches
 
 _METH_FASTCALL: Final = 0x80
@@ -48,11 +33,11 @@ _METH_FASTCALL: Final = 0x80
 
 @Routine
 def rn_start(f: Code, self: Ptr, args: Ptr, count: I64) -> Ptr:
-    """``start(self, args, count)``; ``self`` is a Python int, the address of the launch block."""
+    """Start a launch: the built-in function of Python. ``self`` is a Python int, the address of the launch block."""
     block = f.external("ptr", "PyLong_AsVoidPtr", ("ptr", self))
-    start = f.pointer(block, START)
-    bases, slots = f.pointer(f.at(block, LINE), BASES), f.beyond(start, SLOTS)
-    with f.when(f.test("ne", count, f.word(start, SLOT_COUNT))):
+    start = f.pointer(block, layout.START)
+    bases, slots = f.pointer(f.at(block, layout.LINE), layout.BASES), f.beyond(start, layout.SLOTS)
+    with f.when(f.test("ne", count, f.word(start, layout.SLOT_COUNT))):
         f.external("i32", "PyErr_BadArgument")
         f.ret("null", "ptr")
     with f.count(count) as i:
@@ -61,15 +46,15 @@ def rn_start(f: Code, self: Ptr, args: Ptr, count: I64) -> Ptr:
         with f.when(is_null), f.when(f.test("ne", f.external("ptr", "PyErr_Occurred"), "null", "ptr")):
             f.ret("null", "ptr")
         f.put(bases, f.word(slots, i), address, "ptr")
-    at_once = f.pointer(start, AT_ONCE)
+    at_once = f.pointer(start, layout.AT_ONCE)
     with f.when(f.test("ne", at_once, "null", "ptr")):
-        is_own = f.test("eq", f.word(block, OWNER), f.external("i64", "PyThread_get_thread_ident"))
-        calls = f.external("i64", "PyList_Size", ("ptr", f.pointer(start, INSIDE)))
+        is_own = f.test("eq", f.word(block, layout.OWNER), f.external("i64", "PyThread_get_thread_ident"))
+        calls = f.external("i64", "PyList_Size", ("ptr", f.pointer(start, layout.INSIDE)))
         with f.when(f.both(is_own, f.test("eq", calls, 0))):
             status = f.value(f"call i64 {at_once}(ptr {block})")
-            with f.when(f.test("ne", status, BUSY)):
+            with f.when(f.test("ne", status, layout.BUSY)):
                 f.ret(f.external("ptr", "PyLong_FromLongLong", ("i64", status)), "ptr")
-    return f.external("ptr", "PyLong_FromLongLong", ("i64", LATER))
+    return f.external("ptr", "PyLong_FromLongLong", ("i64", layout.LATER))
 
 
 class _Method(ctypes.Structure):
@@ -103,10 +88,10 @@ _NEW: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_obj
 
 def start_table(slots: Sequence[int], is_at_once: bool) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return a start table (``host.layout``), which the launch block refers to."""
-    words = np.zeros(SLOTS + len(slots), np.int64)
-    words[INSIDE], words[SLOT_COUNT] = id(host.INSIDE), len(slots)
-    words[AT_ONCE] = driver.entry_points()[driver.rn_solo_at_once] if is_at_once else 0
-    words[SLOTS:] = slots
+    words = np.zeros(layout.SLOTS + len(slots), np.int64)
+    words[layout.INSIDE], words[layout.SLOT_COUNT] = id(host.INSIDE), len(slots)
+    words[layout.AT_ONCE] = driver.entry_points()[driver.rn_solo_at_once] if is_at_once else 0
+    words[layout.SLOTS :] = slots
     return words
 
 

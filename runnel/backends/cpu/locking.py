@@ -21,22 +21,7 @@ from __future__ import annotations
 from typing import Final
 
 from runnel.backends.cpu.routines import I32, I64, Bit, Code, Ptr, Routine, architecture
-from runnel.backends.host.layout import (
-    ADDRESS,
-    ANY,
-    BUSY,
-    EPOCH,
-    EXCLUSIVE,
-    EXPECTED_VERSION,
-    EXPECTED_WRITES,
-    GATE,
-    HOLDERS,
-    LOCK_COUNT,
-    LOCKS,
-    STALE,
-    VERSION,
-    WRITES,
-)
+from runnel.backends.host import layout
 
 ENTRY_WORDS: Final = 4
 ALL: Final = 2**31 - 1  # sleepers to wake
@@ -145,7 +130,7 @@ def unlock(f: Code, word: Ptr) -> None:
 @Routine
 def hold(f: Code, state: Ptr, exclusive: Bit, patient: Bit) -> Bit:
     """Hold a state lock, for writing or for reading; false if it is not free and the caller is not patient."""
-    gate, holders = f.at(state, GATE), f.at(state, HOLDERS)
+    gate, holders = f.at(state, layout.GATE), f.at(state, layout.HOLDERS)
     with f.cycle("i32", 0) as queue:
         with f.when(try_lock(f, gate)):
             queue.leave()
@@ -167,14 +152,14 @@ def hold(f: Code, state: Ptr, exclusive: Bit, patient: Bit) -> Bit:
         wait(f, holders, now, _SPINS)
         look.again(0)
     with f.when(exclusive):
-        f.fetch("add", f.at(state, EPOCH), 1)
+        f.fetch("add", f.at(state, layout.EPOCH), 1)
     unlock(f, gate)
     return "true"
 
 
 @Routine
 def let_go(f: Code, state: Ptr, exclusive: Bit) -> None:
-    holders, epoch = f.at(state, HOLDERS), f.at(state, EPOCH)
+    holders, epoch = f.at(state, layout.HOLDERS), f.at(state, layout.EPOCH)
     with f.when(exclusive):
         f.fetch("add", epoch, 1)
         wake(f, epoch, ALL)
@@ -190,7 +175,7 @@ def _entry(f: Code, table: Ptr, number: I64) -> str:
 
 
 def _is_exclusive(f: Code, entry: Ptr) -> str:
-    return f.test("ne", f.word(entry, EXCLUSIVE), 0)
+    return f.test("ne", f.word(entry, layout.EXCLUSIVE), 0)
 
 
 @Routine
@@ -201,62 +186,62 @@ def drop(f: Code, table: Ptr, n: I64) -> None:
             cycle.leave()
         left = f.sub(cycle.value, 1)
         entry = _entry(f, table, left)
-        let_go(f, f.pointer(entry, ADDRESS), _is_exclusive(f, entry))
+        let_go(f, f.pointer(entry, layout.ADDRESS), _is_exclusive(f, entry))
         cycle.again(left)
 
 
 @Routine
 def is_current(f: Code, row: Ptr) -> Bit:
     """Return whether a held lock has the version and the writes that its entry expects."""
-    state = f.pointer(row, ADDRESS)
-    version = f.load(f.at(state, VERSION), "seq_cst", "i64")
-    wanted = f.word(row, EXPECTED_WRITES)
-    same_writes = f.either(f.test("eq", wanted, ANY), f.test("eq", f.word(state, WRITES // 8), wanted))
-    return f.both(f.test("eq", version, f.word(row, EXPECTED_VERSION)), same_writes)
+    state = f.pointer(row, layout.ADDRESS)
+    version = f.load(f.at(state, layout.VERSION), "seq_cst", "i64")
+    wanted = f.word(row, layout.EXPECTED_WRITES)
+    same_writes = f.either(f.test("eq", wanted, layout.ANY), f.test("eq", f.word(state, layout.WRITES // 8), wanted))
+    return f.both(f.test("eq", version, f.word(row, layout.EXPECTED_VERSION)), same_writes)
 
 
 @Routine
 def enter(f: Code, block: Ptr, patient: Bit) -> I64:
     """Take the locks of a launch: 0, or STALE or BUSY, and then none is held."""
-    count, table = f.word(block, LOCK_COUNT), f.pointer(block, LOCKS)
+    count, table = f.word(block, layout.LOCK_COUNT), f.pointer(block, layout.LOCKS)
     with f.when(f.test("eq", count, 0)):
         f.ret(0)
     with f.cycle("i32", 0) as attempt:
         with f.count(count) as i:
             entry = _entry(f, table, i)
-            with f.unless(hold(f, f.pointer(entry, ADDRESS), _is_exclusive(f, entry), patient)):
+            with f.unless(hold(f, f.pointer(entry, layout.ADDRESS), _is_exclusive(f, entry), patient)):
                 drop(f, table, i)
-                f.ret(BUSY)
+                f.ret(layout.BUSY)
         closed = f.load(_CLOSED, "seq_cst")
         with f.when(f.test("eq", closed, 0, "i32")):
             attempt.leave()
         drop(f, table, count)
         with f.unless(patient):
-            f.ret(BUSY)
+            f.ret(layout.BUSY)
         wait(f, _CLOSED, closed, _SPINS)
         attempt.again(0)
     with f.count(count) as i, f.unless(is_current(f, _entry(f, table, i))):
         drop(f, table, count)
-        f.ret(STALE)
+        f.ret(layout.STALE)
     return 0
 
 
 @Routine
 def leave(f: Code, block: Ptr) -> None:
     """After the run: count what was written, and let go of the locks."""
-    count, table = f.word(block, LOCK_COUNT), f.pointer(block, LOCKS)
+    count, table = f.word(block, layout.LOCK_COUNT), f.pointer(block, layout.LOCKS)
     with f.count(count) as i:
         entry = _entry(f, table, i)
         with f.when(_is_exclusive(f, entry)):
-            state = f.pointer(entry, ADDRESS)
-            f.put(state, WRITES // 8, f.add(f.word(state, WRITES // 8), 1))
+            state = f.pointer(entry, layout.ADDRESS)
+            f.put(state, layout.WRITES // 8, f.add(f.word(state, layout.WRITES // 8), 1))
     drop(f, table, count)
 
 
 def _epoch_if_written(f: Code, state: Ptr) -> tuple[str, str]:
     """Return EPOCH, and whether a run is writing; runs that begin later see whatever the caller has stored before."""
     f.effect("fence seq_cst")
-    epoch = f.load(f.at(state, EPOCH), "seq_cst")
+    epoch = f.load(f.at(state, layout.EPOCH), "seq_cst")
     return epoch, f.value(f"and i32 {epoch}, 1")
 
 
@@ -271,7 +256,7 @@ def rn_settle(f: Code, state: Ptr) -> I64:
     """Wait for the end of the run that is writing, if there is one."""
     epoch, is_written = _epoch_if_written(f, state)
     with f.when(f.test("ne", is_written, 0, "i32")):
-        wait(f, f.at(state, EPOCH), epoch, _SPINS)
+        wait(f, f.at(state, layout.EPOCH), epoch, _SPINS)
     return 0
 
 

@@ -6,24 +6,7 @@ from typing import Final
 
 from runnel.backends.cpu.locking import ALL, announce, pause, wait
 from runnel.backends.cpu.routines import I64, Code, Ptr, Routine
-from runnel.backends.host.layout import (
-    ARRIVED,
-    BARRIER,
-    BASES,
-    CANCELLED,
-    COMMITTED,
-    COUNT,
-    DELAY,
-    FAULT,
-    LAUNCH,
-    NUMBER,
-    RANDOM,
-    REQUEST,
-    SPINS,
-    STOP,
-    TEAM,
-    WATCH,
-)
+from runnel.backends.host import layout
 
 _WORDS: Final = 8  # of a record: kernel, args, i0, i1, j0, j1
 
@@ -31,30 +14,30 @@ _WORDS: Final = 8  # of a record: kernel, args, i0, i1, j0, j1
 @Routine
 def delay(f: Code, thread: Ptr, most: I64) -> None:
     """Pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)."""
-    x = f.word(thread, RANDOM)
+    x = f.word(thread, layout.RANDOM)
     for shift, bits in (("shl", 13), ("lshr", 7), ("shl", 17)):
         shifted = f.value(f"{shift} i64 {x}, {bits}")
         x = f.value(f"xor i64 {x}, {shifted}")
-    f.put(thread, RANDOM, x)
+    f.put(thread, layout.RANDOM, x)
     pause(f, f.value(f"urem i64 {x}, {most}"))
 
 
 @Routine
 def rn_jump(f: Code, thread: Ptr, args: Ptr, i0: I64, i1: I64, j0: I64, j1: I64) -> None:
-    """The kernel of records that say where to continue, never called: i0 records further if the byte that args name by
-    slot and offset is 0, else i1 records. All threads read it after a barrier, so all go the same way."""
+    """Mark a jump record. It is never called: the walk continues i0 records further if the byte that args name by slot
+    and offset is 0, else i1 records. All threads read the byte after a barrier, so all go the same way."""
 
 
 @Routine
 def rn_barrier(f: Code, thread: Ptr, args: Ptr, i0: I64, i1: I64, j0: I64, j1: I64) -> None:
     """Wait until all threads of the run are here."""
-    threads = f.value(f"trunc i64 {f.word(thread, COUNT)} to i32")
+    threads = f.value(f"trunc i64 {f.word(thread, layout.COUNT)} to i32")
     with f.when(f.test("eq", threads, 1, "i32")):
         f.ret()
-    team = f.pointer(thread, TEAM)
-    barrier, arrived = f.at(team, BARRIER), f.at(team, ARRIVED)
+    team = f.pointer(thread, layout.TEAM)
+    barrier, arrived = f.at(team, layout.BARRIER), f.at(team, layout.ARRIVED)
     generation = f.load(barrier, "acquire")
-    stop = f.load(f.beyond(f.pointer(thread, LAUNCH), STOP), "acquire", "i64")
+    stop = f.load(f.beyond(f.pointer(thread, layout.LAUNCH), layout.STOP), "acquire", "i64")
     with f.when(f.test("ne", stop, 0)):  # then some thread may have left: none would open the barrier
         f.ret()
     before = f.fetch("add", arrived, 1, "acq_rel")
@@ -62,23 +45,23 @@ def rn_barrier(f: Code, thread: Ptr, args: Ptr, i0: I64, i1: I64, j0: I64, j1: I
         f.store(arrived, 0, "monotonic")
         announce(f, barrier, f.add(generation, 1, "i32"), ALL)
         f.ret()
-    wait(f, barrier, generation, f.word(team, SPINS // 8))
+    wait(f, barrier, generation, f.word(team, layout.SPINS // 8))
 
 
 @Routine
 def rn_commit(f: Code, thread: Ptr, args: Ptr, i0: I64, i1: I64, j0: I64, j1: I64) -> None:
-    """A barrier after which no request stops the run: only the first thread turns requests into stops, and before it
-    arrives it promises to stop doing so."""
-    with f.when(f.test("eq", f.word(thread, NUMBER), 0)):
-        f.put(f.pointer(thread, LAUNCH), COMMITTED, 1)
+    """Wait as at a barrier; after it no request stops the run: only the first thread turns requests into stops, and
+    before it arrives it promises to stop doing so."""
+    with f.when(f.test("eq", f.word(thread, layout.NUMBER), 0)):
+        f.put(f.pointer(thread, layout.LAUNCH), layout.COMMITTED, 1)
     rn_barrier(f, thread, "null", 0, 0, 0, 0)
 
 
 @Routine
 def open_barrier(f: Code, thread: Ptr) -> None:
     """Release those who wait at the barrier: they see STOP at their next record."""
-    with f.when(f.test("ne", f.word(thread, COUNT), 1)):
-        barrier = f.at(f.pointer(thread, TEAM), BARRIER)
+    with f.when(f.test("ne", f.word(thread, layout.COUNT), 1)):
+        barrier = f.at(f.pointer(thread, layout.TEAM), layout.BARRIER)
         announce(f, barrier, f.add(f.load(barrier, "monotonic"), 1, "i32"), ALL)
 
 
@@ -88,8 +71,12 @@ def _stop(f: Code, thread: Ptr) -> None:
 
 
 def _walk(f: Code, thread: Ptr, records: Ptr, *, to_barrier: bool) -> None:
-    launch, watch, late = f.pointer(thread, LAUNCH), f.pointer(thread, WATCH), f.word(thread, DELAY)
-    stop, request = f.beyond(launch, STOP), f.beyond(launch, REQUEST)
+    launch, watch, late = (
+        f.pointer(thread, layout.LAUNCH),
+        f.pointer(thread, layout.WATCH),
+        f.word(thread, layout.DELAY),
+    )
+    stop, request = f.beyond(launch, layout.STOP), f.beyond(launch, layout.REQUEST)
     with f.cycle("ptr", records) as cycle:
         record = cycle.value
         kernel = f.pointer(record)
@@ -98,14 +85,14 @@ def _walk(f: Code, thread: Ptr, records: Ptr, *, to_barrier: bool) -> None:
         with f.when(f.test("ne", f.load(watch, "acquire", "i64"), 0)):
             with f.when(f.test("ne", f.load(stop, "acquire", "i64"), 0)):
                 _stop(f, thread)
-            with f.when(f.test("eq", f.word(launch, COMMITTED), 0)):  # only the first thread comes here
+            with f.when(f.test("eq", f.word(launch, layout.COMMITTED), 0)):  # only the first thread comes here
                 f.store(stop, 1, "release", "i64")
                 _stop(f, thread)
         with f.when(f.test("ne", late, 0)):
             delay(f, thread, late)
         with f.when(f.test("eq", kernel, f.address(rn_jump), "ptr")):
             args = f.pointer(record, 1)
-            flag = f.at(f.pointer(f.pointer(thread, BASES), f.word(args)), f.word(args, 1))
+            flag = f.at(f.pointer(f.pointer(thread, layout.BASES), f.word(args)), f.word(args, 1))
             holds = f.test("ne", f.value(f"load i8, ptr {flag}"), 0, "i8")
             distance = f.select(holds, f.word(record, 3), f.word(record, 2))
             cycle.again(f.beyond(record, f.mul(distance, _WORDS)))
@@ -113,15 +100,15 @@ def _walk(f: Code, thread: Ptr, records: Ptr, *, to_barrier: bool) -> None:
             commits = f.test("eq", kernel, f.address(rn_commit), "ptr")
             meets = f.test("eq", kernel, f.address(rn_barrier), "ptr")
             with f.when(commits):
-                f.put(launch, COMMITTED, 1)
+                f.put(launch, layout.COMMITTED, 1)
             with f.when(f.either(commits, meets)):
                 f.ret(f.beyond(record, _WORDS), "ptr")
         bounds = ", ".join(f"i64 {f.word(record, n)}" for n in range(2, 6))
         args = f.pointer(record, 1)
         f.effect(f"call void {kernel}(ptr {thread}, ptr {args}, {bounds})")
-        with f.when(f.test("ne", f.word(thread, FAULT), 0)):  # a fault stops every thread, the first one too
+        with f.when(f.test("ne", f.word(thread, layout.FAULT), 0)):  # a fault stops every thread, the first one too
             f.store(stop, 1, "release", "i64")
-            f.store(request, CANCELLED, "release", "i64")
+            f.store(request, layout.CANCELLED, "release", "i64")
             _stop(f, thread)
         cycle.again(f.beyond(record, _WORDS))
 

@@ -26,19 +26,6 @@ from runnel.core.dtypes import DType, int32
 from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir
-from runnel.loops.ir import (
-    TILE_BYTES,
-    TILE_K,
-    TILE_ROWS,
-    TILE_STRIDE,
-    BatchSpec,
-    Contract,
-    For,
-    IndirectOperand,
-    Panels,
-    Param,
-    RangeBound,
-)
 from runnel.loops.rules import DotGeneral
 
 
@@ -98,10 +85,12 @@ class _Product:
         if a.tables is not None:
             parts.accesses[0] = BufferAccess(a.allocation, False, a.offset, None, None, a.allocation.size)
             of_rows = parts.declare(BufferAccess(a.tables[0], False, 0, 1, 0, 1), "in", int32)
-            lists = IndirectOperand(of_rows, parts.declare(BufferAccess(a.tables[1], False, 0, 0, 0, k), "in", int32))
+            lists = ir.IndirectOperand(
+                of_rows, parts.declare(BufferAccess(a.tables[1], False, 0, 0, 0, k), "in", int32)
+            )
         c_row: ir.Stride
         if result is None:
-            c_row = TILE_STRIDE // dtype.itemsize
+            c_row = ir.TILE_STRIDE // dtype.itemsize
             index = ir.Index(((self.row, c_row), (self.column, 1)))
             name = parts.declare(BufferAccess(_tile(dtype), True, 0, 0, 0, 0), "tile", dtype)
         else:
@@ -111,9 +100,9 @@ class _Product:
             c_row = parts.param(n)
         a_row, a_k = (0, 0) if lists is not None else (parts.param(a.row), parts.param(a.column))
         b_k, b_col = parts.param(b.row), parts.param(b.column)
-        contract = Contract(
+        contract = ir.Contract(
             "b0", "b1", name, dtype, k=parts.param(k), a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
-            indirect=lists, panels=Panels(parts.param(b.panel), b.width) if b.width else None,
+            indirect=lists, panels=ir.Panels(parts.param(b.panel), b.width) if b.width else None,
             operand_dtype=None if operand_dtype is dtype else operand_dtype,
         )  # fmt: skip
         body = (contract, *self._epilogue(result, name, index))
@@ -123,7 +112,7 @@ class _Product:
         grain, flops = b.width or GRAIN, self.epilogue.flops + 2.0 * m * n * k
         return Call(
             kernel, parts.accesses, parts.values, m, n, "both", flops, list(self.request.cluster.members),
-            packs=packs, depth=k, grain=grain, packed_block=(ROW_BLOCK, TILE_BYTES // operand_dtype.itemsize),
+            packs=packs, depth=k, grain=grain, packed_block=(ROW_BLOCK, ir.TILE_BYTES // operand_dtype.itemsize),
         )  # fmt: skip
 
     @property
@@ -138,7 +127,7 @@ class _Product:
         for allocation in targets:
             if allocation.space in (MemorySpace.ARENA, MemorySpace.OUTPUT):
                 return allocation
-        if self.axes.k <= TILE_K:
+        if self.axes.k <= ir.TILE_K:
             return None
         return Allocation(MemorySpace.ARENA, dtype, self.node.aval.size, "product")
 
@@ -150,8 +139,8 @@ class _Product:
             return []
         own = ir.Store(name, index, ir.Ref("product", node.aval.dtype))
         inner = [s for s in self.epilogue.at_point(ir.Load(name, index, node.aval.dtype)) if s != own]
-        vector = For(self.column, RangeBound.J0, RangeBound.J1, "vec", tuple(inner))
-        return [For(self.row, RangeBound.I0, RangeBound.I1, "seq", (*self.epilogue.before, vector))]
+        vector = ir.For(self.column, ir.RangeBound.J0, ir.RangeBound.J1, "vec", tuple(inner))
+        return [ir.For(self.row, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (*self.epilogue.before, vector))]
 
     def _first(self, x: Value) -> Matrix:
         """Return A: by strides where its axes merge, else by offset tables."""
@@ -190,7 +179,7 @@ def _tile(dtype: DType) -> Allocation:
     """Return the thread's scratch after the part that packing uses."""
     behind = context.current().backend.product_scratch
     return Allocation(
-        MemorySpace.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind
+        MemorySpace.SCRATCH, dtype, ir.TILE_ROWS * ir.TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind
     )
 
 
@@ -207,11 +196,11 @@ def batched_products(node: Value, operands: Operands, result: Allocation) -> lis
     *batch, m, n = node.aval.shape
     k = node.inputs[0].aval.shape[-1]
     dtype, operand_dtype = node.aval.dtype, node.inputs[0].aval.dtype
-    params = tuple(Param(f"p{i}") for i in range(11))
+    params = tuple(ir.Param(f"p{i}") for i in range(11))
     p_k, a_row, a_k, b_k, b_col, c_row, *steps = params
-    contract = Contract(
+    contract = ir.Contract(
         "b0", "b1", "b2", dtype, k=p_k, a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
-        batch=BatchSpec(*steps), operand_dtype=None if operand_dtype is dtype else operand_dtype,
+        batch=ir.BatchSpec(*steps), operand_dtype=None if operand_dtype is dtype else operand_dtype,
     )  # fmt: skip
     buffers = (
         ir.Buffer("b0", operand_dtype, "in"),

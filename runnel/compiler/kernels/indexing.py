@@ -24,68 +24,49 @@ from runnel.core.dtypes import DType, int64
 from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
-from runnel.loops.ir import (
-    Acc,
-    Apply,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Param,
-    Position,
-    RangeBound,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Update,
-    Var,
-)
 
 
-def clamped(index: Expr, last: Expr) -> Expr:
+def clamped(index: ir.Expr, last: ir.Expr) -> ir.Expr:
     """Clamp ``index`` to [0, last]."""
-    wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
-    return Apply(scalar.minimum, (Apply(scalar.maximum, (wide, Const(0, int64)), int64), last), int64)
+    wide = index if index.dtype is int64 else ir.Apply(scalar.cast, (index,), int64)
+    return ir.Apply(scalar.minimum, (ir.Apply(scalar.maximum, (wide, ir.Const(0, int64)), int64), last), int64)
 
 
-def _plus(x: Expr, y: Expr) -> Expr:
-    return Apply(scalar.add, (x, y), int64)
+def _plus(x: ir.Expr, y: ir.Expr) -> ir.Expr:
+    return ir.Apply(scalar.add, (x, y), int64)
 
 
-def _row(table: str, index: Expr, offset: Stride) -> Load:
-    return Load(table, Index((), offset, ((index, 1),)), int64)
+def _row(table: str, index: ir.Expr, offset: ir.Stride) -> ir.Load:
+    return ir.Load(table, ir.Index((), offset, ((index, 1),)), int64)
 
 
 def sort(node: Value, labels: tuple[Allocation, int], result: Allocation) -> Call:
     """Count each label, two positions further on; prefix sum; store each position at the next slot of its label."""
     rows, count = node.attrs["rows"], node.inputs[0].aval.size
-    params = tuple(Param(f"p{k}") for k in range(6))
+    params = tuple(ir.Param(f"p{k}") for k in range(6))
     p_count, p_cells, p_all_but_first, p_last_row, p_order, p_last = params
-    v, i = Var("v"), Var("i")
-    one = Const(1, int64)
-    label = clamped(Load("b0", Index(((i, 1),)), node.inputs[0].aval.dtype), p_last_row)
-    at = Ref("at", int64)
-    cell = Index(((v, 1),))
-    body: tuple[Stmt, ...] = (
-        For(v, 0, p_cells, "vec", (Store("b1", cell, Const(0, int64)),)),
-        For(i, 0, p_count, "seq", (
-            Let("at", label),
-            Store("b1", Index((), 2, ((at, 1),)), _plus(_row("b1", at, 2), one)),
+    v, i = ir.Var("v"), ir.Var("i")
+    one = ir.Const(1, int64)
+    label = clamped(ir.Load("b0", ir.Index(((i, 1),)), node.inputs[0].aval.dtype), p_last_row)
+    at = ir.Ref("at", int64)
+    cell, following = ir.Index(((v, 1),)), ir.Index(((v, 1),), 1)
+    body: tuple[ir.Stmt, ...] = (
+        ir.For(v, 0, p_cells, "vec", (ir.Store("b1", cell, ir.Const(0, int64)),)),
+        ir.For(i, 0, p_count, "seq", (
+            ir.Let("at", label),
+            ir.Store("b1", ir.Index((), 2, ((at, 1),)), _plus(_row("b1", at, 2), one)),
         )),
-        For(v, 0, p_all_but_first, "seq", (
-            Store("b1", Index(((v, 1),), 1), _plus(Load("b1", cell, int64), Load("b1", Index(((v, 1),), 1), int64))),
+        ir.For(v, 0, p_all_but_first, "seq", (
+            ir.Store("b1", following, _plus(ir.Load("b1", cell, int64), ir.Load("b1", following, int64))),
         )),
-        For(i, 0, p_count, "seq", (
-            Let("at", label),
-            Let("free", clamped(_row("b1", at, 1), p_last)),
-            Store("b1", Index((), p_order, ((Ref("free", int64), 1),)), Position(i, int64)),
-            Store("b1", Index((), 1, ((at, 1),)), _plus(Ref("free", int64), one)),
+        ir.For(i, 0, p_count, "seq", (
+            ir.Let("at", label),
+            ir.Let("free", clamped(_row("b1", at, 1), p_last)),
+            ir.Store("b1", ir.Index((), p_order, ((ir.Ref("free", int64), 1),)), ir.Position(i, int64)),
+            ir.Store("b1", ir.Index((), 1, ((at, 1),)), _plus(ir.Ref("free", int64), one)),
         )),
     )  # fmt: skip
-    whole = For(Var("once"), RangeBound.I0, RangeBound.I1, "seq", body)
+    whole = ir.For(ir.Var("once"), ir.RangeBound.I0, ir.RangeBound.I1, "seq", body)
     buffers = (ir.Buffer("b0", node.inputs[0].aval.dtype, "in"), ir.Buffer("b1", int64, "inout"))
     kernel = named("buckets", buffers, params, (whole,))
     allocation, offset = labels
@@ -102,31 +83,31 @@ class Bucket:
     dtype: DType
     table: str  # buffers
     updates: str
-    count: Param  # of updates
-    last: Param  # one less
-    order: Param  # the start of the positions in the table
+    count: ir.Param  # of updates
+    last: ir.Param  # one less
+    order: ir.Param  # the start of the positions in the table
 
-    def begin(self, row: Var) -> list[Stmt]:
+    def begin(self, row: ir.Var) -> list[ir.Stmt]:
         """Return the first position of the row's bucket and the number of its positions: outside loops
         over columns."""
-        first, following = (Load(self.table, Index(((row, 1),), offset), int64) for offset in (0, 1))
-        length = Apply(scalar.sub, (following, Ref(f"{self.name}_first", int64)), int64)
-        clamped_length = Apply(scalar.minimum, (length, self.count), int64)
-        return [Let(f"{self.name}_first", first), Let(f"{self.name}_length", clamped_length)]
+        first, following = (ir.Load(self.table, ir.Index(((row, 1),), offset), int64) for offset in (0, 1))
+        length = ir.Apply(scalar.sub, (following, ir.Ref(f"{self.name}_first", int64)), int64)
+        clamped_length = ir.Apply(scalar.minimum, (length, self.count), int64)
+        return [ir.Let(f"{self.name}_first", first), ir.Let(f"{self.name}_length", clamped_length)]
 
     @property
-    def length(self) -> Ref:
+    def length(self) -> ir.Ref:
         """The number of positions in the row's bucket, once it is looked up."""
-        return Ref(f"{self.name}_length", int64)
+        return ir.Ref(f"{self.name}_length", int64)
 
-    def sum(self, name: str, columns: Index, step: Stride) -> list[Stmt]:
+    def sum(self, name: str, columns: ir.Index, step: ir.Stride) -> list[ir.Stmt]:
         """Return the sum, called ``name``, of updates at ``columns`` with row stride ``step``."""
-        k = Var(f"{name}_k")
-        at = clamped(_plus(Ref(f"{self.name}_first", int64), Position(k, int64)), self.last)
-        position = Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
-        index = Index(columns.terms, columns.offset, ((Ref(f"{name}_at", int64), step),))
-        body = (position, Update(name, Load(self.updates, index, self.dtype)))
-        return [Acc(name, "sum", self.dtype), For(k, 0, self.length, "seq", body)]
+        k = ir.Var(f"{name}_k")
+        at = clamped(_plus(ir.Ref(f"{self.name}_first", int64), ir.Position(k, int64)), self.last)
+        position = ir.Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
+        index = ir.Index(columns.terms, columns.offset, ((ir.Ref(f"{name}_at", int64), step),))
+        body = (position, ir.Update(name, ir.Load(self.updates, index, self.dtype)))
+        return [ir.Acc(name, "sum", self.dtype), ir.For(k, 0, self.length, "seq", body)]
 
 
 def sums(node: Value, table: tuple[Allocation, int], updates: tuple[Allocation, int], result: Allocation) -> Call:
@@ -134,14 +115,13 @@ def sums(node: Value, table: tuple[Allocation, int], updates: tuple[Allocation, 
     rows, count = node.aval.shape[0], node.inputs[2].aval.shape[0]
     columns = math.prod(node.aval.shape[1:])
     dtype = node.aval.dtype
-    params = tuple(Param(f"p{k}") for k in range(4))
+    params = tuple(ir.Param(f"p{k}") for k in range(4))
     bucket = Bucket("s", dtype, "b0", "b1", *params[:3])
-    row, column = Var("v"), Var("a")
-    store = Store("b2", Index(((row, params[3]), (column, 1))), Ref("sum", dtype))
-    summed = For(
-        column, RangeBound.J0, RangeBound.J1, "vec", (*bucket.sum("sum", Index(((column, 1),)), params[3]), store)
-    )  # fmt: skip
-    whole = For(row, RangeBound.I0, RangeBound.I1, "seq", (*bucket.begin(row), summed))
+    row, column = ir.Var("v"), ir.Var("a")
+    store = ir.Store("b2", ir.Index(((row, params[3]), (column, 1))), ir.Ref("sum", dtype))
+    statements = (*bucket.sum("sum", ir.Index(((column, 1),)), params[3]), store)
+    summed = ir.For(column, ir.RangeBound.J0, ir.RangeBound.J1, "vec", statements)
+    whole = ir.For(row, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (*bucket.begin(row), summed))
     buffers = (ir.Buffer("b0", int64, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "out"))
     kernel = named("segment_sums", buffers, params, (whole,))
     accesses = [
@@ -163,23 +143,25 @@ def gather(node: Value, operands: Operands, result: Allocation) -> Call:
     after = math.prod(table.aval.shape[axis + 1 :])
     extent = table.aval.shape[axis]
     count = indices.aval.size
-    b, i, a = Var("before"), Var("which"), Var("after")
-    params = tuple(Param(f"p{k}") for k in range(5))
+    b, i, a = ir.Var("before"), ir.Var("which"), ir.Var("after")
+    params = tuple(ir.Param(f"p{k}") for k in range(5))
     p_last, p_after, p_table, p_result, p_before = params
-    position = clamped(ir.Load("b1", Index(((i, 1),)), indices.aval.dtype), p_last)
+    position = clamped(ir.Load("b1", ir.Index(((i, 1),)), indices.aval.dtype), p_last)
     if after == 1:
-        load = Load("b0", Index(((b, p_table),), gathered=((position, p_after),)), table.aval.dtype)
-        inner: ir.Stmt = For(
-            i, RangeBound.J0, RangeBound.J1, "vec", (Store("b2", Index(((b, p_result), (i, 1))), load),)
+        load = ir.Load("b0", ir.Index(((b, p_table),), gathered=((position, p_after),)), table.aval.dtype)
+        inner: ir.Stmt = ir.For(
+            i, ir.RangeBound.J0, ir.RangeBound.J1, "vec", (ir.Store("b2", ir.Index(((b, p_result), (i, 1))), load),)
         )
-        body = For(b, RangeBound.I0, RangeBound.I1, "seq", (inner,))
+        body = ir.For(b, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (inner,))
         rows, columns, index_steps, result_steps = before, count, (0, 1), (count, 1)
     else:
-        load = Load("b0", Index(((b, p_table), (a, 1)), gathered=((ir.Ref("at", int64), p_after),)), table.aval.dtype)
-        store = Store("b2", Index(((b, p_result), (i, p_after), (a, 1))), load)
+        load = ir.Load(
+            "b0", ir.Index(((b, p_table), (a, 1)), gathered=((ir.Ref("at", int64), p_after),)), table.aval.dtype
+        )
+        store = ir.Store("b2", ir.Index(((b, p_result), (i, p_after), (a, 1))), load)
         chosen_once: ir.Stmt = ir.Let("at", position)
-        loop = For(b, 0, p_before, "seq", (For(a, RangeBound.J0, RangeBound.J1, "vec", (store,)),))
-        body = For(i, RangeBound.I0, RangeBound.I1, "seq", (chosen_once, loop))
+        loop = ir.For(b, 0, p_before, "seq", (ir.For(a, ir.RangeBound.J0, ir.RangeBound.J1, "vec", (store,)),))
+        body = ir.For(i, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (chosen_once, loop))
         rows, columns, index_steps, result_steps = count, after, (1, 0), (after, 1)
     buffers = (
         ir.Buffer("b0", table.aval.dtype, "in"),
@@ -203,20 +185,20 @@ def scatter_add(node: Value, operands: Operands, result: Allocation) -> list[Cal
     dtype = node.aval.dtype
     zero = 0.0 if dtype.is_float else 0
     shape = node.aval.shape
-    fill = filled(shape, result, Const(zero, dtype), node)
+    fill = filled(shape, result, ir.Const(zero, dtype), node)
     i_place, i_offset = operands.dense(indices)
     u_place, u_offset = operands.dense(updates)
     after = math.prod(shape[1:])
-    i, a = Var("which"), Var("after")
-    p_count, p_after, p_last = (Param(f"p{k}") for k in range(3))
-    position = clamped(Load("b0", Index(((i, 1),)), indices.aval.dtype), p_last)
-    target = Index(((a, 1),), gathered=((ir.Ref("at", int64), p_after),))
-    update = Load("b1", Index(((i, p_after), (a, 1))), dtype)
-    store = Store("b2", target, Apply(scalar.add, (Load("b2", target, dtype), update), dtype))
-    inner = For(a, RangeBound.J0, RangeBound.J1, "vec", (store,))
-    body = For(
-        Var("once"), RangeBound.I0, RangeBound.I1, "seq",
-        (For(i, 0, p_count, "seq", (ir.Let("at", position), inner)),),
+    i, a = ir.Var("which"), ir.Var("after")
+    p_count, p_after, p_last = (ir.Param(f"p{k}") for k in range(3))
+    position = clamped(ir.Load("b0", ir.Index(((i, 1),)), indices.aval.dtype), p_last)
+    target = ir.Index(((a, 1),), gathered=((ir.Ref("at", int64), p_after),))
+    update = ir.Load("b1", ir.Index(((i, p_after), (a, 1))), dtype)
+    store = ir.Store("b2", target, ir.Apply(scalar.add, (ir.Load("b2", target, dtype), update), dtype))
+    inner = ir.For(a, ir.RangeBound.J0, ir.RangeBound.J1, "vec", (store,))
+    body = ir.For(
+        ir.Var("once"), ir.RangeBound.I0, ir.RangeBound.I1, "seq",
+        (ir.For(i, 0, p_count, "seq", (ir.Let("at", position), inner)),),
     )  # fmt: skip
     buffers = (ir.Buffer("b0", indices.aval.dtype, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "inout"))
     count = indices.aval.size
@@ -286,7 +268,7 @@ class SegmentSumLowering(NestLowering):
     def declare(self, node: Value, members: Members) -> None:
         _reaches(node, members)
 
-    def statements(self, node: Value, members: Members) -> list[Stmt]:
+    def statements(self, node: Value, members: Members) -> list[ir.Stmt]:
         updates, parts = members.views[node.inputs[2]], members.parts
         columns = _reaches(node, members)[1]
         index = members.addressing.buffer(columns, writes=False)[1]
@@ -321,7 +303,7 @@ def _lookup(node: Value, members: Members) -> Bucket:
     updates = members.addressing.forget_pattern(columns)
     buffer = parts.declare(BufferAccess(members.sources[table.base], False, table.offset, None, None, 0), "in", int64)
     count = node.inputs[2].aval.shape[0]
-    numbers: tuple[Param, ...] = tuple(parts.param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
+    numbers: tuple[ir.Param, ...] = tuple(parts.param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
     bucket = Bucket(f"s{len(members.row_lengths)}", node.aval.dtype, buffer, updates, *numbers)
     members.before_rows += bucket.begin(members.addressing.axis_of(rows))
     members.row_lengths.append(bucket.length)

@@ -18,29 +18,12 @@ from runnel.compiler.lowering.protocol import Lowering, Request
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call
 from runnel.core.dtypes import bool_, int32, int64, uint8, uint16, uint32, uint64
 from runnel.graph.node import Value
-from runnel.loops import scalar
-from runnel.loops.ir import (
-    Acc,
-    Apply,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Position,
-    RangeBound,
-    Ref,
-    Stmt,
-    Store,
-    Update,
-    Var,
-)
+from runnel.loops import ir, scalar
 
 SHORT: Final = 128  # most elements of a row that is sorted by ranks
 _DIGITS: Final = 256
 _UNSIGNED: Final = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-_ROW, _AT, _OTHER, _DIGIT = Var("row"), Var("at"), Var("other"), Var("digit")
+_ROW, _AT, _OTHER, _DIGIT = ir.Var("row"), ir.Var("at"), ir.Var("other"), ir.Var("digit")
 
 
 class SortLowering(Lowering):
@@ -73,67 +56,71 @@ class _Sort:
 
     def call(self) -> Call:
         body = self._ranked() if self.n <= SHORT else self._radix()
-        loop = For(_ROW, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
+        loop = ir.For(_ROW, ir.RangeBound.I0, ir.RangeBound.I1, "seq", tuple(body))
         work = self.n * (self.n / 4 if self.n <= SHORT else 12 * self.dtype.itemsize)
         name = "sort_ranked" if self.n <= SHORT else "sort_radix"
         return self.parts.call(name, (loop,), (self.rows, 1), float(self.rows * work), self.node)
 
     # Keys -------------------------------------------------------------------------------------------------------------
 
-    def _keys(self, target: str) -> For:
+    def _keys(self, target: str) -> ir.For:
         """Compute the key of each element of the row."""
-        element = Load("x", self._in_row(_AT), self.dtype)
-        return For(_AT, 0, self.length, "vec", (Let("element", element), Store(target, _cell(_AT), self._key())))
+        element = ir.Load("x", self._in_row(_AT), self.dtype)
+        return ir.For(
+            _AT, 0, self.length, "vec", (ir.Let("element", element), ir.Store(target, _cell(_AT), self._key()))
+        )
 
-    def _key(self) -> Expr:
+    def _key(self) -> ir.Expr:
         """Return the key of ``element``: equal for equal elements; NaN, of either sign, is above all numbers."""
-        x, to = Ref("element", self.dtype), self.key_dtype
+        x, to = ir.Ref("element", self.dtype), self.key_dtype
         if self.dtype.is_float:
             bits = 8 * self.dtype.itemsize
-            one_zero = Apply(
-                scalar.select, (compared(scalar.eq, x, Const(0.0, x.dtype)), Const(0.0, x.dtype), x), x.dtype
+            one_zero = ir.Apply(
+                scalar.select, (compared(scalar.eq, x, ir.Const(0.0, x.dtype)), ir.Const(0.0, x.dtype), x), x.dtype
             )
-            word: Expr = Apply(scalar.bitcast, (one_zero,), to)
-            sign = binary(scalar.shift_right, word, Const(bits - 1, to))
-            everything, top = Const((1 << bits) - 1, to), Const(1 << (bits - 1), to)
-            flipped = Apply(scalar.select, (compared(scalar.ne, sign, Const(0, to)), everything, top), to)
+            word: ir.Expr = ir.Apply(scalar.bitcast, (one_zero,), to)
+            sign = binary(scalar.shift_right, word, ir.Const(bits - 1, to))
+            everything, top = ir.Const((1 << bits) - 1, to), ir.Const(1 << (bits - 1), to)
+            flipped = ir.Apply(scalar.select, (compared(scalar.ne, sign, ir.Const(0, to)), everything, top), to)
             word = binary(scalar.xor, word, flipped)
-            word = Apply(scalar.select, (Apply(scalar.isnan, (x,), bool_), everything, word), to)
+            word = ir.Apply(scalar.select, (ir.Apply(scalar.isnan, (x,), bool_), everything, word), to)
         elif self.dtype.kind == "int":
-            word = binary(scalar.xor, Apply(scalar.bitcast, (x,), to), Const(1 << (8 * self.dtype.itemsize - 1), to))
+            word = binary(
+                scalar.xor, ir.Apply(scalar.bitcast, (x,), to), ir.Const(1 << (8 * self.dtype.itemsize - 1), to)
+            )
         else:
-            word = x if self.dtype is to else Apply(scalar.cast, (x,), to)
-        return Apply(scalar.not_, (word,), to) if self.descending else word
+            word = x if self.dtype is to else ir.Apply(scalar.cast, (x,), to)
+        return ir.Apply(scalar.not_, (word,), to) if self.descending else word
 
     # Short rows -------------------------------------------------------------------------------------------------------
 
-    def _ranked(self) -> list[Stmt]:
+    def _ranked(self) -> list[ir.Stmt]:
         self.parts.scratch("keys", self.key_dtype, max(self.n, 1))
         self.parts.scratch("ranks", int32, max(self.n, 1))
-        mine, other = Ref("mine", self.key_dtype), Ref("theirs", self.key_dtype)
-        earlier = compared(scalar.lt, Position(_OTHER, int64), Position(_AT, int64))
-        before = Apply(scalar.and_, (compared(scalar.eq, other, mine), earlier), bool_)
-        before = Apply(scalar.or_, (compared(scalar.lt, other, mine), before), bool_)
-        count: tuple[Stmt, ...] = (
-            Let("theirs", Load("keys", _cell(_OTHER), self.key_dtype)),
-            Update("rank", Apply(scalar.cast, (before,), int32)),
+        mine, other = ir.Ref("mine", self.key_dtype), ir.Ref("theirs", self.key_dtype)
+        earlier = compared(scalar.lt, ir.Position(_OTHER, int64), ir.Position(_AT, int64))
+        before = ir.Apply(scalar.and_, (compared(scalar.eq, other, mine), earlier), bool_)
+        before = ir.Apply(scalar.or_, (compared(scalar.lt, other, mine), before), bool_)
+        count: tuple[ir.Stmt, ...] = (
+            ir.Let("theirs", ir.Load("keys", _cell(_OTHER), self.key_dtype)),
+            ir.Update("rank", ir.Apply(scalar.cast, (before,), int32)),
         )
-        ranks = For(_AT, 0, self.length, "vec", (
-            Let("mine", Load("keys", _cell(_AT), self.key_dtype)),
-            Acc("rank", "sum", int32),
-            For(_OTHER, 0, self.length, "seq", count),
-            Store("ranks", _cell(_AT), Ref("rank", int32)),
+        ranks = ir.For(_AT, 0, self.length, "vec", (
+            ir.Let("mine", ir.Load("keys", _cell(_AT), self.key_dtype)),
+            ir.Acc("rank", "sum", int32),
+            ir.For(_OTHER, 0, self.length, "seq", count),
+            ir.Store("ranks", _cell(_AT), ir.Ref("rank", int32)),
         ))  # fmt: skip
-        scatter = For(_AT, 0, self.length, "seq", (
-            Let("position", self._clamped(Load("ranks", _cell(_AT), int32))),
-            Store("values", self._at("position"), Load("x", self._in_row(_AT), self.dtype)),
-            Store("indices", self._at("position"), Position(_AT, int64)),
+        scatter = ir.For(_AT, 0, self.length, "seq", (
+            ir.Let("position", self._clamped(ir.Load("ranks", _cell(_AT), int32))),
+            ir.Store("values", self._at("position"), ir.Load("x", self._in_row(_AT), self.dtype)),
+            ir.Store("indices", self._at("position"), ir.Position(_AT, int64)),
         ))  # fmt: skip
         return [self._keys("keys"), ranks, scatter]
 
     # Long rows --------------------------------------------------------------------------------------------------------
 
-    def _radix(self) -> list[Stmt]:
+    def _radix(self) -> list[ir.Stmt]:
         for name in ("keys0", "keys1"):
             self.parts.scratch(name, self.key_dtype, self.n)
         for name in ("order0", "order1"):
@@ -141,74 +128,82 @@ class _Sort:
         passes = self.dtype.itemsize
         self.parts.scratch("counts", int32, _DIGITS * passes)
         self.parts.scratch("before", int32, passes)
-        zero = Const(0, int32)
-        numbers = For(_AT, 0, self.length, "vec", (Store("order0", _cell(_AT), Position(_AT, int32)),))
-        cleared = For(_DIGIT, 0, _DIGITS * passes, "vec", (Store("counts", _cell(_DIGIT), zero),))
-        counted: list[Stmt] = [Let("key", Load("keys0", _cell(_AT), self.key_dtype))]
-        started: list[Stmt] = []
-        summed: list[Stmt] = []
+        zero = ir.Const(0, int32)
+        numbers = ir.For(_AT, 0, self.length, "vec", (ir.Store("order0", _cell(_AT), ir.Position(_AT, int32)),))
+        cleared = ir.For(_DIGIT, 0, _DIGITS * passes, "vec", (ir.Store("counts", _cell(_DIGIT), zero),))
+        counted: list[ir.Stmt] = [ir.Let("key", ir.Load("keys0", _cell(_AT), self.key_dtype))]
+        started: list[ir.Stmt] = []
+        summed: list[ir.Stmt] = []
         for p in range(passes):
-            cell = Index((), p * _DIGITS, ((Ref(f"digit{p}", int64), 1),))
-            counted += [Let(f"digit{p}", self._digit(p)), Store("counts", cell, _one_more(Load("counts", cell, int32)))]
-            started.append(Store("before", Index((), p), zero))
-            so_far = Ref(f"so_far{p}", int32)
-            here, total = Index(((_DIGIT, 1),), p * _DIGITS), Load("before", Index((), p), int32)
-            summed += [
-                Let(f"so_far{p}", total),
-                Store("before", Index((), p), binary(scalar.add, so_far, Load("counts", here, int32))),
-                Store("counts", here, so_far),
+            cell = ir.Index((), p * _DIGITS, ((ir.Ref(f"digit{p}", int64), 1),))
+            counted += [
+                ir.Let(f"digit{p}", self._digit(p)),
+                ir.Store("counts", cell, _one_more(ir.Load("counts", cell, int32))),
             ]
-        body: list[Stmt] = [self._keys("keys0"), numbers, cleared, For(_AT, 0, self.length, "seq", tuple(counted))]
-        body += [*started, For(_DIGIT, 0, _DIGITS, "seq", tuple(summed))]
+            started.append(ir.Store("before", ir.Index((), p), zero))
+            so_far = ir.Ref(f"so_far{p}", int32)
+            here, total = ir.Index(((_DIGIT, 1),), p * _DIGITS), ir.Load("before", ir.Index((), p), int32)
+            summed += [
+                ir.Let(f"so_far{p}", total),
+                ir.Store("before", ir.Index((), p), binary(scalar.add, so_far, ir.Load("counts", here, int32))),
+                ir.Store("counts", here, so_far),
+            ]
+        body: list[ir.Stmt] = [
+            self._keys("keys0"),
+            numbers,
+            cleared,
+            ir.For(_AT, 0, self.length, "seq", tuple(counted)),
+        ]
+        body += [*started, ir.For(_DIGIT, 0, _DIGITS, "seq", tuple(summed))]
         return [*body, *map(self._pass, range(passes)), self._gathered(passes % 2)]
 
-    def _digit(self, number: int) -> Expr:
+    def _digit(self, number: int) -> ir.Expr:
         """Return byte ``number`` of ``key``, the lowest first."""
-        word = binary(scalar.shift_right, Ref("key", self.key_dtype), Const(8 * number, self.key_dtype))
-        return Apply(scalar.cast, (binary(scalar.and_, word, Const(_DIGITS - 1, self.key_dtype)),), int64)
+        word = binary(scalar.shift_right, ir.Ref("key", self.key_dtype), ir.Const(8 * number, self.key_dtype))
+        return ir.Apply(scalar.cast, (binary(scalar.and_, word, ir.Const(_DIGITS - 1, self.key_dtype)),), int64)
 
-    def _pass(self, number: int) -> For:
+    def _pass(self, number: int) -> ir.For:
         """Scatter each key and its number to the next slot of its digit."""
         source, target = number % 2, 1 - number % 2
-        cell = Index((), number * _DIGITS, ((Ref("its_digit", int64), 1),))
-        there = Index((), 0, ((Ref("position", int64), 1),))
-        body: tuple[Stmt, ...] = (
-            Let("key", Load(f"keys{source}", _cell(_AT), self.key_dtype)),
-            Let("its_digit", self._digit(number)),
-            Let("free", Load("counts", cell, int32)),
-            Let("position", self._clamped(Ref("free", int32))),
-            Store(f"keys{target}", there, Ref("key", self.key_dtype)),
-            Store(f"order{target}", there, Load(f"order{source}", _cell(_AT), int32)),
-            Store("counts", cell, _one_more(Ref("free", int32))),
+        cell = ir.Index((), number * _DIGITS, ((ir.Ref("its_digit", int64), 1),))
+        there = ir.Index((), 0, ((ir.Ref("position", int64), 1),))
+        body: tuple[ir.Stmt, ...] = (
+            ir.Let("key", ir.Load(f"keys{source}", _cell(_AT), self.key_dtype)),
+            ir.Let("its_digit", self._digit(number)),
+            ir.Let("free", ir.Load("counts", cell, int32)),
+            ir.Let("position", self._clamped(ir.Ref("free", int32))),
+            ir.Store(f"keys{target}", there, ir.Ref("key", self.key_dtype)),
+            ir.Store(f"order{target}", there, ir.Load(f"order{source}", _cell(_AT), int32)),
+            ir.Store("counts", cell, _one_more(ir.Ref("free", int32))),
         )
-        return For(_AT, 0, self.length, "seq", body)
+        return ir.For(_AT, 0, self.length, "seq", body)
 
-    def _gathered(self, source: int) -> For:
+    def _gathered(self, source: int) -> ir.For:
         """Store the elements in sorted order."""
-        position = Let("position", self._clamped(Load(f"order{source}", _cell(_AT), int32)))
-        value = Load("x", self._at("position"), self.dtype)
+        position = ir.Let("position", self._clamped(ir.Load(f"order{source}", _cell(_AT), int32)))
+        value = ir.Load("x", self._at("position"), self.dtype)
         stores = (
-            Store("values", self._in_row(_AT), value),
-            Store("indices", self._in_row(_AT), Ref("position", int64)),
+            ir.Store("values", self._in_row(_AT), value),
+            ir.Store("indices", self._in_row(_AT), ir.Ref("position", int64)),
         )
-        return For(_AT, 0, self.length, "vec", (position, *stores))
+        return ir.For(_AT, 0, self.length, "vec", (position, *stores))
 
     # Places -----------------------------------------------------------------------------------------------------------
 
-    def _in_row(self, var: Var) -> Index:
-        return Index(((_ROW, self.length), (var, 1)))
+    def _in_row(self, var: ir.Var) -> ir.Index:
+        return ir.Index(((_ROW, self.length), (var, 1)))
 
-    def _at(self, name: str) -> Index:
-        return Index(((_ROW, self.length),), 0, ((Ref(name, int64), 1),))
+    def _at(self, name: str) -> ir.Index:
+        return ir.Index(((_ROW, self.length),), 0, ((ir.Ref(name, int64), 1),))
 
-    def _clamped(self, position: Expr) -> Expr:
+    def _clamped(self, position: ir.Expr) -> ir.Expr:
         """Return a position clamped to the row."""
-        return clipped(Apply(scalar.cast, (position,), int64), 0, self.last)
+        return clipped(ir.Apply(scalar.cast, (position,), int64), 0, self.last)
 
 
-def _cell(var: Var) -> Index:
-    return Index(((var, 1),))
+def _cell(var: ir.Var) -> ir.Index:
+    return ir.Index(((var, 1),))
 
 
-def _one_more(x: Expr) -> Expr:
-    return binary(scalar.add, x, Const(1, int32))
+def _one_more(x: ir.Expr) -> ir.Expr:
+    return binary(scalar.add, x, ir.Const(1, int32))

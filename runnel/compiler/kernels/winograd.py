@@ -42,31 +42,13 @@ from runnel.core.dtypes import bool_, int32, int64
 from runnel.core.errors import ShapeError
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
-from runnel.loops.ir import (
-    LANES,
-    Apply,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Position,
-    Product,
-    RangeBound,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-)
 from runnel.ops.convolution.winograd import OUTPUT, OUTPUTS, SPAN
 
 
 class _PixelAddressing(Addressing):
     """Addressing by the row of pixel ``number``, the step's first channel and the lane."""
 
-    def __init__(self, node: Value, parts: Parts, lane: Var, first: Expr) -> None:
+    def __init__(self, node: Value, parts: Parts, lane: ir.Var, first: ir.Expr) -> None:
         super().__init__(parts)
         self.node = node
         self.lane = lane
@@ -74,12 +56,12 @@ class _PixelAddressing(Addressing):
         self.number = 0
         self.tables = RowTables(axes_of_result(node), OffsetTables())
         self.row_tables: dict[Allocation, str] = {}
-        self._steps: dict[Reach, tuple[Stride, Stride]] = {}
+        self._steps: dict[Reach, tuple[ir.Stride, ir.Stride]] = {}
 
     @property
-    def row(self) -> Ref:
+    def row(self) -> ir.Ref:
         """The pixel's row of the result."""
-        return Ref(f"row{self.number}", int64)
+        return ir.Ref(f"row{self.number}", int64)
 
     def arrange(self, reaches: Iterable[Reach]) -> None:
         self.tables.arrange(self.node, reaches)
@@ -87,32 +69,32 @@ class _PixelAddressing(Addressing):
     def access(self, reach: Reach, *, writes: bool) -> BufferAccess:
         return BufferAccess(reach.allocation, writes, reach.offset, None, None, reach.allocation.size)
 
-    def index(self, reach: Reach) -> Index:
+    def index(self, reach: Reach) -> ir.Index:
         if reach not in self._steps:
             self._steps[reach] = (step_of(self.parts, reach.strides[0]), step_of(self.parts, reach.strides[1]))
         row, column = self._steps[reach]
         terms = ((self.lane, column),) if column != 0 else ()
         table = self.tables.of(reach)
-        begin: tuple[Ref, Stride] = (self.row, row) if table is None else (self._begin(table), 1)
+        begin: tuple[ir.Ref, ir.Stride] = (self.row, row) if table is None else (self._begin(table), 1)
         gathered = [(expr, step) for expr, step in (begin, (self.first, column)) if step != 0]
-        return Index(terms, 0, tuple(gathered))
+        return ir.Index(terms, 0, tuple(gathered))
 
-    def _begin(self, table: Allocation) -> Ref:
+    def _begin(self, table: Allocation) -> ir.Ref:
         """Return the start of the pixel's row, by a table."""
         name = self.row_tables.setdefault(table, f"at{len(self.row_tables)}_")
-        return Ref(f"{name}{self.number}", int64)
+        return ir.Ref(f"{name}{self.number}", int64)
 
-    def position(self, reach: Reach) -> Expr:
-        channel = Apply(scalar.add, (self.first, Position(self.lane, int64)), int64)
-        where: tuple[Expr, Expr] = (self.row, channel)
+    def position(self, reach: Reach) -> ir.Expr:
+        channel = ir.Apply(scalar.add, (self.first, ir.Position(self.lane, int64)), int64)
+        where: tuple[ir.Expr, ir.Expr] = (self.row, channel)
         terms = [
-            Apply(scalar.mul, (x, self.parts.param(step)), int64)
+            ir.Apply(scalar.mul, (x, self.parts.param(step)), int64)
             for x, step in zip(where, reach.strides, strict=True)
             if step != 0
         ]
-        total: Expr = ir.Const(0, int64)
+        total: ir.Expr = ir.Const(0, int64)
         for term in terms:
-            total = Apply(scalar.add, (total, term), int64)
+            total = ir.Apply(scalar.add, (total, term), int64)
         return total
 
 
@@ -120,7 +102,7 @@ class PixelEpilogue:
     """Emits the statements of one pixel after the other into the kernel ``parts``. ``lane`` is the variable over the
     channels of a step, ``first`` the step's first channel."""
 
-    def __init__(self, request: Request, parts: Parts, lane: Var, first: Expr) -> None:
+    def __init__(self, request: Request, parts: Parts, lane: ir.Var, first: ir.Expr) -> None:
         self.node = request.node
         self.addressing = _PixelAddressing(self.node, parts, lane, first)
         self.members = Members(request, self.addressing)
@@ -134,13 +116,13 @@ class PixelEpilogue:
         """The tables of rows that statements look up, with the prefixes of the names bound to their entries."""
         return self.addressing.row_tables
 
-    def pixel(self, number: int, value: Expr) -> list[Stmt]:
+    def pixel(self, number: int, value: ir.Expr) -> list[ir.Stmt]:
         """Return the statements that compute and store the epilogue of pixel ``number``, whose product is ``value``."""
         self.addressing.number = number
         members, name = self.members, f"product{number}"
         members.names = {self.node: name}
         stored = [x for x in members.stored if x is not self.node]
-        return [Let(name, value), *members.needed(stored), *members.all_stores()]
+        return [ir.Let(name, value), *members.needed(stored), *members.all_stores()]
 
 
 def winograd(request: Request) -> Call:
@@ -166,23 +148,23 @@ def winograd(request: Request) -> Call:
     k.scratch("v", k.dtype, PLANES * block * channels)
     k.scratch("m", k.dtype, PLANES * block * wide)
 
-    b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
+    b, plane, tile, lane = ir.Var("block"), ir.Var("plane"), ir.Var("tile"), ir.Var("k")
     p_block, p_channels, p_wide = (k.param(v) for v in (block, channels, wide))
-    in_lanes = filters % LANES == 0  # then partitions of the filters are whole vectors
-    chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
-    here = ((RangeBound.J0, 1),)
-    product = Product(
-        "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(plane_step)),), 0, here),
-        "m", Index(((plane, k.param(block * wide)),), 0, here),
-        k.dtype, p_block, Ref("chosen", int64) if in_lanes else p_wide, p_channels,
+    in_lanes = filters % ir.LANES == 0  # then partitions of the filters are whole vectors
+    chosen = ir.Let("chosen", ir.Apply(scalar.sub, (ir.RangeBound.J1, ir.RangeBound.J0), int64))
+    here = ((ir.RangeBound.J0, 1),)
+    product = ir.Product(
+        "v", ir.Index(((plane, k.param(block * channels)),)), "u", ir.Index(((plane, k.param(plane_step)),), 0, here),
+        "m", ir.Index(((plane, k.param(block * wide)),), 0, here),
+        k.dtype, p_block, ir.Ref("chosen", int64) if in_lanes else p_wide, p_channels,
         p_channels, 1, k.param(row_step), 1, p_wide,
     )  # fmt: skip
-    lane_steps = k.lane_steps(RangeBound.J0, RangeBound.J1, filters, "k")
+    lane_steps = k.lane_steps(ir.RangeBound.J0, ir.RangeBound.J1, filters, "k")
     code = StraightLine("o", k.dtype)
 
-    def load(r: int, s: int) -> Expr:
+    def load(r: int, s: int) -> ir.Expr:
         step = k.param((r * SPAN + s) * block * wide)
-        return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((lane_steps.first, 1),)), k.dtype)
+        return ir.Load("m", ir.Index(((tile, p_wide), (lane, 1)), step, ((lane_steps.first, 1),)), k.dtype)
 
     values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
     epilogue = PixelEpilogue(request, k, lane, lane_steps.first)
@@ -193,10 +175,10 @@ def winograd(request: Request) -> Call:
     for begins, name in epilogue.row_tables.items():
         k.table(f"{name}rows", values_of(begins)[pixels[full]], int32)
         rows += k.pixel_rows(terms, tile, f"{name}rows", name)
-    outputs = For(tile, 0, p_block, "seq", (*rows, lane_steps.loop(lane, code.statements)))
-    products = For(plane, 0, PLANES, "seq", (product,))
+    outputs = ir.For(tile, 0, p_block, "seq", (*rows, lane_steps.loop(lane, code.statements)))
+    products = ir.For(plane, 0, PLANES, "seq", (product,))
     steps = (chosen, *k.inputs(block, terms, p_channels), products, *lane_steps.before, outputs)
-    body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
+    body = (ir.For(b, ir.RangeBound.I0, ir.RangeBound.I1, "seq", steps),)
     call = k.tile_call(body, (blocks, filters), blocks * block, "both" if in_lanes else "rows")
     call.flops += epilogue.flops
     call.nodes = list(request.cluster.members)
@@ -227,22 +209,24 @@ def winograd_gradient(node: Value, operands: Operands, result: Allocation) -> Ca
     k.scratch("d", k.dtype, PLANES * block * wide)
     k.buffer("du", result, 0, "inout")
 
-    split_k, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
+    split_k, b, plane, tile, lane, at = (ir.Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
     p_channels, p_filters, p_block, p_wide = (k.param(v) for v in (channels, filters, block, wide))
     size, product_size = k.param(PLANES * channels * wide), k.param(channels * wide)
-    clear = For(at, 0, size, "vec", (Store("du", Index(((split_k, size), (at, 1))), Const(0.0, k.dtype)),))
-    begin: tuple[Stmt, ...] = (clear,)
+    clear = ir.For(at, 0, size, "vec", (ir.Store("du", ir.Index(((split_k, size), (at, 1))), ir.Const(0.0, k.dtype)),))
+    begin: tuple[ir.Stmt, ...] = (clear,)
     if wide != filters:  # the padding columns
         more = k.param(PLANES * block * wide)
-        begin = (clear, For(at, 0, more, "vec", (Store("d", Index(((at, 1),)), Const(0.0, k.dtype)),)))
-    lane_steps = k.lane_steps(Const(0, int64), p_filters, filters, "k")
+        begin = (clear, ir.For(at, 0, more, "vec", (ir.Store("d", ir.Index(((at, 1),)), ir.Const(0.0, k.dtype)),)))
+    lane_steps = k.lane_steps(ir.Const(0, int64), p_filters, filters, "k")
     code = StraightLine("g", k.dtype)
-    zero = Const(0, int64)
+    zero = ir.Const(0, int64)
 
-    def load(r: int, s: int) -> Expr:
+    def load(r: int, s: int) -> ir.Expr:
         p = r * OUTPUTS + s
-        value = Load("dy", Index(((lane, 1),), 0, ((Ref(f"held{p}", int64), 1), (lane_steps.first, 1))), k.dtype)
-        return Apply(scalar.select, (Ref(f"inside{p}", bool_), value, Const(0.0, k.dtype)), k.dtype)
+        value = ir.Load(
+            "dy", ir.Index(((lane, 1),), 0, ((ir.Ref(f"held{p}", int64), 1), (lane_steps.first, 1))), k.dtype
+        )
+        return ir.Apply(scalar.select, (ir.Ref(f"inside{p}", bool_), value, ir.Const(0.0, k.dtype)), k.dtype)
 
     transposed = tuple(zip(*OUTPUT, strict=True))
     planes = k.both_ways(code, transposed, k.grid(code, OUTPUTS, load))
@@ -250,22 +234,26 @@ def winograd_gradient(node: Value, operands: Operands, result: Allocation) -> Ca
     terms = ((split_k, blocks * block), (b, block))
     rows = k.pixel_rows(terms, tile, "begins")
     for p in range(PIXELS):
-        row = Ref(f"row{p}", int64)
-        rows.append(Let(f"inside{p}", Apply(scalar.ge, (row, zero), bool_)))
-        rows.append(Let(f"held{p}", Apply(scalar.maximum, (row, zero), int64)))
-    gradients = For(tile, 0, p_block, "seq", (*rows, lane_steps.loop(lane, code.statements)))
-    product = Product(
-        "v", Index(((plane, k.param(block * channels)),)), "d", Index(((plane, k.param(block * wide)),)),
-        "du", Index(((split_k, size), (plane, product_size))),
+        row = ir.Ref(f"row{p}", int64)
+        rows.append(ir.Let(f"inside{p}", ir.Apply(scalar.ge, (row, zero), bool_)))
+        rows.append(ir.Let(f"held{p}", ir.Apply(scalar.maximum, (row, zero), int64)))
+    gradients = ir.For(tile, 0, p_block, "seq", (*rows, lane_steps.loop(lane, code.statements)))
+    product = ir.Product(
+        "v", ir.Index(((plane, k.param(block * channels)),)), "d", ir.Index(((plane, k.param(block * wide)),)),
+        "du", ir.Index(((split_k, size), (plane, product_size))),
         k.dtype, p_channels, p_wide, p_block, 1, p_channels, p_wide, 1, p_wide, accumulate=True,
     )  # fmt: skip
     each = (
         *k.inputs(block, terms, p_channels),
         *lane_steps.before,
         gradients,
-        For(plane, 0, PLANES, "seq", (product,)),
+        ir.For(plane, 0, PLANES, "seq", (product,)),
     )
-    body = (For(split_k, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
+    body = (
+        ir.For(
+            split_k, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (*begin, ir.For(b, 0, k.param(blocks), "seq", each))
+        ),
+    )
     return k.tile_call(body, (splits, 1), splits * blocks * block)
 
 

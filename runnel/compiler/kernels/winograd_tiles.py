@@ -23,23 +23,7 @@ from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
 from runnel.core.records import record
 from runnel.graph.node import Value
-from runnel.loops import scalar
-from runnel.loops.ir import (
-    LANES,
-    Apply,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Param,
-    Position,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-)
+from runnel.loops import ir, scalar
 from runnel.ops.convolution.winograd import INPUT, OUTPUTS, SPAN, tiles
 
 Row = Sequence[Fraction]
@@ -51,23 +35,23 @@ class StraightLine:
     def __init__(self, prefix: str, dtype: DType) -> None:
         self.prefix = prefix
         self.dtype = dtype
-        self.statements: list[Stmt] = []
+        self.statements: list[ir.Stmt] = []
 
-    def let(self, value: Expr) -> Ref:
+    def let(self, value: ir.Expr) -> ir.Ref:
         name = f"{self.prefix}{len(self.statements)}"
-        self.statements.append(Let(name, value))
-        return Ref(name, self.dtype)
+        self.statements.append(ir.Let(name, value))
+        return ir.Ref(name, self.dtype)
 
-    def multiply(self, matrix: Sequence[Row], values: Sequence[Expr]) -> list[Expr]:
+    def multiply(self, matrix: Sequence[Row], values: Sequence[ir.Expr]) -> list[ir.Expr]:
         """matrix · values. Columns that are equal up to signs share sums and differences of their values; rows that are
         share the parts in which they agree and differ."""
         recipe = _recipe(tuple(map(tuple, matrix)))
         known = list(values)
         for op, operands, factor in recipe.steps:
-            read: list[Expr] = [known[i] for i in operands]
+            read: list[ir.Expr] = [known[i] for i in operands]
             if factor is not None:
-                read.insert(1, Const(float(self.dtype.numpy.type(float(factor))), self.dtype))
-            known.append(self.let(Apply(op, tuple(read), self.dtype)))
+                read.insert(1, ir.Const(float(self.dtype.numpy.type(float(factor))), self.dtype))
+            known.append(self.let(ir.Apply(op, tuple(read), self.dtype)))
         return [known[i] for i in recipe.results]
 
 
@@ -174,7 +158,7 @@ def _twins(rows: Sequence[Row]) -> dict[int, int]:
 
 
 Table = np.ndarray[Any, np.dtype[np.int32]]
-Grid = Sequence[Sequence[Expr]]
+Grid = Sequence[Sequence[ir.Expr]]
 
 PLANES = SPAN * SPAN
 PIXELS = OUTPUTS * OUTPUTS
@@ -224,7 +208,7 @@ class TileKernel(Parts):
             self.strides = row_major(x.aval.shape)
         self.buffer("x", allocation, offset)
 
-    def grid(self, code: StraightLine, size: int, load: Callable[[int, int], Expr]) -> Grid:
+    def grid(self, code: StraightLine, size: int, load: Callable[[int, int], ir.Expr]) -> Grid:
         return [[code.let(load(r, s)) for s in range(size)] for r in range(size)]
 
     def both_ways(self, code: StraightLine, matrix: Any, values: Grid) -> Grid:
@@ -232,37 +216,39 @@ class TileKernel(Parts):
         half = [code.multiply(matrix, column) for column in zip(*values, strict=True)]
         return [code.multiply(matrix, row) for row in zip(*half, strict=True)]
 
-    def lane_steps(self, begin: Expr, end: Expr, extent: int, prefix: str) -> LaneSteps:
+    def lane_steps(self, begin: ir.Expr, end: ir.Expr, extent: int, prefix: str) -> LaneSteps:
         """Return the channels from ``begin`` to ``end``, LANES at a time; the last step may overlap the one before."""
-        step_var = Var(f"{prefix}_step")
-        if extent < LANES:
+        step_var = ir.Var(f"{prefix}_step")
+        if extent < ir.LANES:
             return LaneSteps(step_var, (), 1, extent, (), begin)
-        width = Const(LANES, int64)
-        count = binary(scalar.add, binary(scalar.sub, end, begin), Const(LANES - 1, int64))
-        number = Let(f"{prefix}_steps", binary(scalar.floor_divide, count, width))
-        here = binary(scalar.add, begin, binary(scalar.mul, Position(step_var, int64), width))
+        width = ir.Const(ir.LANES, int64)
+        count = binary(scalar.add, binary(scalar.sub, end, begin), ir.Const(ir.LANES - 1, int64))
+        number = ir.Let(f"{prefix}_steps", binary(scalar.floor_divide, count, width))
+        here = binary(scalar.add, begin, binary(scalar.mul, ir.Position(step_var, int64), width))
         last = binary(scalar.sub, end, width)
-        first = Let(f"{prefix}_first", binary(scalar.minimum, here, last))
-        return LaneSteps(step_var, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
+        first = ir.Let(f"{prefix}_first", binary(scalar.minimum, here, last))
+        return LaneSteps(step_var, (number,), ir.Ref(number.name, int64), ir.LANES, (first,), ir.Ref(first.name, int64))
 
-    def inputs(self, block: int, tile_terms: tuple[tuple[Var, int], ...], channels: Param) -> tuple[Stmt, ...]:
+    def inputs(self, block: int, tile_terms: tuple[tuple[ir.Var, int], ...], channels: ir.Param) -> tuple[ir.Stmt, ...]:
         """Compute V, the transformed inputs of a block's tiles. ``tile_terms`` index the block's first tile."""
         terms = tuple((var, self.param(step)) for var, step in tile_terms)
-        tile, lane = Var("tile"), Var("c")
-        start = Load("starts", Index((*terms, (tile, 1))), int32)
-        where = Let("start", Apply(scalar.cast, (start,), int64))
-        lane_steps = self.lane_steps(Const(0, int64), channels, self.channels, "c")
+        tile, lane = ir.Var("tile"), ir.Var("c")
+        start = ir.Load("starts", ir.Index((*terms, (tile, 1))), int32)
+        where = ir.Let("start", ir.Apply(scalar.cast, (start,), int64))
+        lane_steps = self.lane_steps(ir.Const(0, int64), channels, self.channels, "c")
         code = StraightLine("i", self.dtype)
 
-        def load(r: int, s: int) -> Expr:
+        def load(r: int, s: int) -> ir.Expr:
             step = self.param(r * self.strides[1] + s * self.strides[2])
-            return Load("x", Index(((lane, 1),), step, ((Ref("start", int64), 1), (lane_steps.first, 1))), self.dtype)
+            return ir.Load(
+                "x", ir.Index(((lane, 1),), step, ((ir.Ref("start", int64), 1), (lane_steps.first, 1))), self.dtype
+            )
 
         planes = self.both_ways(code, INPUT, self.grid(code, SPAN, load))
         self.store_planes(code, "v", planes, block * self.channels, tile, channels, lane, lane_steps)
         return (
             *lane_steps.before,
-            For(tile, 0, self.param(block), "seq", (where, lane_steps.loop(lane, code.statements))),
+            ir.For(tile, 0, self.param(block), "seq", (where, lane_steps.loop(lane, code.statements))),
         )
 
     def store_planes(
@@ -271,27 +257,27 @@ class TileKernel(Parts):
         name: str,
         planes: Grid,
         step: int,
-        tile: Var,
-        row: Param,
-        lane: Var,
+        tile: ir.Var,
+        row: ir.Param,
+        lane: ir.Var,
         lane_steps: LaneSteps,
     ) -> None:
         for e in range(PLANES):
-            at = Index(((tile, row), (lane, 1)), self.param(e * step), ((lane_steps.first, 1),))
-            code.statements.append(Store(name, at, planes[e // SPAN][e % SPAN]))
+            at = ir.Index(((tile, row), (lane, 1)), self.param(e * step), ((lane_steps.first, 1),))
+            code.statements.append(ir.Store(name, at, planes[e // SPAN][e % SPAN]))
 
     def pixel_rows(
-        self, tile_terms: tuple[tuple[Var, int], ...], tile: Var, table: str = "pixels", prefix: str = "row"
-    ) -> list[Stmt]:
+        self, tile_terms: tuple[tuple[ir.Var, int], ...], tile: ir.Var, table: str = "pixels", prefix: str = "row"
+    ) -> list[ir.Stmt]:
         """Return the entries of ``table`` for a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
         terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
-        rows: list[Stmt] = []
+        rows: list[ir.Stmt] = []
         for p in range(PIXELS):
-            row = Load(table, Index((*terms, (tile, PIXELS)), p), int32)
-            rows.append(Let(f"{prefix}{p}", Apply(scalar.cast, (row,), int64)))
+            row = ir.Load(table, ir.Index((*terms, (tile, PIXELS)), p), int32)
+            rows.append(ir.Let(f"{prefix}{p}", ir.Apply(scalar.cast, (row,), int64)))
         return rows
 
-    def tile_call(self, body: tuple[Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
+    def tile_call(self, body: tuple[ir.Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
         """Return the call over ``count`` tiles."""
         flops = 2.0 * PLANES * count * self.channels * self.filters
         return self.call("winograd", body, shape, flops, self.node, split)
@@ -302,13 +288,13 @@ class LaneSteps:
     """A loop over channels: the statements ``before`` it and of ``each`` step; the step's ``first`` channel and number
     of ``lanes``."""
 
-    step_var: Var
-    before: tuple[Stmt, ...]
-    number: int | Ref
+    step_var: ir.Var
+    before: tuple[ir.Stmt, ...]
+    number: int | ir.Ref
     lanes: int
-    each: tuple[Stmt, ...]
-    first: Expr
+    each: tuple[ir.Stmt, ...]
+    first: ir.Expr
 
-    def loop(self, lane: Var, statements: list[Stmt]) -> Stmt:
-        lanes = For(lane, 0, self.lanes, "vec", tuple(statements))
-        return For(self.step_var, 0, self.number, "seq", (*self.each, lanes))
+    def loop(self, lane: ir.Var, statements: list[ir.Stmt]) -> ir.Stmt:
+        lanes = ir.For(lane, 0, self.lanes, "vec", tuple(statements))
+        return ir.For(self.step_var, 0, self.number, "seq", (*self.each, lanes))

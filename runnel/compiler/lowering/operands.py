@@ -30,12 +30,12 @@ def copied(shape: Shape, source: BufferView, target: BufferView, node: Value) ->
 
 
 def dense_copy(shape: Shape, source: BufferView, allocation: Allocation, node: Value) -> Call:
-    """Return the same where ``place`` is dense."""
+    """Copy target[i] = source[i] over ``shape``, to dense memory."""
     return copied(shape, source, (allocation, 0, row_major(shape)), node)
 
 
 def filled(shape: Shape, allocation: Allocation, value: Expr, node: Value) -> Call:
-    """Return every element of a dense array set to ``value``."""
+    """Set every element of a dense array to ``value``."""
     return _elementwise(shape, [], (allocation, 0, row_major(shape)), lambda _: value, node)
 
 
@@ -130,7 +130,7 @@ class OffsetTables:
 def values_of(offsets: Allocation) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return the contents of a table."""
     if offsets.value is None:
-        raise VerifierError(f"The table '{offsets.label}' of offsets is no constant.")
+        raise VerifierError(f"The table '{offsets.label}' of offsets must be a constant; got memory without a value.")
     return offsets.value
 
 
@@ -153,7 +153,7 @@ class Operands:
         return self.sources[view.base], view.offset, view.strides
 
     def dense(self, x: Value) -> tuple[Allocation, int]:
-        """Return place and offset of dense row-major memory."""
+        """Return memory and offset of ``x`` in row-major order, copied there first if necessary."""
         allocation, offset, strides = self.view(x)
         order = row_major(x.aval.shape)
         if all(n == 1 or s == d for n, s, d in zip(x.aval.shape, strides, order, strict=True)):
@@ -163,5 +163,5 @@ class Operands:
         return copied, 0
 
     def copy(self, x: Value, allocation: Allocation) -> Call:
-        """Return a call that stores ``x`` densely in ``place``."""
+        """Return a call that stores ``x`` to ``allocation`` in row-major order."""
         return dense_copy(x.aval.shape, self.view(x), allocation, x)

@@ -17,29 +17,13 @@ from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, hull
 from runnel.core.dtypes import DType, int64
 from runnel.core.records import record, replace
 from runnel.loops import ir, scalar, uses
-from runnel.loops.ir import (
-    Apply,
-    Bound,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Position,
-    RangeBound,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-)
 
 _WIDTHS: Final = (16, 8)  # columns of a block
 _SHORTEST: Final = 16  # least extent of an axis to vectorize along
 _SHORT: Final = 32  # an axis of at most this extent is combined with the next one
 _MANY_ROWS: Final = 32  # enough to partition among threads
 
-Steps = dict[Var, int]
+Steps = dict[ir.Var, int]
 
 
 @record
@@ -48,16 +32,16 @@ class Nest:
     step of each access along them."""
 
     call: Call
-    loops: tuple[For, ...]
+    loops: tuple[ir.For, ...]
     extents: Steps
     steps: dict[uses.Access, Steps]
 
     @property
-    def body(self) -> tuple[Stmt, ...]:
+    def body(self) -> tuple[ir.Stmt, ...]:
         return self.loops[-1].body
 
     @property
-    def column(self) -> Var:
+    def column(self) -> ir.Var:
         return self.loops[-1].var
 
 
@@ -67,23 +51,23 @@ class Tiling:
     ``along``. A ``width`` of 0 means that there are too few columns for that."""
 
     turned: tuple[uses.Access, ...]
-    along: Var
-    unit: Var | None
-    rows: Var  # partitioned among threads
+    along: ir.Var
+    unit: ir.Var | None
+    rows: ir.Var  # partitioned among threads
     width: int
 
 
 def nest_of(call: Call) -> Nest | None:
     """Return the kernel's loops, if it is a nest."""
-    loops: list[For] = []
+    loops: list[ir.For] = []
     body = call.kernel.body
-    while len(body) == 1 and isinstance(body[0], For):
+    while len(body) == 1 and isinstance(body[0], ir.For):
         loops.append(body[0])
         body = body[0].body
-    if len(loops) < 2 or loops[-1].kind != "vec" or not all(isinstance(s, Let | Store) for s in body):
+    if len(loops) < 2 or loops[-1].kind != "vec" or not all(isinstance(s, ir.Let | ir.Store) for s in body):
         return None
     values = dict(zip(call.kernel.params, call.params, strict=True))
-    ends: dict[Bound, int] = {RangeBound.I1: call.rows, RangeBound.J1: call.columns}
+    ends: dict[ir.Bound, int] = {ir.RangeBound.I1: call.rows, ir.RangeBound.J1: call.columns}
     ends.update(values.items())
     accesses = uses.accesses(body)
     if any(loop.end not in ends for loop in loops) or any(index.gathered for _, index in accesses):
@@ -112,7 +96,7 @@ def tiling_of(nest: Nest) -> Tiling | None:
     along = max((v for v, step in next(iter(across.values())).items() if step == 1), key=lambda v: extents[v])
     turned = tuple(access for access, steps in across.items() if steps.get(along) == 1)
     width = _width(extents[column])
-    unit: Var | None = None
+    unit: ir.Var | None = None
     if width and extents[along] < _SHORT:
         beyond = [v for v in extents if all(across[a].get(v) == extents[along] for a in turned) and v != column]
         unit, along = (along, beyond[0]) if beyond else (None, along)
@@ -157,7 +141,7 @@ class _Rewriting:
             self.starts[nest.column] = count("column")
         self.names = {access: f"s{number}" for number, access in enumerate(blocks.turned)}
         self.unit = 1 if blocks.unit is None else nest.extents[blocks.unit]
-        self.unit_step: Stride = 1 if blocks.unit is None else self.parts.param(self.unit)
+        self.unit_step: ir.Stride = 1 if blocks.unit is None else self.parts.param(self.unit)
         self.longest = _RUN // max((dtype.itemsize for dtype in self.dtypes()), default=1)
 
     def dtypes(self) -> list[DType]:
@@ -170,9 +154,9 @@ class _Rewriting:
         before, body = self._blocks()
         inner = [v for v in nest.extents if v not in (nest.column, blocks.unit, blocks.along, blocks.rows)]
         for var in reversed(inner):
-            body = (For(var, 0, self.parts.param(nest.extents[var]), "seq", body),)
+            body = (ir.For(var, 0, self.parts.param(nest.extents[var]), "seq", body),)
         if blocks.rows != blocks.along:
-            body = (For(blocks.rows, RangeBound.I0, RangeBound.I1, "seq", body),)
+            body = (ir.For(blocks.rows, ir.RangeBound.I0, ir.RangeBound.I1, "seq", body),)
         parts = self.parts
         parts.accesses[:] = self._accesses()
         for access, dtype in zip(blocks.turned, self.dtypes(), strict=True):
@@ -184,7 +168,7 @@ class _Rewriting:
 
     # Loops ------------------------------------------------------------------------------------------------------------
 
-    def _blocks(self) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+    def _blocks(self) -> tuple[list[ir.Stmt], tuple[ir.Stmt, ...]]:
         """Return all blocks of both axes, and the values bound before them."""
         if not self.blocks.width:
             return self._along((self._scattering(),))
@@ -194,65 +178,67 @@ class _Rewriting:
         before, body = self._along(body)
         return before, self._columns(body)  # the operand's rows are read as a whole
 
-    def _columns(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _columns(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         """Run ``body`` for each block of columns."""
         extent, width = self.nest.extents[self.nest.column], self.blocks.width
-        number, block = self.parts.param(-(-extent // width)), Var("columns")
-        first = binary(scalar.mul, Position(block, int64), Const(width, int64))
-        start = Let("column", binary(scalar.minimum, first, self.parts.param(extent - width)))
-        return (For(block, 0, number, "seq", (start, *body)),)
+        number, block = self.parts.param(-(-extent // width)), ir.Var("columns")
+        first = binary(scalar.mul, ir.Position(block, int64), ir.Const(width, int64))
+        start = ir.Let("column", binary(scalar.minimum, first, self.parts.param(extent - width)))
+        return (ir.For(block, 0, number, "seq", (start, *body)),)
 
-    def _along(self, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+    def _along(self, body: tuple[ir.Stmt, ...]) -> tuple[list[ir.Stmt], tuple[ir.Stmt, ...]]:
         """Run ``body`` for each block of the other axis; bind before all loops the length of a block, and
         the number of blocks, which have equal lengths."""
         var, extent = self.blocks.along, self.nest.extents[self.blocks.along]
         shared = self.blocks.rows == var
-        first: Expr = RangeBound.I0 if shared else Const(0, int64)
-        whole: Expr = binary(scalar.sub, RangeBound.I1, RangeBound.I0) if shared else self.parts.param(extent)
+        first: ir.Expr = ir.RangeBound.I0 if shared else ir.Const(0, int64)
+        whole: ir.Expr = binary(scalar.sub, ir.RangeBound.I1, ir.RangeBound.I0) if shared else self.parts.param(extent)
         longest, grain = max(self.longest // self.unit, 1), ir.LANES if extent >= _EVEN and self.unit == 1 else 1
         most, even = self.parts.param(longest), self.parts.param(grain)
-        before: list[Stmt] = [
-            Let("whole", whole),
-            Let("blocks", _parts(count("whole"), most)),
-            Let("equal", _parts(count("whole"), binary(scalar.maximum, count("blocks"), Const(1, int64)))),
-            Let("grains", _parts(count("equal"), even)),
-            Let("length", binary(scalar.minimum, binary(scalar.mul, count("grains"), even), count("whole"))),
-            Let("run", binary(scalar.mul, count("length"), self.parts.param(self.unit))),
-            Let("last", binary(scalar.sub, binary(scalar.add, first, count("whole")), count("length"))),
+        before: list[ir.Stmt] = [
+            ir.Let("whole", whole),
+            ir.Let("blocks", _parts(count("whole"), most)),
+            ir.Let("equal", _parts(count("whole"), binary(scalar.maximum, count("blocks"), ir.Const(1, int64)))),
+            ir.Let("grains", _parts(count("equal"), even)),
+            ir.Let("length", binary(scalar.minimum, binary(scalar.mul, count("grains"), even), count("whole"))),
+            ir.Let("run", binary(scalar.mul, count("length"), self.parts.param(self.unit))),
+            ir.Let("last", binary(scalar.sub, binary(scalar.add, first, count("whole")), count("length"))),
         ]
-        block = Var("block")
-        at = binary(scalar.add, first, binary(scalar.mul, Position(block, int64), count("length")))
-        start = Let("begin", binary(scalar.minimum, at, count("last")))
-        return before, (For(block, 0, count("blocks"), "seq", (start, *body)),)
+        block = ir.Var("block")
+        at = binary(scalar.add, first, binary(scalar.mul, ir.Position(block, int64), count("length")))
+        start = ir.Let("begin", binary(scalar.minimum, at, count("last")))
+        return before, (ir.For(block, 0, count("blocks"), "seq", (start, *body)),)
 
-    def _reading(self) -> list[Stmt]:
+    def _reading(self) -> list[ir.Stmt]:
         """Copy the operands' blocks to scratch memory."""
-        column, run = Var("c"), Var("r")
-        statements: list[Stmt] = []
+        column, run = ir.Var("c"), ir.Var("r")
+        statements: list[ir.Stmt] = []
         for access, dtype in zip(self.blocks.turned, self.dtypes(), strict=True):
             buffer, index = access
             terms = tuple(t for t in index.terms if t[0] not in (self.nest.column, self.blocks.along, self.blocks.unit))
             step = next(step for var, step in index.terms if var == self.nest.column)
             where = ((count("column"), step), (count("begin"), self.unit_step))
-            load = Load(buffer, Index((*terms, (column, step), (run, 1)), index.offset, where), dtype)
-            target = Index(((column, _distance(dtype)), (run, 1)))
-            loop = For(run, 0, count("run"), "vec", (Store(self.names[access], target, load),))
-            statements.append(For(column, 0, self.blocks.width, "seq", (loop,)))
+            load = ir.Load(buffer, ir.Index((*terms, (column, step), (run, 1)), index.offset, where), dtype)
+            target = ir.Index(((column, _distance(dtype)), (run, 1)))
+            loop = ir.For(run, 0, count("run"), "vec", (ir.Store(self.names[access], target, load),))
+            statements.append(ir.For(column, 0, self.blocks.width, "seq", (loop,)))
         return statements
 
-    def _writing(self) -> Stmt:
+    def _writing(self) -> ir.Stmt:
         """Return the nest's statements for a block."""
         blocks, moved = self.blocks, _Moved(self)
-        body: Stmt = For(self.nest.column, 0, blocks.width, "vec", tuple(moved.statement(s) for s in self.nest.body))
+        body: ir.Stmt = ir.For(
+            self.nest.column, 0, blocks.width, "vec", tuple(moved.statement(s) for s in self.nest.body)
+        )
         if blocks.unit is not None:
-            body = For(blocks.unit, 0, self.parts.param(self.unit), "seq", (body,))
-        return For(blocks.along, 0, count("length"), "seq", (body,))
+            body = ir.For(blocks.unit, 0, self.parts.param(self.unit), "seq", (body,))
+        return ir.For(blocks.along, 0, count("length"), "seq", (body,))
 
-    def _scattering(self) -> Stmt:
+    def _scattering(self) -> ir.Stmt:
         """Return the nest's statements, with vectors along the other axis."""
         column, along, moved = self.nest.column, self.blocks.along, _Moved(self)
-        vectors = For(along, 0, count("length"), "vec", tuple(moved.statement(s) for s in self.nest.body))
-        return For(column, 0, self.parts.param(self.nest.extents[column]), "seq", (vectors,))
+        vectors = ir.For(along, 0, count("length"), "vec", tuple(moved.statement(s) for s in self.nest.body))
+        return ir.For(column, 0, self.parts.param(self.nest.extents[column]), "seq", (vectors,))
 
     # Memory -----------------------------------------------------------------------------------------------------------
 
@@ -273,48 +259,48 @@ class _Moved:
 
     def __init__(self, rewriting: _Rewriting) -> None:
         self.of = rewriting
-        self.rewritten: dict[int, Expr] = {}
+        self.rewritten: dict[int, ir.Expr] = {}
 
-    def statement(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Let):
-            return Let(stmt.name, self.value(stmt.value))
-        if isinstance(stmt, Store):
-            return Store(stmt.buffer, self.index(stmt.buffer, stmt.index), self.value(stmt.value))
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.Let):
+            return ir.Let(stmt.name, self.value(stmt.value))
+        if isinstance(stmt, ir.Store):
+            return ir.Store(stmt.buffer, self.index(stmt.buffer, stmt.index), self.value(stmt.value))
         return stmt
 
-    def value(self, expr: Expr) -> Expr:
+    def value(self, expr: ir.Expr) -> ir.Expr:
         """Return the expression in the block; shared subexpressions remain shared."""
         new = self.rewritten.get(id(expr))
         if new is None:
             new = self.rewritten[id(expr)] = self._value(expr)
         return new
 
-    def _value(self, expr: Expr) -> Expr:
-        if isinstance(expr, Apply):
-            return Apply(expr.op, tuple(self.value(x) for x in expr.args), expr.dtype)
-        if isinstance(expr, Position) and expr.var in self.of.starts:
-            start: Expr = self.of.starts[expr.var]
+    def _value(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Apply):
+            return ir.Apply(expr.op, tuple(self.value(x) for x in expr.args), expr.dtype)
+        if isinstance(expr, ir.Position) and expr.var in self.of.starts:
+            start: ir.Expr = self.of.starts[expr.var]
             if expr.dtype is not int64:
-                start = Apply(scalar.cast, (start,), expr.dtype)
+                start = ir.Apply(scalar.cast, (start,), expr.dtype)
             return binary(scalar.add, start, expr)
-        if isinstance(expr, Load):
+        if isinstance(expr, ir.Load):
             scratch = self.of.names.get((expr.buffer, expr.index))
             if scratch is None:
-                return Load(expr.buffer, self.index(expr.buffer, expr.index), expr.dtype)
-            return Load(scratch, self._in_scratch(_distance(expr.dtype)), expr.dtype)
+                return ir.Load(expr.buffer, self.index(expr.buffer, expr.index), expr.dtype)
+            return ir.Load(scratch, self._in_scratch(_distance(expr.dtype)), expr.dtype)
         return expr
 
-    def _in_scratch(self, distance: int) -> Index:
+    def _in_scratch(self, distance: int) -> ir.Index:
         blocks = self.of.blocks
         unit = () if blocks.unit is None else ((blocks.unit, 1),)
-        return Index(((self.of.nest.column, distance), (blocks.along, self.of.unit_step), *unit))
+        return ir.Index(((self.of.nest.column, distance), (blocks.along, self.of.unit_step), *unit))
 
-    def index(self, buffer: str, index: Index) -> Index:
+    def index(self, buffer: str, index: ir.Index) -> ir.Index:
         """Return the index of an access, with a unit step where vectors are along adjacent elements."""
         starts, along = self.of.starts, self.of.blocks.along
         adjacent = not self.of.blocks.width and self.of.nest.steps[buffer, index].get(along) == 1
         terms = tuple((var, 1 if adjacent and var == along else step) for var, step in index.terms)
-        return Index(terms, index.offset, tuple((starts[var], step) for var, step in terms if var in starts))
+        return ir.Index(terms, index.offset, tuple((starts[var], step) for var, step in terms if var in starts))
 
 
 def _distance(dtype: DType) -> int:
@@ -322,7 +308,7 @@ def _distance(dtype: DType) -> int:
     return int((_RUN + _APART) // dtype.itemsize)
 
 
-def _parts(whole: Expr, part: Expr) -> Expr:
+def _parts(whole: ir.Expr, part: ir.Expr) -> ir.Expr:
     """Return the number of parts of ``whole``, the last one possibly smaller than ``part``."""
-    up = binary(scalar.sub, binary(scalar.add, whole, part), Const(1, int64))
+    up = binary(scalar.sub, binary(scalar.add, whole, part), ir.Const(1, int64))
     return binary(scalar.floor_divide, up, part)

@@ -234,7 +234,7 @@ def _traffic(
     holders: dict[Value, Value],
     late: list[Value],
 ) -> Traffic:
-    """Return the values of the arena that each cluster writes and reads; those of ``late`` are read at the end."""
+    """Return the values of the arena that each cluster writes and reads; values of ``late`` are read at the end."""
     cluster_of = clustering.cluster_of
     values = [n for n in cluster_of if n in sources and sources[n].space is MemorySpace.ARENA and n not in holders]
     number = {n: i for i, n in enumerate(values)}

@@ -16,31 +16,7 @@ import numpy as np
 
 from runnel.core.dtypes import DType
 from runnel.core.records import field, record
-from runnel.loops import scalar, uses
-from runnel.loops.ir import (
-    LANES,
-    Acc,
-    Apply,
-    Const,
-    Contract,
-    Expr,
-    For,
-    Host,
-    Index,
-    Kernel,
-    Let,
-    Load,
-    Param,
-    Position,
-    Product,
-    RangeBound,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Update,
-    Var,
-)
+from runnel.loops import ir, scalar, uses
 
 Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 
@@ -76,7 +52,7 @@ class Work:
     guessed: bool = False
 
 
-def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[str, np.ndarray[Any, Any]]) -> Work:
+def count(kernel: ir.Kernel, params: Sequence[int], block: Block, tables: Mapping[str, np.ndarray[Any, Any]]) -> Work:
     """Return the work of ``block``; ``tables`` are the buffers with constant contents."""
     level = _LEVELS.get(kernel.name)
     if level is None:
@@ -84,7 +60,7 @@ def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[s
             _LEVELS.clear()
         level = _LEVELS[kernel.name] = _level(kernel.body, vector=None)
     known: dict[Any, float | None] = {p.name: float(v) for p, v in zip(kernel.params, params, strict=True)}
-    known |= {bound: float(v) for bound, v in zip(RangeBound, block, strict=True)}
+    known |= {bound: float(v) for bound, v in zip(ir.RangeBound, block, strict=True)}
     counting = _Counting(known, tables)
     counting.add(level, 1.0, 1.0)
     return counting.work
@@ -97,49 +73,49 @@ class _Level:
     each: float = 0.0
     chain: float = 0.0
     accumulators: int = 0
-    lets: list[Let] = field(default_factory=list)
-    loops: list[tuple[For, _Level]] = field(default_factory=list)
-    products: list[Product | Contract] = field(default_factory=list)
+    lets: list[ir.Let] = field(default_factory=list)
+    loops: list[tuple[ir.For, _Level]] = field(default_factory=list)
+    products: list[ir.Product | ir.Contract] = field(default_factory=list)
     touched: list[str] = field(default_factory=list)
-    apart: list[tuple[Stride | None, float]] = field(default_factory=list)  # steps from lane to lane, widths
+    apart: list[tuple[ir.Stride | None, float]] = field(default_factory=list)  # steps from lane to lane, widths
     stores: int = 0
 
 
-def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
+def _level(body: Iterable[ir.Stmt], vector: ir.Var | None) -> _Level:
     """Count statements inside the loop over vectors of variable ``vector``, if there is one."""
     level = _Level()
     arithmetic = moved = 0.0
     for stmt in body:
-        if isinstance(stmt, For):
+        if isinstance(stmt, ir.For):
             inside = stmt.var if stmt.kind == "vec" else vector
             level.loops.append((stmt, _level(stmt.body, inside)))
             continue
-        if isinstance(stmt, Product | Contract):
+        if isinstance(stmt, ir.Product | ir.Contract):
             level.products.append(stmt)
             continue
-        if isinstance(stmt, Host):
+        if isinstance(stmt, ir.Host):
             level.each = _HOST
             continue
-        if isinstance(stmt, Acc):
+        if isinstance(stmt, ir.Acc):
             level.accumulators += vector is None
-        elif isinstance(stmt, Update):
+        elif isinstance(stmt, ir.Update):
             level.chain = _CHAIN * _width(stmt.value)
-        elif isinstance(stmt, Let) and vector is None:
+        elif isinstance(stmt, ir.Let) and vector is None:
             level.lets.append(stmt)
         for value in uses.operands(stmt):
             for part in uses.parts(value):
-                if isinstance(part, Apply):
+                if isinstance(part, ir.Apply):
                     arithmetic += part.op.cost * _width(part)
-                elif isinstance(part, Load):
+                elif isinstance(part, ir.Load):
                     moved += _move(level, part.buffer, part.index, part.dtype, vector) * _LOADED
-        if isinstance(stmt, Store):
+        if isinstance(stmt, ir.Store):
             moved += _move(level, stmt.buffer, stmt.index, stmt.value.dtype, vector) * _STORED
             level.stores += 1
-    level.each += (LANES if vector is not None else _VECTOR) * (arithmetic + moved)
+    level.each += (ir.LANES if vector is not None else _VECTOR) * (arithmetic + moved)
     return level
 
 
-def _move(level: _Level, buffer: str, index: Index, dtype: DType, vector: Var | None) -> float:
+def _move(level: _Level, buffer: str, index: ir.Index, dtype: DType, vector: ir.Var | None) -> float:
     """Note an access; returns the width of its elements where these are adjacent, else 0: see ``apart``."""
     level.touched.append(buffer)
     width = dtype.itemsize / 4
@@ -153,17 +129,17 @@ def _move(level: _Level, buffer: str, index: Index, dtype: DType, vector: Var | 
     return 0.0 if steps else width
 
 
-def _width(value: Expr) -> float:
+def _width(value: ir.Expr) -> float:
     """Return the width of a value relative to a float32."""
-    if isinstance(value, Apply) and value.op is scalar.cast:
+    if isinstance(value, ir.Apply) and value.op is scalar.cast:
         return max(value.dtype.itemsize, value.args[0].dtype.itemsize) / 4
     return max(value.dtype.itemsize / 4, 0.5)
 
 
-def _varies(value: Expr, vector: Var) -> bool:
+def _varies(value: ir.Expr, vector: ir.Var) -> bool:
     return any(
-        (isinstance(part, Position) and part.var is vector)
-        or (isinstance(part, Load) and any(var == vector for var, _ in part.index.terms))
+        (isinstance(part, ir.Position) and part.var is vector)
+        or (isinstance(part, ir.Load) and any(var == vector for var, _ in part.index.terms))
         for part in uses.parts(value)
     )
 
@@ -196,19 +172,19 @@ class _Counting:
             trip_count = max(end - begin, 0.0)
             self.known[loop.var.name] = (begin + end - 1) / 2
             if loop.kind == "vec":
-                steps = math.ceil(trip_count / LANES)
-                self.work.units += times * (_LOOP + (_TAIL * inside.stores if trip_count % LANES else 0.0))
+                steps = math.ceil(trip_count / ir.LANES)
+                self.work.units += times * (_LOOP + (_TAIL * inside.stores if trip_count % ir.LANES else 0.0))
                 self.add(inside, times * steps, trip_count / steps if steps else 0.0)
             else:
                 self.work.units += times * trip_count * _TURN
                 self.add(inside, times * trip_count, lanes)
 
-    def _product(self, product: Product | Contract, times: float) -> None:
-        if isinstance(product, Product):
+    def _product(self, product: ir.Product | ir.Contract, times: float) -> None:
+        if isinstance(product, ir.Product):
             m, n, k = (self._bound(x) for x in (product.m, product.n, product.k))
             adjacent_a, adjacent_b = self._stride(product.a_k) == 1, self._stride(product.b_col) == 1
         else:
-            i0, i1, j0, j1 = (self._bound(bound) for bound in RangeBound)
+            i0, i1, j0, j1 = (self._bound(bound) for bound in ir.RangeBound)
             m, n, k = i1 - i0, j1 - j0, self._bound(product.k)
             if product.batch is not None:
                 times *= m
@@ -218,7 +194,7 @@ class _Counting:
             self.work.touched[name] = math.inf
         columns = math.ceil(n / _GRAIN) * _GRAIN
         rows = m // _TILE_ROWS * _TILE_ROWS + (max(m % _TILE_ROWS, _FEWEST) if m % _TILE_ROWS else 0)
-        width = (product.operands if isinstance(product, Contract) else product.dtype).itemsize / 4
+        width = (product.operands if isinstance(product, ir.Contract) else product.dtype).itemsize / 4
         tiles = math.ceil(m / _TILE_ROWS) * math.ceil(n / _TILE_COLUMNS)
         packed = k * n if not adjacent_b or m >= 192 else 0.0
         packed += 0.0 if adjacent_a or n < 192 else m * k
@@ -226,7 +202,7 @@ class _Counting:
         ragged = math.ceil(m / _TILE_ROWS) if n % _GRAIN else 0
         self.work.units += times * (_CALLED + tiles * _TILE + ragged * _RAGGED + packed * _COPIED * width)
 
-    def _elsewhere(self, step: Stride | None, width: float) -> float:
+    def _elsewhere(self, step: ir.Stride | None, width: float) -> float:
         """Return the cost of an element that is not adjacent to the one before it. Steps with a large power of two lead
         to few sets of the caches."""
         if isinstance(step, int) and step:
@@ -243,26 +219,26 @@ class _Counting:
         """Return the value of a bound, at least 1 where it is unknown."""
         if isinstance(bound, int):
             return float(bound)
-        number = self.known.get(bound if isinstance(bound, RangeBound) else bound.name)
-        if number is None or (isinstance(bound, Ref) and bound.name in self._limits):
+        number = self.known.get(bound if isinstance(bound, ir.RangeBound) else bound.name)
+        if number is None or (isinstance(bound, ir.Ref) and bound.name in self._limits):
             self.work.guessed = True
         return 1.0 if number is None else number
 
-    def _stride(self, stride: Stride) -> float:
+    def _stride(self, stride: ir.Stride) -> float:
         return float(stride) if isinstance(stride, int) else self.known.get(stride.name) or 0.0
 
-    def _number(self, value: Expr) -> float | None:
+    def _number(self, value: ir.Expr) -> float | None:
         """Return the mean of an integer outside vectors; None if it is known only at run time."""
-        if isinstance(value, Const):
+        if isinstance(value, ir.Const):
             return float(value.value)
-        if isinstance(value, RangeBound):
+        if isinstance(value, ir.RangeBound):
             return self.known.get(value)
-        if isinstance(value, Ref | Param):
+        if isinstance(value, ir.Ref | ir.Param):
             self._limited |= value.name in self._limits
             return self.known.get(value.name)
-        if isinstance(value, Position):
+        if isinstance(value, ir.Position):
             return self.known.get(value.var.name)
-        if isinstance(value, Load):
+        if isinstance(value, ir.Load):
             return self._loaded(value)
         numbers = [self._number(x) for x in value.args]
         if value.op is scalar.minimum:
@@ -273,7 +249,7 @@ class _Counting:
             return None
         return float(rule(*numbers))
 
-    def _loaded(self, load: Load) -> float | None:
+    def _loaded(self, load: ir.Load) -> float | None:
         """Return the mean of a table's elements along the loops around."""
         table = self.tables.get(load.buffer)
         if table is None or load.index.gathered or not load.index.terms:

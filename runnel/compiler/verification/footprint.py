@@ -18,31 +18,7 @@ from runnel.compiler.plan_ir.cost import Block
 from runnel.core.dtypes import int64
 from runnel.core.errors import VerifierError
 from runnel.core.records import record, replace
-from runnel.loops import scalar
-from runnel.loops.ir import (
-    Apply,
-    Bound,
-    Check,
-    Const,
-    Contract,
-    Expr,
-    For,
-    Host,
-    Index,
-    IndirectOperand,
-    Let,
-    Load,
-    Param,
-    Position,
-    Product,
-    RangeBound,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Update,
-    Var,
-)
+from runnel.loops import ir, scalar
 from runnel.loops.uses import parts
 
 Runs = np.ndarray[Any, np.dtype[np.int64]]  # (n, 2): begin and end of ranges, ascending, apart from one another
@@ -110,7 +86,7 @@ def missing(part: Runs, whole: Runs) -> tuple[int, int] | None:
     return (int(part[at[0], 0]), int(part[at[0], 1])) if len(at) else None
 
 
-Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
+Axis = ir.RangeBound | str  # a loop over the block, or the name of another loop's variable
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
 Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
 Interval = tuple[int, int] | None  # inclusive; None: any integer
@@ -145,7 +121,7 @@ class _Walk:
     """One pass over a kernel's statements, with the ranges of the loops and values in scope."""
 
     def __init__(self, call: Call, block: Block) -> None:
-        self.edges = dict(zip(RangeBound, block, strict=True))
+        self.edges = dict(zip(ir.RangeBound, block, strict=True))
         self.params = {p.name: v for p, v in zip(call.kernel.params, call.params, strict=True)}
         self.accesses = {b.name: a for b, a in zip(call.kernel.buffers, call.accesses, strict=True)}
         self.loops: dict[str, tuple[Axis, int, int]] = {}  # variable → its axis, first value, one past its last
@@ -156,56 +132,56 @@ class _Walk:
         self.known_intervals: dict[int, Interval] = {}
         self.known_tables: dict[int, np.ndarray[Any, np.dtype[np.int64]] | None] = {}
 
-    def integer(self, value: Bound | Stride) -> int:
-        if isinstance(value, RangeBound):
+    def integer(self, value: ir.Bound | ir.Stride) -> int:
+        if isinstance(value, ir.RangeBound):
             return self.edges[value]
-        if isinstance(value, Ref):
+        if isinstance(value, ir.Ref):
             known = self.lets[value.name]
             return known[1] if known is not None else 1 << 40  # its upper bound
-        return self.params[value.name] if isinstance(value, Param) else value
+        return self.params[value.name] if isinstance(value, ir.Param) else value
 
-    def block(self, body: tuple[Stmt, ...]) -> Iterator[Footprint]:
+    def block(self, body: tuple[ir.Stmt, ...]) -> Iterator[Footprint]:
         for stmt in body:
             self.known_intervals.clear()
             self.known_tables.clear()
-            if isinstance(stmt, For):
+            if isinstance(stmt, ir.For):
                 begin, end = self.integer(stmt.begin), self.integer(stmt.end)
-                axis = stmt.begin if isinstance(stmt.begin, RangeBound) else stmt.var.name
+                axis = stmt.begin if isinstance(stmt.begin, ir.RangeBound) else stmt.var.name
                 for first, last in self.trips(stmt, begin, end):
                     self.loops[stmt.var.name] = (axis, first, last)
                     yield from self.block(stmt.body)
-            elif isinstance(stmt, Contract):
+            elif isinstance(stmt, ir.Contract):
                 yield from self.contraction(stmt)
-            elif isinstance(stmt, Product):
+            elif isinstance(stmt, ir.Product):
                 yield from self.product(stmt)
-            elif isinstance(stmt, Let):
+            elif isinstance(stmt, ir.Let):
                 yield from self.loads(stmt.value)
                 self.lets[stmt.name] = self.interval(stmt.value)
                 table = self.table(stmt.value)
                 self.tables.pop(stmt.name, None)
                 if table is not None:
                     self.tables[stmt.name] = table
-            elif isinstance(stmt, Update | Check):
+            elif isinstance(stmt, ir.Update | ir.Check):
                 yield from self.loads(stmt.value)
-            elif isinstance(stmt, Host):
+            elif isinstance(stmt, ir.Host):
                 for name, access in self.accesses.items():
                     last = access.span
                     if last:
-                        whole = Index(((Var(f"all {name}"), 1),))
+                        whole = ir.Index(((ir.Var(f"all {name}"), 1),))
                         self.loops[f"all {name}"] = (f"all {name}", 0, last)
                         yield from self.touch(name, whole, writes=access.writes)
-            elif isinstance(stmt, Store):
+            elif isinstance(stmt, ir.Store):
                 yield from self.loads(stmt.value)
                 for expr, _ in stmt.index.gathered:
                     yield from self.loads(expr)
                 yield from self.touch(stmt.buffer, stmt.index, writes=True)
 
-    def trips(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
+    def trips(self, loop: ir.For, begin: int, end: int) -> list[tuple[int, int]]:
         """Return the loop's range; one iteration at a time where a constant table gives the extents of loops
         inside it."""
         if begin >= end:
             return []
-        read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
+        read = [s.value for s in loop.body if isinstance(s, ir.Let) and isinstance(s.value, ir.Load)]
         by_table = any(
             self.accesses[x.buffer].allocation.value is not None and any(var == loop.var for var, _ in x.index.terms)
             for x in read
@@ -214,13 +190,13 @@ class _Walk:
             return [(i, i + 1) for i in range(begin, end)]
         return [(begin, end)]
 
-    def loads(self, expr: Expr) -> Iterator[Footprint]:
+    def loads(self, expr: ir.Expr) -> Iterator[Footprint]:
         for part in parts(expr):
-            if isinstance(part, Load):
+            if isinstance(part, ir.Load):
                 yield from self.touch(part.buffer, part.index, writes=False)
 
     def touch(
-        self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
+        self, buffer: str, index: ir.Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
     ) -> Iterator[Footprint]:
         """Yield the footprint of one index (with ``extents``: of the elements those steps away), once for each
         index."""
@@ -263,20 +239,20 @@ class _Walk:
             footprint = replace(footprint, runs=inside[inside[:, 0] < inside[:, 1]])
         yield footprint
 
-    def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    def table(self, expr: ir.Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """Return all values of an expression that reads a constant table; None for other expressions."""
         if id(expr) not in self.known_tables:
             self.known_tables[id(expr)] = self._table(expr)
         return self.known_tables[id(expr)]
 
-    def _table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        if isinstance(expr, Ref):
+    def _table(self, expr: ir.Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        if isinstance(expr, ir.Ref):
             return self.tables.get(expr.name)
-        if isinstance(expr, Apply) and expr.op is scalar.cast and expr.dtype.itemsize == 8:
+        if isinstance(expr, ir.Apply) and expr.op is scalar.cast and expr.dtype.itemsize == 8:
             return self.table(expr.args[0])
-        if isinstance(expr, Apply) and expr.dtype is int64 and len(expr.args) == 2:
+        if isinstance(expr, ir.Apply) and expr.dtype is int64 and len(expr.args) == 2:
             return self.table_of(expr)
-        if not isinstance(expr, Load) or expr.index.gathered:
+        if not isinstance(expr, ir.Load) or expr.index.gathered:
             return None
         access = self.accesses[expr.buffer]
         if access.allocation.value is None or not expr.dtype.is_integer:
@@ -290,7 +266,7 @@ class _Walk:
             return None  # reported as out of bounds
         return np.unique(values[at]).astype(np.int64)
 
-    def table_of(self, expr: Apply) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    def table_of(self, expr: ir.Apply) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """Apply an operation to a table's numbers where the other operand is known."""
         tables = [self.table(argument) for argument in expr.args]
         ranges = [self.interval(argument) for argument in expr.args]
@@ -319,10 +295,10 @@ class _Walk:
         access = self.accesses[buffer]
         return Footprint(access, buffer, writes, False, np.array([[0, access.allocation.nbytes]], np.int64), None)
 
-    def contraction(self, stmt: Contract) -> Iterator[Footprint]:
+    def contraction(self, stmt: ir.Contract) -> Iterator[Footprint]:
         """Yield both operands for the block's rows and columns, then the block of the result."""
-        rows = (self.edges[RangeBound.I0], self.edges[RangeBound.I1])
-        columns = (self.edges[RangeBound.J0], self.edges[RangeBound.J1])
+        rows = (self.edges[ir.RangeBound.I0], self.edges[ir.RangeBound.I1])
+        columns = (self.edges[ir.RangeBound.J0], self.edges[ir.RangeBound.J1])
         k = (0, self.integer(stmt.k))
         number = self.integer
         batch = stmt.batch
@@ -334,7 +310,7 @@ class _Walk:
             a, b, c = ([(*rows, number(step))] for step in (batch.a_step, batch.b_step, batch.c_step))
             rows, columns = (0, number(batch.m)), (0, number(batch.n))
         else:
-            loops: list[Loop] = [(RangeBound.I0, *rows, number(stmt.c_row)), (RangeBound.J0, *columns, 1)]
+            loops: list[Loop] = [(ir.RangeBound.I0, *rows, number(stmt.c_row)), (ir.RangeBound.J0, *columns, 1)]
             path = _path(self.accesses[stmt.c].offset, loops)
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             return
@@ -358,7 +334,7 @@ class _Walk:
         c += [(*rows, number(stmt.c_row)), (*columns, 1)]
         yield self.footprint(stmt.c, True, 0, c, path)
 
-    def indirect(self, buffer: str, operand: IndirectOperand, rows: tuple[int, int]) -> Footprint:
+    def indirect(self, buffer: str, operand: ir.IndirectOperand, rows: tuple[int, int]) -> Footprint:
         """Return the elements that the lists lead to for these rows, and no others: what lies between may not be
         written yet, such as the border of a padded array."""
         elements: Runs = np.array([[0, 1]], np.int64)
@@ -378,7 +354,7 @@ class _Walk:
             access, buffer, False, True, (elements + access.offset) * access.allocation.dtype.itemsize, None
         )
 
-    def product(self, stmt: Product) -> Iterator[Footprint]:
+    def product(self, stmt: ir.Product) -> Iterator[Footprint]:
         """Yield the three matrices from wherever the indices of their first elements may be."""
         m, n, k = (self.integer(x) for x in (stmt.m, stmt.n, stmt.k))
         number = self.integer
@@ -395,34 +371,34 @@ class _Walk:
             if writes or k:
                 yield from self.touch(buffer, at, writes=writes, extents=extents)
 
-    def interval(self, expr: Expr) -> Interval:
+    def interval(self, expr: ir.Expr) -> Interval:
         """Return the integers that ``expr`` may be."""
         if id(expr) not in self.known_intervals:
             self.known_intervals[id(expr)] = self._interval(expr)
         return self.known_intervals[id(expr)]
 
-    def _interval(self, expr: Expr) -> Interval:
-        if isinstance(expr, Param):
+    def _interval(self, expr: ir.Expr) -> Interval:
+        if isinstance(expr, ir.Param):
             return self.params[expr.name], self.params[expr.name]
-        if isinstance(expr, RangeBound):
+        if isinstance(expr, ir.RangeBound):
             return self.edges[expr], self.edges[expr]
-        if isinstance(expr, Const):
+        if isinstance(expr, ir.Const):
             return (int(expr.value), int(expr.value)) if expr.dtype.is_integer else None
-        if isinstance(expr, Position):
+        if isinstance(expr, ir.Position):
             _, begin, end = self.loops[expr.var.name]
             return begin, end - 1
-        if isinstance(expr, Ref):
+        if isinstance(expr, ir.Ref):
             return self.lets.get(expr.name)
-        if isinstance(expr, Apply) and expr.op in (scalar.maximum, scalar.minimum) and expr.dtype.is_integer:
+        if isinstance(expr, ir.Apply) and expr.op in (scalar.maximum, scalar.minimum) and expr.dtype.is_integer:
             x, y = (self.interval(argument) for argument in expr.args)
             return _limited(expr, x, y)
-        if isinstance(expr, Apply) and expr.op in _CORNERS and expr.dtype is int64:
+        if isinstance(expr, ir.Apply) and expr.op in _CORNERS and expr.dtype is int64:
             x, y = (self.interval(argument) for argument in expr.args)
             corners = [_CORNERS[expr.op](p, q) for p in x for q in y] if x and y else []
             return (min(corners), max(corners)) if corners else None
-        if isinstance(expr, Apply) and expr.op is scalar.cast and expr.args[0].dtype.is_integer:
+        if isinstance(expr, ir.Apply) and expr.op is scalar.cast and expr.args[0].dtype.is_integer:
             return self.interval(expr.args[0]) if expr.dtype.itemsize == 8 else None
-        if isinstance(expr, Load) and expr.dtype.is_integer:
+        if isinstance(expr, ir.Load) and expr.dtype.is_integer:
             table = self.table(expr)
             if table is not None and len(table):
                 return int(table[0]), int(table[-1])
@@ -431,17 +407,17 @@ class _Walk:
         return None
 
 
-def _goes_by_values(body: tuple[Stmt, ...]) -> bool:
+def _goes_by_values(body: tuple[ir.Stmt, ...]) -> bool:
     """Return whether a loop or product of ``body`` has an extent bound by a Let."""
     for stmt in body:
-        if isinstance(stmt, Product) and any(isinstance(n, Ref) for n in (stmt.m, stmt.n, stmt.k)):
+        if isinstance(stmt, ir.Product) and any(isinstance(n, ir.Ref) for n in (stmt.m, stmt.n, stmt.k)):
             return True
-        if isinstance(stmt, For) and (isinstance(stmt.end, Ref) or _goes_by_values(stmt.body)):
+        if isinstance(stmt, ir.For) and (isinstance(stmt.end, ir.Ref) or _goes_by_values(stmt.body)):
             return True
     return False
 
 
-def _limited(expr: Apply, x: Interval, y: Interval) -> Interval:
+def _limited(expr: ir.Apply, x: Interval, y: Interval) -> Interval:
     """Return the range of a maximum or minimum; unknown operands have the range of their dtype."""
     limits = np.iinfo(expr.dtype.numpy)
     whole = (int(limits.min), int(limits.max))

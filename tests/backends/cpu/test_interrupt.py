@@ -18,9 +18,10 @@ import pytest
 from test_launch import ADD, ARGUMENTS, FAIL, Words, address, records
 
 from runnel.backends.cpu import driver, launch
-from runnel.backends.cpu.launch import CANCELLED, INTERRUPTED, Launch
+from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import interrupts, layout
 from runnel.backends.host.interrupts import Interruptible
+from runnel.backends.host.layout import CANCELLED, INTERRUPTED
 from runnel.core import switches
 
 # requests i0

@@ -221,14 +221,14 @@ def test_a_cancelled_run_stops_and_the_next_one_is_whole(kernels: dict[str, int]
     run = Launch(turns(kernels, counter, threads, rounds=4000 // threads, slow=2_000_000), 0)
     canceller = threading.Timer(0.02, run.cancel)
     canceller.start()
-    assert run.run() == launch.CANCELLED == run.status
+    assert run.run() == layout.CANCELLED == run.status
     canceller.join()
     assert counter[0] < 4000 // threads * threads
     short = Launch(turns(kernels, counter, threads, rounds=5), 0)
     counter[0] = 0
     assert short.run() == 0 and counter[0] == 5 * threads
     short.cancel()
-    assert short.run() == launch.CANCELLED and counter[0] == 5 * threads
+    assert short.run() == layout.CANCELLED and counter[0] == 5 * threads
     assert short.run() == 0 and counter[0] == 10 * threads
 
 
@@ -250,7 +250,7 @@ def test_cancelling_at_any_moment_leaves_nobody_behind(kernels: dict[str, int]) 
     finally:
         stop.set()
         canceller.join()
-    assert statuses <= {0, launch.CANCELLED} and launch.CANCELLED in statuses
+    assert statuses <= {0, layout.CANCELLED} and layout.CANCELLED in statuses
     run.run()
     counter[0] = 0
     assert run.run() == 0 and counter[0] == 150

@@ -137,7 +137,7 @@ class Body:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the current block ends in a branch or a return."""
+        """True if the current block ends in a branch or a return."""
         return bool(self.lines) and self.lines[-1].startswith(("  br ", "  ret "))
 
     @contextlib.contextmanager

@@ -31,29 +31,11 @@ from runnel.compiler.plan_ir.calls import Allocation, BufferView, Call
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64
 from runnel.graph.node import Value
-from runnel.loops import scalar
-from runnel.loops.ir import (
-    K_BLOCK,
-    Apply,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Param,
-    Position,
-    RangeBound,
-    Ref,
-    Stmt,
-    Store,
-    Update,
-    Var,
-)
+from runnel.loops import ir, scalar
 from runnel.ops.attention.reference import operands as sorted_operands
 
 WHOLE: Final = 2048  # most keys that are processed at once: each k-block costs two more products
-ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
+ROW, BLOCK, AGAIN = ir.Var("row"), ir.Var("block"), ir.Var("once_more")
 
 
 class _Backward(Rows):
@@ -70,7 +52,7 @@ class _Backward(Rows):
         self.dv_row, _ = self.operand("dv", dv, "out", shared=True)
         self.parts.scratch("t", self.dtype, self.height * self.row)
         extents = self.at
-        self.is_long = extents.queries * extents.group > K_BLOCK or not self.is_whole
+        self.is_long = extents.queries * extents.group > ir.K_BLOCK or not self.is_whole
         if self.is_long:
             rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
             self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
@@ -98,65 +80,71 @@ class _Backward(Rows):
             *self.lets(line[:1], shared),
             *self.draw_words(),
             self._zeros(),
-            For(BLOCK, 0, self.parts.param(blocks), "seq", tuple(each)),
+            ir.For(BLOCK, 0, self.parts.param(blocks), "seq", tuple(each)),
         )
-        loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", body)
+        loop = ir.For(ROW, ir.RangeBound.I0, ir.RangeBound.I1, "seq", body)
         return self.call("attention_gradient", (loop,), self.at.batch * self.at.kv_heads, 5)
 
-    def _zeros(self) -> Stmt:
+    def _zeros(self) -> ir.Stmt:
         """Set the gradients of keys and values to zero."""
         zero = self.zero()
-        dk = For(ELEMENT, 0, self.depth, "vec", (Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),))
-        dv = For(ELEMENT, 0, self.values, "vec", (Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),))
-        return For(KEY, 0, self.parts.param(self.at.keys), "seq", (dk, dv))
+        dk = ir.For(
+            ELEMENT, 0, self.depth, "vec", (ir.Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),)
+        )
+        dv = ir.For(
+            ELEMENT, 0, self.values, "vec", (ir.Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),)
+        )
+        return ir.For(KEY, 0, self.parts.param(self.at.keys), "seq", (dk, dv))
 
     # Rows -------------------------------------------------------------------------------------------------------------
 
     @property
-    def _incoming(self) -> Load:
+    def _incoming(self) -> ir.Load:
         """The gradient of a weight: the product of a query's gradient and a key's value; later the score's gradient."""
-        return Load("t", self.s_cell, self.dtype)
+        return ir.Load("t", self.s_cell, self.dtype)
 
-    def _powers(self, end: Ref, before: Ref | None) -> list[Stmt]:
+    def _powers(self, end: ir.Ref, before: ir.Ref | None) -> list[ir.Stmt]:
         """Turn scores of row I into powers, with their sum ``total`` and their product ``dot`` with weights' gradients.
         A dropped power is stored with a minus sign."""
         if self.dropout_mask is None:
             return self.powers_of_row(end, self._incoming)
         power, incoming = self.number("power"), self.number("came")
         body = (
-            Let("power", self.score),
-            Let("came", self.unless_dropped(self.rescaled(self._incoming))),
-            Store("s", self.s_cell, Apply(scalar.select, (DROPPED, self._of(scalar.neg, power), power), self.dtype)),
-            Store("t", self.s_cell, incoming),
-            Update("dot", binary(scalar.mul, power, incoming)),
+            ir.Let("power", self.score),
+            ir.Let("came", self.unless_dropped(self.rescaled(self._incoming))),
+            ir.Store(
+                "s", self.s_cell, ir.Apply(scalar.select, (DROPPED, self._of(scalar.neg, power), power), self.dtype)
+            ),
+            ir.Store("t", self.s_cell, incoming),
+            ir.Update("dot", binary(scalar.mul, power, incoming)),
         )
         return [*self.powers_of_row(end), self.sum_of_row("dot"), *self.drawn_row(before, body)]
 
-    def _gradients(self, end: Ref) -> list[Stmt]:
+    def _gradients(self, end: ir.Ref) -> list[ir.Stmt]:
         """From powers of row I, their ``ratio`` to weights and the ``mean`` of the weights' gradients: the weights
         after dropout in ``s``, and the gradients of the scores in ``t``."""
         power, ratio, dtype = self.number("power"), self.number("ratio"), self.dtype
-        size: Expr = power if self.dropout_mask is None else self._of(scalar.abs_, power)
-        weight: Expr = self.number("weight")
+        size: ir.Expr = power if self.dropout_mask is None else self._of(scalar.abs_, power)
+        weight: ir.Expr = self.number("weight")
         if self.dropout_mask is not None:
             weight = binary(scalar.mul, self._of(scalar.maximum, power, self.zero()), self.rescaled(ratio))
         inner = binary(scalar.mul, self.number("weight"), binary(scalar.sub, self._incoming, self.number("mean")))
         body = (
-            Let("power", Load("s", self.s_cell, dtype)),
-            Let("weight", binary(scalar.mul, size, ratio)),
-            Store("s", self.s_cell, weight),
-            Store("t", self.s_cell, binary(scalar.mul, inner, self.factor)),
+            ir.Let("power", ir.Load("s", self.s_cell, dtype)),
+            ir.Let("weight", binary(scalar.mul, size, ratio)),
+            ir.Store("s", self.s_cell, weight),
+            ir.Store("t", self.s_cell, binary(scalar.mul, inner, self.factor)),
         )
         return [self.over_limit(body), *self.cleared_row("t", end)]
 
-    def _of(self, op: scalar.ScalarOp, *values: Expr) -> Expr:
-        return Apply(op, values, self.dtype)
+    def _of(self, op: scalar.ScalarOp, *values: ir.Expr) -> ir.Expr:
+        return ir.Apply(op, values, self.dtype)
 
     # Matrices ---------------------------------------------------------------------------------------------------------
 
     def _both(
-        self, turn: tuple[tuple[Var, Param], ...], turn_v: tuple[tuple[Var, Param], ...], number: Ref
-    ) -> list[Stmt]:
+        self, turn: tuple[tuple[ir.Var, ir.Param], ...], turn_v: tuple[tuple[ir.Var, ir.Param], ...], number: ir.Ref
+    ) -> list[ir.Stmt]:
         """Return the scores in ``s`` and the gradients of their weights in ``t``."""
         g = ("g", self.first_of("g"), *self.g_steps)
         v = ("v", self.first_of("v", *turn_v), self.v_steps[1], self.v_steps[0])
@@ -172,16 +160,16 @@ class _Backward(Rows):
 
     # All keys at once -------------------------------------------------------------------------------------------------
 
-    def _whole(self) -> list[Stmt]:
+    def _whole(self) -> list[ir.Stmt]:
         """Compute the results by three products from weights and gradients of the scores."""
         height, visible = count("height"), count("seen")
         row = (
             self.row_limit(visible),
             *self.top_of_row(),
-            Let("shift", self.finite(self.number("top"))),
+            ir.Let("shift", self.finite(self.number("top"))),
             *self._powers(visible, None),
-            Let("ratio", self.inverse(self.number("total"))),
-            Let("mean", binary(scalar.mul, self.number("dot"), self.number("ratio"))),
+            ir.Let("ratio", self.inverse(self.number("total"))),
+            ir.Let("mean", binary(scalar.mul, self.number("dot"), self.number("ratio"))),
             *self._gradients(visible),
         )
         q, g = ("q", at("q_at"), *self.q_steps), ("g", at("g_at"), *self.g_steps)
@@ -190,7 +178,7 @@ class _Backward(Rows):
             self.over_rows(row),
             *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, visible),
             self.product(
-                ("t", Index(), self.row_step, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row),
+                ("t", ir.Index(), self.row_step, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row),
                 height, self.depth, visible,
             ),
             *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, visible),
@@ -198,7 +186,7 @@ class _Backward(Rows):
 
     # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
-    def _by_k_blocks(self, k_blocks: list[Stmt]) -> list[Stmt]:
+    def _by_k_blocks(self, k_blocks: list[ir.Stmt]) -> list[ir.Stmt]:
         """Store for each query the largest score, the sum of powers and the sum of their products with gradients of
         weights in ``tops``, ``sums`` and ``dots``."""
         for name in ("tops", "sums", "dots"):
@@ -207,34 +195,34 @@ class _Backward(Rows):
         if own:
             self.parts.scratch("own", self.dtype, self.height * self.at.depth)
         result = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
-        cell = Index(((QUERY, self.depth), (ELEMENT, 1)))
-        clear = Store("own", cell, self.zero()) if own else Store("dq", result, self.zero())
-        begin = (*self.no_turn_yet(("sums", "dots")), For(ELEMENT, 0, self.depth, "vec", (clear,)))
-        statements: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *k_blocks]
+        cell = ir.Index(((QUERY, self.depth), (ELEMENT, 1)))
+        clear = ir.Store("own", cell, self.zero()) if own else ir.Store("dq", result, self.zero())
+        begin = (*self.no_turn_yet(("sums", "dots")), ir.For(ELEMENT, 0, self.depth, "vec", (clear,)))
+        statements: list[ir.Stmt] = [ir.For(QUERY, 0, count("height"), "seq", begin), *k_blocks]
         if own:
-            copy = For(ELEMENT, 0, self.depth, "vec", (Store("dq", result, Load("own", cell, self.dtype)),))
-            statements.append(For(QUERY, 0, count("height"), "seq", (copy,)))
+            copy = ir.For(ELEMENT, 0, self.depth, "vec", (ir.Store("dq", result, ir.Load("own", cell, self.dtype)),))
+            statements.append(ir.For(QUERY, 0, count("height"), "seq", (copy,)))
         return statements
 
-    def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
+    def _by_sequence(self, bounds: SequenceBounds) -> list[ir.Stmt]:
         """Return the k-blocks of each sequence that the block of queries overlaps."""
         queries = {"q": self.q_steps[0], "g": self.g_steps[0]}
         keys = {"k": self.k_steps[0], "v": self.v_steps[0]}
         each = (*self.sequence(bounds, queries, keys), *self._turns())
-        return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
+        return [ir.For(SEQUENCE, 0, bounds.sequences, "seq", each)]
 
-    def _turns(self) -> list[Stmt]:
+    def _turns(self) -> list[ir.Stmt]:
         """Run two passes. The second reuses the powers of the first if there is only one k-block."""
-        again = Apply(scalar.gt, (count("k_blocks"), Const(1, int64)), bool_)
-        zero, one = Const(0, int64), Const(1, int64)
+        again = ir.Apply(scalar.gt, (count("k_blocks"), ir.Const(1, int64)), bool_)
+        zero, one = ir.Const(0, int64), ir.Const(1, int64)
         self.k_turn, self.v_turn = (((KEY_STEP, self.parts.param(KEYS * view[2][2])),) for view in (self.k, self.v))
         return [
-            For(KEY_STEP, 0, count("k_blocks"), "seq", self._look()),
-            Let("again", Apply(scalar.select, (again, one, zero), int64)),
-            For(KEY_STEP, 0, count("k_blocks"), "seq", self._add()),
+            ir.For(KEY_STEP, 0, count("k_blocks"), "seq", self._look()),
+            ir.Let("again", ir.Apply(scalar.select, (again, one, zero), int64)),
+            ir.For(KEY_STEP, 0, count("k_blocks"), "seq", self._add()),
         ]
 
-    def _look(self) -> tuple[Stmt, ...]:
+    def _look(self) -> tuple[ir.Stmt, ...]:
         now, start = count("now"), count("start")
         row = (
             self.row_limit(now, start),
@@ -245,18 +233,18 @@ class _Backward(Rows):
         )
         return *self.turn(), *self._both(self.k_turn, self.v_turn, now), self.over_rows(row)
 
-    def _add(self) -> tuple[Stmt, ...]:
+    def _add(self) -> tuple[ir.Stmt, ...]:
         now, start, dtype = count("now"), count("start"), self.dtype
         once_more = (
             self.row_limit(now, start),
             *self.masked_row(),
-            Let("shift", self.finite(Load("tops", self.here, dtype))),
+            ir.Let("shift", self.finite(ir.Load("tops", self.here, dtype))),
             *self._powers(now, start),
         )
         row = (
             self.row_limit(now, start),
-            Let("ratio", self.inverse(Load("sums", self.here, dtype))),
-            Let("mean", binary(scalar.mul, Load("dots", self.here, dtype), self.number("ratio"))),
+            ir.Let("ratio", self.inverse(ir.Load("sums", self.here, dtype))),
+            ir.Let("mean", binary(scalar.mul, ir.Load("dots", self.here, dtype), self.number("ratio"))),
             *self._gradients(now),
         )
         g, q = ("g", self.first_of("g"), *self.g_steps), ("q", self.first_of("q"), *self.q_steps)
@@ -265,40 +253,42 @@ class _Backward(Rows):
         dq_cell = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
         dq = "dq"
         if self.bounds is not None:
-            dq, dq_cell = "own", Index(((QUERY, self.depth), (ELEMENT, 1)))
+            dq, dq_cell = "own", ir.Index(((QUERY, self.depth), (ELEMENT, 1)))
         both = self._both(self.k_turn, self.v_turn, now)
         return (
             *self.turn(),
-            For(AGAIN, 0, count("again"), "seq", (*both, self.over_rows(once_more))),
+            ir.For(AGAIN, 0, count("again"), "seq", (*both, self.over_rows(once_more))),
             self.over_rows(row),
             *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, now),
             self.product(t, k, ("part", self.own(self.depth), self.depth), self.row_count, self.depth, now),
-            self.over_rows((For(ELEMENT, 0, self.depth, "vec", (self._added(dq, dq_cell, self.depth, QUERY),)),)),
+            self.over_rows((ir.For(ELEMENT, 0, self.depth, "vec", (self._added(dq, dq_cell, self.depth, QUERY),)),)),
             *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, now),
         )
 
-    def _added(self, name: str, cell: Index, width: Param, row: Var) -> Stmt:
+    def _added(self, name: str, cell: ir.Index, width: ir.Param, row: ir.Var) -> ir.Stmt:
         """Add the current row of ``part`` to ``name``."""
-        part = Load("part", Index(((row, width), (ELEMENT, 1))), self.dtype)
-        return Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
+        part = ir.Load("part", ir.Index(((row, width), (ELEMENT, 1))), self.dtype)
+        return ir.Store(name, cell, binary(scalar.add, ir.Load(name, cell, self.dtype), part))
 
-    def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param, now: Ref) -> list[Stmt]:
+    def _add_to_keys(
+        self, name: str, a: Matrix, b: Matrix, step: ir.Param, width: ir.Param, now: ir.Ref
+    ) -> list[ir.Stmt]:
         """Add A·B to the gradient ``name`` of the ``now`` keys in scratch. For concatenated sequences the row of each
         key is computed, and clamped to the operand."""
-        part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
+        part = self.product(a, b, ("part", ir.Index(), width), now, width, self.row_count)
         if self.bounds is None:
             turn = () if self.is_whole else ((KEY_STEP, self.parts.param(KEYS * self._row_of(name))),)
             if not self.is_long:
                 c = (name, at(f"{name}_at", *turn), step)
                 return [self.product(a, b, c, now, width, self.row_count, accumulate=True)]
             cell = at(f"{name}_at", *turn, (KEY, step), (ELEMENT, 1))
-            added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
-            return [part, For(KEY, 0, now, "seq", (added,))]
+            added = ir.For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
+            return [part, ir.For(KEY, 0, now, "seq", (added,))]
         first = binary(scalar.add, count("key_begin"), count("start"))
-        row = clipped(binary(scalar.add, first, Position(KEY, int64)), 0, self.bounds.last_key)
-        cell = Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
-        added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
-        return [part, For(KEY, 0, now, "seq", (Let("its_row", row), added))]
+        row = clipped(binary(scalar.add, first, ir.Position(KEY, int64)), 0, self.bounds.last_key)
+        cell = ir.Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
+        added = ir.For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
+        return [part, ir.For(KEY, 0, now, "seq", (ir.Let("its_row", row), added))]
 
     def _row_of(self, name: str) -> int:
         """Return the row stride of a gradient."""
