@@ -14,7 +14,7 @@ from runnel.compile import compiled as compiled
 from runnel.core.missing import Spellings, connect
 from runnel.core.namespaces import late, namespace
 from runnel.core.tables import Table
-from runnel.methods import IN_PLACE, IN_PLACE_ONLY, METHODS, SPREAD, VIEWS
+from runnel.methods import COPIES, IN_PLACE, IN_PLACE_ONLY, METHODS, SPREAD
 from runnel.tensor import creation as creation, tensor as tensor, variable as variable
 from runnel.tensor.function_methods import attach
 
@@ -339,5 +339,5 @@ connect(
         late("runnel.compat.equivalents:elsewhere"),
     )
 )
-attach(METHODS, IN_PLACE_ONLY, IN_PLACE.split(), VIEWS.split(), SPREAD.split())
+attach(METHODS, IN_PLACE_ONLY, IN_PLACE.split(), COPIES.split(), SPREAD.split())
 __all__, __getattr__, __dir__ = namespace(__name__, NAMES, elsewhere=ELSEWHERE)

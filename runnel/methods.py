@@ -387,12 +387,9 @@ IN_PLACE = """
     true_divide trunc xlogy
 """
 # Of these, the methods that may return the array itself: they return another handle.
-VIEWS = """
-    broadcast_to ceil chunk conj conj_physical diff dsplit expand expand_as expand_dims fix flatten flip fliplr
-    flipud floor hsplit matrix_power moveaxis movedim narrow permute permute_dims pow ravel repeat
-    repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round slice_scatter split
-    split_with_sizes squeeze sum_to_size swapaxes swapdims t tensor_split tile transpose trunc unsqueeze view
-    view_as vsplit
+COPIES = """
+    ceil diff fix flip fliplr flipud floor matrix_power pow repeat repeat_interleave roll rot90 round slice_scatter
+    tile trunc
 """
 # Of these, the methods that take their second argument, a sequence, as several arguments, too.
 SPREAD = """

@@ -124,7 +124,7 @@ list only the others. State dicts load both ways.
   deprecated, work in losses.
 * Methods that move to a device, such as `Module.cuda`, exist and raise `DeviceError`.
 
-[From PyTorch](../migrate/pytorch.md#the-five-differences-that-matter) describes what else differs.
+[From PyTorch](../migrate/pytorch.md#the-four-differences-that-matter) describes what else differs.
 """
 
 

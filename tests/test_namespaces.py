@@ -62,7 +62,7 @@ def natural(name: str) -> list[object]:
 
 def test_every_listed_method_is_there() -> None:
     assert list(methods.METHODS) == sorted(methods.METHODS)
-    assert methods.METHODS.keys() >= {*f"{methods.IN_PLACE} {methods.VIEWS} {methods.SPREAD}".split()}
+    assert methods.METHODS.keys() >= {*f"{methods.IN_PLACE} {methods.COPIES} {methods.SPREAD}".split()}
     for kind in (rn.Tensor, rn.Variable):
         names = [*methods.METHODS, *methods.IN_PLACE_ONLY, *(f"{name}_" for name in methods.IN_PLACE.split())]
         assert [n for n in names if not callable(getattr(kind, n, None))] == []

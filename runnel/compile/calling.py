@@ -279,7 +279,7 @@ class CallWriter:
 
     def _expression(self, recipe: Any, level: int = 0) -> str | None:
         """Return a result as code if it is simple. Nested tuples are not: one that occurs twice must be one object."""
-        if type(recipe) is Output:
+        if type(recipe) is Output and recipe.steps is None:
             return f"r{recipe.place}"
         if type(recipe) is GuardValue:
             return self._value_of(recipe.place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -43,6 +44,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import CONSUMED
 from runnel.tensor.tracing import undisturbed
 from runnel.tensor.variable import TracedVariables, Variable
+from runnel.tensor.views import View, has_views, is_own
 
 RULES: Final = Rules()
 _STEP_LAST: Final = "step schedules after all steps of the optimizer, or outside the compiled function"
@@ -227,6 +229,7 @@ class TraceSession(Session):
         self._outputs: list[tuple[int, Tape]] = []
         self._places: dict[int, int] = {}  # of tensors among the outputs
         self._output_tensors: list[Tensor] = []  # the tensors of the outputs
+        self.views: list[tuple[Any, View]] = []  # recipes of results that are views of tensors of the run
         self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
         self._number_sources: list[tuple[Value, Source]] = []
         self._differentiates = False  # the tape is walked inside
@@ -270,6 +273,8 @@ class TraceSession(Session):
     def returned(self, rec: Recorder) -> None:
         """Record the new values and gradients of tensors from outside."""
         self._require_read_before(rec)
+        if any(rec.source_of(view) is not None for view in self._outside.views):  # it shows what the Variable was
+            rec.refuse(*OutsideHandles.REFUSAL)
         for tensor, _ in self._outside.values.values():
             source = rec.source_of(tensor)
             if source is None:
@@ -279,6 +284,7 @@ class TraceSession(Session):
             fails = "{v}._leaf is not None or {v}._serial == {0}"  # then eager code refuses
             rec.log.check(source, fails, f"what {source} belongs to", (CONSTANT_SERIAL,))
             value = tensors.symbolic(tensors.node_of(tensor, self.trace))
+            rec.log.check(source, "{0}({v}) or not {1}({v})", f"views of {source}", (has_views, is_own))
             rec.effects.record(SettingAll(_value_set), tensor, None, value, f"{source}[...] = ...")
         for tensor, before in self._outside.gradients.values():
             source = rec.source_of(tensor)
@@ -346,6 +352,10 @@ class TraceSession(Session):
             self._outputs.append((self._result(tensor), _tape_of(tensor)))
         return place
 
+    def is_kept(self, base: Any) -> bool:
+        """Return whether a tensor from outside, or a Variable that the run has not changed, has the last value."""
+        return not isinstance(base, Variable) or base not in self.trace.facet(TracedVariables).written
+
     def _result(self, tensor: Tensor) -> int:
         self._nodes.append(tensors.node_of(tensor, self.trace))
         return len(self._nodes) - 1
@@ -354,6 +364,11 @@ class TraceSession(Session):
         trace, traced = self.trace, self.trace.facet(TracedVariables)
         if trace.deferred_error is not None:  # though the function caught it: eager code would not have raised it
             raise trace.deferred_error
+        shared = Counter(id(view.base) for _, view in self.views)
+        for output, view in self.views:
+            is_shared = shared[id(view.base)] > 1 and type(view.base) is Tensor and view.base.is_traced
+            if id(view.base) in self._places or is_shared:  # a write to one is seen in another
+                output.place, output.steps = self.output(view.base), view.steps
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)
         as_found = dict.fromkeys((*traced.absent_gradients, *traced.lost_gradients))

@@ -12,6 +12,7 @@ from runnel.core.lifetime import Weak
 from runnel.tensor.floats import TracedFloat
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
+from runnel.tensor.views import Steps, shown
 
 OUTPUTS: Final = "outputs"  # what the program gave, among what is made
 
@@ -21,9 +22,11 @@ class Output:
 
     def __init__(self, place: int) -> None:
         self.place = place
+        self.steps: Steps | None = None  # of a view of the result at this place
 
     def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
-        return objects[OUTPUTS][self.place]
+        result = objects[OUTPUTS][self.place]
+        return result if self.steps is None else shown(result, self.steps)
 
 
 class Number:
@@ -56,10 +59,27 @@ class Copied:
         return self.array.copy()
 
 
+class Shown:
+    """A view of what another recipe makes."""
+
+    def __init__(self, base: Any, steps: Steps) -> None:
+        self.base = base
+        self.steps = steps
+
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
+        return shown(self.base(values, objects), self.steps)
+
+
 def _tensor(recipes: Recipes, value: Any) -> Any:
     if not all(hasattr(Tensor, name) or name.startswith("_") for name in vars(value)):
         recipes.rec.refuse("a tensor that leaves the function has attributes of yours", "return them beside it")
-    return Output(recipes.rec.session.output(value))
+    view, session = value._view, recipes.rec.session
+    if view is not None and recipes.rec.source_of(view.base) is not None and session.is_kept(view.base):
+        return Shown(recipes.of(view.base), view.steps)
+    output = Output(session.output(value))
+    if view is not None:
+        session.views.append((output, view))
+    return output
 
 
 def _number(recipes: Recipes, value: Any) -> Any:

@@ -6,12 +6,25 @@ records it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from runnel.core.avals import Shape, ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
+
+
+class ViewStep(NamedTuple):
+    """How a function makes a view, and how a write to the view is a write to what it shows.
+
+    ``look(x)`` is the view, ``put(x, new)`` is x with new in place of the elements of the view, and
+    ``layout(shape, strides)`` are the shape and strides (in elements) of the view.
+    """
+
+    look: Callable[[Any], Any]
+    put: Callable[[Any, Any], Any]
+    layout: Callable[[Shape, Shape], tuple[Shape, Shape]]
 
 
 class TensorLike:
@@ -74,6 +87,26 @@ class TensorLike:
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
+
+    def apply_view(self, op: Op, attrs: dict[str, Any], shape: Shape | None = None) -> Any:
+        """Apply a view op, and give the result ``shape``, which differs in axes of size 1. The result shows elements of
+        this value: a write to either is seen through the other."""
+        result = self.apply_op(op, (self,), attrs)
+        if shape is None or shape == result.shape:
+            return result
+        return result.apply_op(Op.registry["reshape"], (result,), {"shape": shape})
+
+    def view_by(self, step: ViewStep) -> Any:
+        """Return the view that ``step`` makes of this value."""
+        return step.look(self)
+
+    def separate(self) -> Any:
+        """Return this value as one that shows no other value's elements: functions that copy return it."""
+        return self
+
+    def alias(self) -> Any:
+        """Return another handle of the same elements: a write to either is seen through the other."""
+        return self
 
     def apply_composed(self, composition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a function that is composed of ops (:mod:`runnel.core.composed`); by default op by op."""

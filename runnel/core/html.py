@@ -50,4 +50,4 @@ def tensor_html(tensor: Any) -> str:
 
 def variable_html(variable: Any) -> str:
     """Return ``_repr_html_`` of a Variable: its name and its value."""
-    return folded(f"{type(variable).__name__} '{variable.name}'", variable.read().detach()._repr_html_())
+    return folded(f"{type(variable).__name__} '{variable.name}'", variable.read().without_tape()._repr_html_())

@@ -180,6 +180,11 @@ lower: Table[Any] = Table(
 cost: Table[Callable[..., Any]] = Table(
     "cost", "rule(*avals, **attrs) -> floating-point operations. Read by reports.", shapes_programs=True
 )
+write_back: Table[Callable[..., Any]] = Table(
+    "write_back",
+    "rule(x, new, **attrs) -> value: x with new in place of the elements that the op, a view, shows. Written with ops. "
+    "Read by writes to views.",
+)  # the writes are ops themselves, which programs on disk know
 complex_rules: Table[Any] = Table(
     "complex",
     "a ByNumPy of runnel.core.rules (HOLOMORPHIC, LINEAR, ...), by which NumPy carries the op out on complex "

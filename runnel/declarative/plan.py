@@ -75,20 +75,20 @@ class Replay:
                 f"[session] the variable '{variable.name}', declared at {variable.where}, has no value in this "
                 "session; run its initializer, or assign something, first."
             )
-        return self._live[variable].read().detach()
+        return self._live[variable].read().without_tape()
 
     def assign(self, variable: VariableOperation, value: Tensor) -> None:
         """Set the value of a variable."""
         if variable in self._live:
             self._live[variable].assign(value)
         else:
-            self.fresh[variable] = value.detach()
+            self.fresh[variable] = value.without_tape()
 
     def train(self, operation: Minimize, gradients: Sequence[Tensor]) -> None:
         """Take one step of the optimizer of ``operation``."""
         trained = [self._live[v] for v in operation.variables]
         for parameter, g in zip(trained, gradients, strict=True):
-            parameter.grad = g.detach()
+            parameter.grad = g.without_tape()
         self._optimizers[operation].step()
         for parameter in trained:
             parameter.grad = None
@@ -153,7 +153,7 @@ class CompiledPlan:
             values = replay({t: tracer.argument(x, t.name) for x, t in zip(avals, plan.fed, strict=True)})
             self.fresh: Final = tuple(replay.fresh)
             results = [*[values[x] for x in plan.fetched], *replay.fresh.values()]
-            graph = tracer.graph([x.detach() for x in results], "session")
+            graph = tracer.graph([x.without_tape() for x in results], "session")
         captures = {node: _live(value) for node, value in tracer.captures.items()}
         self.function: Final = GraphFunction(
             graph, tracer.bound_variables, context, choices=choices, captures=captures, numbers=tracer.numbers
@@ -195,4 +195,4 @@ class EagerPlan:
             for optimizer, state in states:
                 optimizer.load_state_dict(state)
             raise
-        return (*[values[x].detach() for x in self._plan.fetched], *[replay.fresh[v] for v in self.fresh])
+        return (*[values[x].without_tape() for x in self._plan.fetched], *[replay.fresh[v] for v in self.fresh])

@@ -60,7 +60,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
 
     def stacked(name: str, is_leaf: bool) -> dict[str, Any]:
         each = [dict(getattr(model, name)()) for model in models]
-        answer = {path: ops.stack([one[path].detach() for one in each]) for path in each[0]}
+        answer = {path: ops.stack([one[path].without_tape() for one in each]) for path in each[0]}
         if is_leaf:
             for path, value in answer.items():
                 value.requires_grad_(each[0][path].requires_grad)

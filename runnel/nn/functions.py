@@ -112,7 +112,8 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
         x, pairs = _cut(x, pairs, pad), [(max(before, 0), max(after, 0)) for before, after in pairs]
     around = [(max(before, 0), max(after, 0)) for before, after in pairs]
     result: Tensor = ops.pad(x, around, 0 if value is None else value, mode)
-    return _cut(result, pairs, pad)
+    separate: Tensor = x.handle() if result is x else _cut(result, pairs, pad).separate()
+    return separate
 
 
 def _cut(x: Array, pairs: Sequence[tuple[int, int]], asked: Sequence[int]) -> Tensor:
@@ -165,7 +166,7 @@ def embedding(
 def _counts(labels: Array, weight: Array) -> Array:
     """Return how often each row is looked up, as (n, 1)."""
     flat = ops.reshape(labels, (-1,))
-    return ops.scatter_add(flat, ops.full_like(weight.read().detach(), 1, (flat.shape[0], 1)), weight.shape[0])
+    return ops.scatter_add(flat, ops.full_like(weight.read().without_tape(), 1, (flat.shape[0], 1)), weight.shape[0])
 
 
 def _shorten(labels: Array, weight: Array, max_norm: float, norm_type: float) -> None:
@@ -174,7 +175,7 @@ def _shorten(labels: Array, weight: Array, max_norm: float, norm_type: float) ->
             f"[embedding] weight must be a Variable for max_norm, which changes its rows; got {type(weight).__name__}. "
             "Shorten them before the call."
         )
-    rows = weight.read().detach()
+    rows = weight.read().without_tape()
     size = ops.norm(rows, norm_type, 1, keepdims=True)
     is_long = ops.logical_and(ops.greater(size, max_norm), ops.greater(_counts(labels, weight), 0))
     weight.assign(rows * ops.where(is_long, max_norm / (size + 1e-7), 1.0))
@@ -287,7 +288,7 @@ def instance_norm(
 def _move(running: Array | None, new: Any, momentum: Any) -> None:
     """Update running statistics, a Variable or a tensor."""
     if running is not None:
-        step = new.detach() * momentum
+        step = new.without_tape() * momentum
         running.update("batch_norm", lambda old: ops.cast(old * (1 - momentum) + step, running.dtype))
 
 

@@ -114,7 +114,7 @@ class Module(Hooks, StatefulTree):
             )
         if isinstance(value, (bool, int, float)) and buffer is not None and buffer.shape == ():
             value = np.asarray(value, buffer.dtype.numpy)
-        array = value.read().detach() if isinstance(value, ArrayMethods) else np.asarray(value)
+        array = value.read().without_tape() if isinstance(value, ArrayMethods) else np.asarray(value)
         if buffer is None or array.shape != buffer.shape or dtype_of(array) is not buffer.dtype:
             return Variable(value if buffer is None else array, name=name)
         buffer.assign(array)

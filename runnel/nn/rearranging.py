@@ -32,7 +32,7 @@ def pixel_shuffle(x: Array, upscale_factor: int) -> Tensor:
     n = len(front)
     split = ops.reshape(x, (*front, c // (r * r), r, r, h, w))
     mixed = ops.permute(split, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    result: Tensor = ops.reshape(mixed, (*front, c // (r * r), h * r, w * r))
+    result: Tensor = ops.reshape(mixed, (*front, c // (r * r), h * r, w * r)).separate()
     return result
 
 
@@ -47,7 +47,7 @@ def pixel_unshuffle(x: Array, downscale_factor: int) -> Tensor:
     n = len(front)
     split = ops.reshape(x, (*front, c, h // r, r, w // r, r))
     mixed = ops.permute(split, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    result: Tensor = ops.reshape(mixed, (*front, c * r * r, h // r, w // r))
+    result: Tensor = ops.reshape(mixed, (*front, c * r * r, h // r, w // r)).separate()
     return result
 
 

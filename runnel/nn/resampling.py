@@ -76,7 +76,7 @@ def interpolate(
         ends = np.iinfo(x.dtype.numpy)
         y = ops.clip(ops.round(y), int(ends.min), int(ends.max))
     resized: Tensor = ops.cast(y, x.dtype)
-    return resized
+    return resized.handle() if resized is x else resized.separate()
 
 
 def _require_mode(x: Array, mode: str, align_corners: bool | None, antialias: bool) -> None:

@@ -10,6 +10,7 @@ from runnel.tensor.creation import asarray
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import LoadReport, load_variables
 from runnel.tensor.variable import Variable
+from runnel.tensor.views import DETACHED, View
 
 EXTRA: Final = "_extra_state"
 
@@ -35,7 +36,7 @@ def _readings(variables: dict[str, Variable]) -> dict[str, Any]:
     """Return the values of Variables at one point in time. Changing one in place also changes its Variable."""
     values = snapshot(lambda: {path: v.value for path, v in variables.items()})
     for path, value in values.items():
-        value._origin = variables[path]
+        value._view = View(variables[path], (DETACHED,), follows=False)
     return values
 
 

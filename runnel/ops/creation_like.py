@@ -21,7 +21,7 @@ from runnel.loops.rules import IotaLike
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.elementwise.rows import NUMBERS
 from runnel.ops.promotion import constant
-from runnel.ops.shapes.broadcasting import broadcast_to, unbroadcast
+from runnel.ops.shapes.broadcasting import broadcast_p, broadcast_to, unbroadcast
 
 
 def full_like(
@@ -35,8 +35,7 @@ def full_like(
     sizes = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
     shared = constant(like, fill_value, chosen, len(sizes))
-    filled = broadcast_to(shared, sizes)
-    own = filled.handle() if filled is shared else filled
+    own = shared.handle() if shared.shape == sizes else apply(broadcast_p, shared, shape=sizes)
     return own if device is None else own.to(device=device)
 
 

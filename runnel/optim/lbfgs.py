@@ -213,7 +213,7 @@ class _Search:
 
 
 def _flat(tensors: list[Tensor]) -> Tensor:
-    vector: Tensor = ops.concat([ops.reshape(t.detach(), (-1,)) for t in tensors])
+    vector: Tensor = ops.concat([ops.reshape(t.without_tape(), (-1,)) for t in tensors])
     return vector
 
 

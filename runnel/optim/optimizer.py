@@ -250,7 +250,7 @@ class Optimizer(Stateful):
                 self._require_fitting(p, g, group)
                 if trace is not None:
                     trace.facet(TracedVariables).consumed.add(p)
-                g = ops.cast(g.detach(), p.dtype)
+                g = ops.cast(g.without_tape(), p.dtype)
                 active.append((i, p, -g if group.has("maximize") else g))
             if active:
                 tracing.method(self, "update")(group, active, self._counted(group, active, steps))

@@ -48,18 +48,18 @@ class LeafVariable(Variable):
                 f"[{owner}] params must be Parameters, or tensors with requires_grad that were not computed; got a "
                 f"tensor that {what}."
             )
-        super().__init__(source.detach(), requires_grad=True, device=source.device)
+        super().__init__(source.without_tape(), requires_grad=True, device=source.device)
         self.source = source
 
     def copy_in(self) -> None:
         """Copy the value and the gradient of the tensor."""
-        self.assign(self.source.detach())
+        self.assign(self.source.without_tape())
         self.grad = self.source.grad
 
     def copy_out(self) -> None:
         """Assign the new value to the tensor."""
         with recording(False):
-            self.source.update("step", lambda before: self.value.detach())
+            self.source.update("step", lambda before: self.value.without_tape())
 
     def clear(self, set_to_none: bool) -> None:
         """Drop the gradient of the tensor, or fill it with zeros."""

@@ -22,6 +22,7 @@ from runnel.graph.node import InputKind
 from runnel.tensor.concurrency import MARKS, TURN
 from runnel.tensor.kept_values import HOLDS, protect
 from runnel.tensor.variable import STATE_VERSION, Pin, Variable, locks_of
+from runnel.tensor.views import VIEWED, follow
 
 _PATIENCE: Final = 3  # refusals after which the others are asked to wait
 
@@ -75,8 +76,8 @@ class Binding:
     def names(self) -> dict[str, Any]:
         """The names that the code of a run reads (:mod:`runnel.tensor.bound`)."""
         return {
-            "HOLDS": HOLDS, "STATE": STATE_VERSION, "WRITTEN": self.written_ids, "protect": protect,
-            "resume": self.resume,
+            "HOLDS": HOLDS, "STATE": STATE_VERSION, "VIEWED": VIEWED, "WRITTEN": self.written_ids, "follow": follow,
+            "protect": protect, "resume": self.resume,
         }  # fmt: skip
 
     def _changed(self, variables: Sequence[Variable]) -> list[Variable]:

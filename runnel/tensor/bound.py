@@ -25,6 +25,7 @@ _TAKE: Final = ("try: frame = frames.pop()", "except IndexError: frame = make()"
 _GIVE: Final = ("if frames: give(frame)", "else: frames.append(frame)")
 _BEGIN: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
 _END: Final = "HOLDS.writing -= 1"
+_FOLLOW: Final = "if VIEWED: follow(WRITTEN)"
 
 
 class Slab:
@@ -214,7 +215,7 @@ class Bound:
         begin: list[str] = []
         broken_off: list[str] = []
         if WRITES in after:
-            begin, broken_off, over = [*_BEGIN], [_END], [_END, *over]
+            begin, broken_off, over = [*_BEGIN], [_END], [_END, *over, _FOLLOW]
         if list(after) == [WRITES]:
             return [*begin, *_guarded(run, [*broken_off, WRITES]), *over]
         begin += ["L = frame.launch.words", f"completed = L[{COMPLETED}]"]

@@ -119,7 +119,7 @@ def _call(
     leaves, structure = pytree.flatten((args, kwargs))
     places = [i for i, x in enumerate(leaves) if isinstance(x, (ArrayMethods, np.ndarray, RunTimeNumber))]
     numbers = {i for i in places if isinstance(leaves[i], RunTimeNumber)}
-    operands = [asarray(leaves[i]).detach() if ordered else asarray(leaves[i]) for i in places]
+    operands = [asarray(leaves[i]).without_tape() if ordered else asarray(leaves[i]) for i in places]
 
     def function(*arrays: Any) -> list[Any]:
         arguments = list(leaves)

@@ -112,7 +112,7 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
 
 def tensor(data: Any, dtype: Dtype = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Create a new tensor from ``data``, without a tape: ``asarray`` with a copy, as in PyTorch."""
-    return leaf(asarray(data, dtype, device=device, copy=True).detach(), requires_grad)
+    return leaf(asarray(data, dtype, device=device, copy=True).without_tape(), requires_grad)
 
 
 def leaf(new: Tensor, requires_grad: bool) -> Tensor:

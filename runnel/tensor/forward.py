@@ -56,7 +56,7 @@ class Forward(Level):
         primals = fn([x for x, _ in pairs])
         if all(t is None for _, t in pairs):
             return [None if x is None else self.lifted(x) for x in primals]
-        tangents = fn([ops.zeros_like(x.detach()) if t is None else t for x, t in pairs])
+        tangents = fn([ops.zeros_like(x.without_tape()) if t is None else t for x, t in pairs])
         return [None if x is None else self.dual(x, t) for x, t in zip(primals, tangents, strict=True)]
 
     def require_state(self, x: LevelTensor, name: str) -> None:
@@ -82,8 +82,8 @@ class DualTensor(LevelTensor):
     def known(self) -> np.ndarray | None:
         return self.primary.known()
 
-    def detach(self) -> Tensor:
-        return level_tensor(DualTensor, self._level, self._aval, (self.primary.detach(), None))
+    def without_tape(self) -> Tensor:
+        return level_tensor(DualTensor, self._level, self._aval, (self.primary.without_tape(), None))
 
     def __repr__(self) -> str:
         return f"DualTensor({self._parts[0]!r}, tangent={self._parts[1]!r})"
@@ -156,7 +156,7 @@ class Transpose:
 
 def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
     """Return a leaf for a cotangent of ``out``, of the highest level among ``others``."""
-    zeros: Tensor = ops.zeros_like(out.detach())
+    zeros: Tensor = ops.zeros_like(out.without_tape())
     levels = [y._level for y in others if y._level is not None and y._level.trace is ACTIVE.trace]
     leaf = max(levels, key=lambda level: level.number).lifted(zeros) if levels else zeros.untaped()
     leaf.requires_grad = out.dtype.is_inexact

@@ -11,7 +11,7 @@ import itertools
 import weakref
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,13 @@ from runnel.core.html import tensor_html
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import Value
+from runnel.ops.creation_like import zeros_like
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.trace import ACTIVE, Trace
 from runnel.tensor.traced_values import counted, traced_value
+
+if TYPE_CHECKING:
+    from runnel.tensor.views import View
 
 SERIALS: Final = itertools.count(1)  # tensors are numbered in the order in which they are made
 
@@ -71,7 +75,8 @@ class Handle(ArrayMethods[T]):
     _leaf: weakref.ref[GradientOwner] | None = None  # to what this is the value of, which holds it in turn
     _grad: T | None = None
     _weak: bool = False
-    _origin: Any = None  # the Variable that in-place changes of this reading of it go to, for those in a state dict
+    _view: View | None = None  # of which tensor or Variable it shows elements
+    _views: list[weakref.ref[Any]] | None = None  # what shows elements of it
     _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
     _is_rebound: bool = False  # this handle was given another value
     _first: T | None = None  # then the node of its first value, if the tape may need it
@@ -244,11 +249,6 @@ class Handle(ArrayMethods[T]):
     # The tape ---------------------------------------------------------------------------------------------------------
 
     @property
-    def is_cell(self) -> bool:
-        """True if ``x += y`` changes this handle: a leaf that accumulates a gradient, or an entry of a state dict."""
-        return self._is_user_leaf or self._origin is not None
-
-    @property
     def _is_user_leaf(self) -> bool:
         """True if ``backward()`` accumulates a gradient here."""
         return self.requires_grad and self._record is None and not self._is_argument
@@ -279,7 +279,11 @@ class Handle(ArrayMethods[T]):
         return False
 
     def detach(self) -> T:
-        """Another handle of the same value, without a tape: gradients stop here."""
+        """Return a view of all elements without a tape: gradients stop here."""
+        raise NotImplementedError
+
+    def without_tape(self) -> T:
+        """Return another handle of the value without any tape, and without a tangent."""
         raise NotImplementedError
 
     def contiguous(self, memory_format: Any = None) -> T:
@@ -302,9 +306,12 @@ class StandIns(Protocol):
 class OutsideHandles:
     """The part of a trace that handles made before its beginning are kept in."""
 
+    REFUSAL = ("a tensor is changed in place, and a view of it is held outside", "make the view inside")
+
     def __init__(self) -> None:
         self.gradients: dict[int, tuple[Any, Any]] = {}  # by id: those whose .grad was set, with what it was
         self.values: dict[int, tuple[Any, tuple[Any, ...]]] = {}  # the same of those that got another value
+        self.views: list[Any] = []  # of Variables that were written
         self.stand_ins: StandIns | None = None  # of a trace whose tape ends at tensors from outside
 
 
@@ -444,6 +451,14 @@ def linked(x: T, source: T) -> T:
     twin: T = x._twin()
     twin.requires_grad = True
     twin._record = Record(None, (source,), {}, passed_on)
+    return twin
+
+
+def overwritten(x: T, source: T) -> T:
+    """Return a node with the value of ``x``, which does not depend on ``source``: the gradient of that is 0."""
+    twin: T = x._twin()
+    twin.requires_grad = True
+    twin._record = Record(None, (source,), {}, lambda g, out: (zeros_like(g),))
     return twin
 
 

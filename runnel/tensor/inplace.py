@@ -73,13 +73,11 @@ def in_place(name: str, function: Function) -> Function:
 
 
 def _augmented(name: str) -> Function:
-    """Return the operator ``x op= y``: it changes a cell; for a plain value it means ``x = x op y``."""
+    """Return the operator ``x op= y``."""
     compute = getattr(operator, f"__{name}__")
 
     @ending_at_user
     def method(self: Any, other: Any) -> Any:
-        if not self.is_cell:
-            return compute(self, other)
         return self.update(f"i{name}", lambda x: compute(x, other))
 
     method.__name__ = f"__i{name}__"

@@ -113,7 +113,7 @@ class LevelTensor(Tensor):
             else taped(results, op, tensors_read, attrs)
         )
 
-    def detach(self) -> Tensor:
+    def without_tape(self) -> Tensor:
         """Return the same values without a tape and without a tangent."""
         return level_tensor(type(self), self._level, self._aval, tuple(_detached(x) for x in self._parts))
 
@@ -139,7 +139,7 @@ class LevelTensor(Tensor):
 
 
 def _detached(part: Any) -> Any:
-    return part.detach() if isinstance(part, Tensor) else part
+    return part.without_tape() if isinstance(part, Tensor) else part
 
 
 def level_tensor(kind: type[LevelTensor], level: Level, value: ShapedArray, parts: tuple[Any, ...]) -> LevelTensor:

@@ -303,7 +303,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     @property
     def data(self) -> ResultT:
         """The value without its tape."""
-        values: ResultT = self.read().detach()  # type: ignore[attr-defined]
+        values: ResultT = self.read().without_tape()  # type: ignore[attr-defined]
         return values
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
@@ -371,27 +371,27 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """The transpose of a matrix."""
         if self.ndim != 2:
             raise ValueError(f"[T] needs a matrix; received shape {self.shape}. Use permute() or mT.")
-        return self._other(ops.transpose(self, 0, 1))
+        return ops.transpose(self, 0, 1)
 
     @property
     def mT(self) -> ResultT:
         """The last two axes swapped."""
-        return self._other(ops.transpose(self, -2, -1))
+        return ops.transpose(self, -2, -1)
 
     @property
     def mH(self) -> ResultT:
         """The last two axes swapped, of the complex conjugate."""
-        return self._other(ops.transpose(ops.conj(self), -2, -1))
+        return ops.transpose(ops.conj(self), -2, -1)
 
     @property
     def H(self) -> ResultT:
         """The conjugate transpose of a matrix."""
-        return self._other(ops.conj(self.T))
+        return ops.conj(self.T)
 
     @property
     def real(self) -> ResultT:
         """The real part."""
-        return self._other(ops.real(self))
+        return ops.real(self)
 
     @property
     def imag(self) -> ResultT:

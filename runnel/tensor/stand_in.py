@@ -1,19 +1,18 @@
-"""Objects that array functions read as tensors: Variables, and the ``data`` of a leaf."""
+"""The base class of objects that array functions read as tensors: Variables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, Self
-from weakref import WeakValueDictionary
+from typing import Any, Self
 
 import numpy as np
 
 from runnel import ops
-from runnel.core.avals import ShapedArray
+from runnel.core.avals import Shape
+from runnel.core.dispatch import ViewStep
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
-from runnel.tensor.grad_mode import recording
 from runnel.tensor.handle import T
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.traced_values import counted
@@ -23,7 +22,6 @@ class StandIn(ArrayMethods[T]):
     """A cell that holds a tensor. ``update`` puts another in."""
 
     __slots__ = ()
-    is_cell = True
 
     def update(self, name: str, change: Callable[[T], T]) -> Self:
         """Put in what ``change`` makes of the present value; on an error that stays. ``name`` is for messages."""
@@ -36,6 +34,19 @@ class StandIn(ArrayMethods[T]):
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         tensors = tuple([x.read() for x in inputs])
         return tensors[0].apply_op(op, tensors, attrs)
+
+    def apply_view(self, op: Op, attrs: dict[str, Any], shape: Shape | None = None) -> Any:
+        return self.read().apply_view(op, attrs, shape)
+
+    def view_by(self, step: ViewStep) -> Any:
+        return self.read().view_by(step)
+
+    def separate(self) -> T:
+        return self.handle()
+
+    def alias(self) -> T:
+        aliased: T = self.read().alias()
+        return aliased
 
     def apply_composed(self, composition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.read().apply_composed(composition, args, kwargs)
@@ -58,8 +69,12 @@ class StandIn(ArrayMethods[T]):
         return self.read().handle()
 
     def detach(self) -> T:
-        """Return the present value without a tape."""
+        """Return a view of all elements without a tape."""
         return self.read().detach()
+
+    def without_tape(self) -> T:
+        """Return the present value, without a tape."""
+        return self.read().without_tape()
 
     def numpy(self) -> np.ndarray:
         """Return the present value as a read-only NumPy array, which later changes do not reach."""
@@ -92,66 +107,3 @@ class StandIn(ArrayMethods[T]):
 
     def __hash__(self) -> int:
         return id(self)
-
-
-class Owner(Protocol[T]):
-    """The owner of a :class:`Data`: a leaf or a Variable."""
-
-    @property
-    def aval(self) -> ShapedArray: ...
-
-    def detach(self) -> T: ...
-
-    def update(self, name: str, change: Callable[[T], T]) -> object: ...
-
-
-class Data(StandIn[T]):
-    """A leaf's value without its tape; writing to it changes the leaf as under ``no_grad``. ``x.data`` creates it.
-
-    After ``x.data = y``, earlier ``Data`` objects keep the previous value, as in PyTorch, where ``x`` gets other
-    memory: ``kept = x.data; x.data = y; x.data = kept`` restores ``x``.
-    """
-
-    __slots__ = ("__weakref__", "_owner")
-
-    def __init__(self, owner: Owner[T]) -> None:
-        self._owner = owner
-
-    @property
-    def aval(self) -> ShapedArray:
-        return self._owner.aval
-
-    def read(self) -> T:
-        return self._owner.detach()
-
-    def update(self, name: str, change: Callable[[T], T]) -> Self:
-        """Give the owner the value that ``change`` makes of its present one, without a tape."""
-        with recording(False):
-            self._owner.update(name, change)
-        return self
-
-    def __repr__(self) -> str:
-        return repr(self.read())
-
-
-_HANDED_OUT: Final = WeakValueDictionary[int, Data[Any]]()  # by the id of the owner, which lives as long as its Data
-
-
-def _data(owner: Owner[Any]) -> Data[Any]:
-    known = _HANDED_OUT.get(id(owner))
-    if known is None:
-        known = _HANDED_OUT[id(owner)] = Data(owner)
-    return known
-
-
-def _replace(owner: Owner[Any], value: Any) -> None:
-    """Give ``owner`` another value, and what stood for it until now the one that it had."""
-    before = _HANDED_OUT.get(id(owner))
-    kept = None if before is None or before is value else owner.detach()
-    Data(owner).update("data", lambda x: value.read() if isinstance(value, ArrayMethods) else x.lift(value, x.dtype))
-    if before is not None and kept is not None:
-        before._owner = kept
-        del _HANDED_OUT[id(owner)]
-
-
-data_of: property = property(_data, _replace, doc="The value without a tape. Writing to it changes the leaf.")

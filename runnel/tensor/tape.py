@@ -140,9 +140,9 @@ def _cotangents(
         if g is None or id(tensor) not in alive:
             continue
         if ON_GRADIENT and is_hooked(tensor):
-            g = hooked(tensor, summed(g, tensor))
+            g = hooked(tensor, summed(g, tensor).separate())
         if record is None or (leaf_ids is not None and id(tensor) in leaf_ids):
-            at_leaves[id(tensor)] = (tensor, summed(g, tensor))
+            at_leaves[id(tensor)] = (tensor, summed(g, tensor).separate())
             continue
         try:
             of_inputs = apply_rule(record, tensor, g, create_graph, alive)

@@ -1,7 +1,7 @@
 """The Tensor: a value of shape and dtype, either bytes in memory or a node of the graph being traced.
 
-Tensors are values: no handle ever sees another handle's write. ``x[i] = v`` and in-place methods such as ``x.add_(y)``
-give this handle another value; ``x += y`` gives it to the name alone, as Python does for numbers.
+A tensor is a handle of a value. ``x[i] = v``, ``x += y`` and in-place methods such as ``x.add_(y)`` give it another
+value, and with it the base and the views that show the same elements (:mod:`runnel.tensor.views`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.caching import Recent
 from runnel.core.conversion import rounded
 from runnel.core.devices import Device
-from runnel.core.dispatch import RunTimeNumber
+from runnel.core.dispatch import RunTimeNumber, ViewStep
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.namespaces import imported
@@ -31,8 +31,8 @@ from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
-from runnel.ops.shapes.views import contiguous
-from runnel.tensor import composing, copying, eager, inplace, tape, tracing
+from runnel.ops.shapes.views import contiguous, reshape_p
+from runnel.tensor import composing, copying, eager, inplace, tape, tracing, views
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
     SERIALS,
@@ -43,13 +43,13 @@ from runnel.tensor.handle import (
     another,
     linked,
     moved_out,
+    overwritten,
     passed_on,
     plain,
     results_of,
 )
 from runnel.tensor.inplace import CONSTANT_SERIAL
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.stand_in import Data, data_of
 from runnel.tensor.trace import ACTIVE
 from runnel.tensor.traced_values import counted, traced_value
 
@@ -65,7 +65,7 @@ class Tensor(Handle["Tensor"]):
 
     __slots__ = ()
 
-    data = data_of
+    data = views.DATA
 
     def __init__(self, *args: Any) -> None:
         raise TypeError("[Tensor] a tensor is made by runnel.asarray(data), runnel.zeros(shape), …, not by its class.")
@@ -114,6 +114,22 @@ class Tensor(Handle["Tensor"]):
                 break
         return result
 
+    def apply_view(self, op: Op, attrs: dict[str, Any], shape: Shape | None = None) -> Tensor:
+        view = self.apply_op(op, (self,), attrs)
+        if shape is None or shape == view._aval.shape:
+            return views.watched(view, self, ((op, attrs),))
+        reshaped = view.apply_op(reshape_p, (view,), {"shape": shape})
+        return views.watched(reshaped, self, ((op, attrs), (reshape_p, {"shape": shape})))
+
+    def view_by(self, step: ViewStep) -> Tensor:
+        return views.watched(step.look(self), self, (step,))
+
+    def separate(self) -> Tensor:
+        return self if self._view is None else self.handle()
+
+    def alias(self) -> Tensor:
+        return views.watched(another(self) if self.requires_grad and RECORDING.get() else self._twin(), self, ())
+
     apply_composed = composing.run
 
     def on(self, device: Device) -> Tensor:
@@ -143,14 +159,17 @@ class Tensor(Handle["Tensor"]):
         return placed(value, storage, offset, strides)
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
-        """Return the same values in dense row-major memory, the only memory format, as another handle."""
-        if self.is_traced or self.strides == row_major(self.shape):
-            return self.handle()
-        flat: Tensor = ops.reshape(self, (-1,))
-        if flat.strides != (1,):  # a view of elements that lie evenly apart
-            flat = contiguous(flat)
-        dense: Tensor = ops.reshape(flat, self.shape)
-        return dense
+        """Return the tensor itself if it is dense in row-major order, and else a dense copy."""
+        is_view = views.is_contiguous(self)
+        if not (self.is_traced or self.strides == row_major(self.shape)):
+            flat: Tensor = ops.reshape(self, (-1,))
+            if flat.strides != (1,):  # a view of elements that lie evenly apart
+                flat = contiguous(flat)
+            dense: Tensor = ops.reshape(flat, self.shape)
+            if not is_view:
+                return dense
+            self._storage, self._layout, self._array = dense._storage, dense._layout, None  # the same values
+        return self if is_view else self.handle()
 
     @ending_at_user
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -163,10 +182,15 @@ class Tensor(Handle["Tensor"]):
         What was computed from the old value is differentiated by the old value. Under ``no_grad`` the tape stays as it
         is: gradients pass to what the old value was made of, and a leaf stays a leaf. ``name`` is for messages.
         """
-        if self._origin is not None:
-            reached = Data(self._origin).update(name, change).read()
-            change = lambda _: reached  # noqa: E731
-        return self._updated(name, change, inplace.fitted)
+        trace = tracing.ACTIVE.trace
+        if self._view is not None and not (trace is not None and self._is_outside(trace) and views.is_own(self)):
+            inplace.require_own(self, name, trace)
+            views.write(self, name, change, inplace.fitted)
+            return self
+        self._updated(name, change, inplace.fitted)
+        if self._views:
+            views.refresh(self)
+        return self
 
     def reshape_in_place(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
         """Like :meth:`update`, to a value of another shape. A compiled function cannot do it to a tensor from
@@ -181,7 +205,18 @@ class Tensor(Handle["Tensor"]):
             )
         if self._grad is not None:
             raise GradientError(f"[{name}] the tensor has a gradient of its shape, {self.shape}; compute a new tensor.")
-        return self._updated(name, change, inplace.in_dtype)
+        if self._views:
+            kept = self._twin()
+            views.sever(self, kept)
+            self._view = views.View(kept, ())
+        view = self._view
+        if view is None:
+            return self._updated(name, change, inplace.in_dtype)
+        after = change(moved_out(self))
+        further = after._view
+        self._updated(name, lambda before: after, inplace.in_dtype)
+        self._view = None if further is None else views.View(view.base, view.steps + further.steps)
+        return self
 
     def _updated(self, name: str, change: Callable[[Tensor], Tensor], fitted: Callable[..., Any]) -> Self:
         trace = tracing.ACTIVE.trace
@@ -197,12 +232,29 @@ class Tensor(Handle["Tensor"]):
             after = plain(after)
             if self.requires_grad and not stays_leaf:
                 after = linked(after, before)
+        elif self.requires_grad and not after.requires_grad:
+            after = overwritten(after, before)
         elif after.requires_grad and (after._record is None or after._serial < start):
             after = another(after)  # somebody else's node of the tape
         self._become(name, after, before, trace)
         if stays_leaf:
             self.requires_grad, self._record = True, None
         return self
+
+    def look_again(self, value: Tensor) -> None:
+        """Take the present value of this view, after its base has changed."""
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._is_outside(trace):
+            base = self._view.base  # type: ignore[union-attr] # a view
+            if trace.refuse is not None and isinstance(base, Handle):
+                trace.refuse(*OutsideHandles.REFUSAL)
+            trace.facet(OutsideHandles).views.append(self)  # each run of the program ends with ``views.follow``
+            return
+        is_recorded = self.requires_grad or hasattr(self, "_is_recorded")
+        is_leaf = self._is_user_leaf
+        self._become("view", plain(value) if is_leaf else value, moved_out(self) if is_recorded else self, trace)
+        if is_leaf:
+            self.requires_grad = True
 
     def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
         """Take the value and the tape of ``after``. Records of this handle refer to ``before`` from now on."""
@@ -295,16 +347,20 @@ class Tensor(Handle["Tensor"]):
         self._grad = value
 
     def detach(self) -> Tensor:
-        """Another handle of the same value, without a tape: gradients stop here."""
+        """Return a view of all elements without a tape: gradients stop here."""
+        return views.detached(self.without_tape(), self)
+
+    def untaped(self) -> Tensor:
+        """Return another handle of the value without the tape of this handle; components of a level keep theirs."""
+        return self.without_tape()
+
+    def without_tape(self) -> Tensor:
+        """Return another handle of the value without any tape, and without a tangent."""
         trace = tracing.ACTIVE.trace
         if self.requires_grad and trace is not None and trace.is_body:
             stopped: Tensor = ops.stop_gradient(self)  # a graph inside a graph is differentiated as it is
             return stopped
         return self._twin()
-
-    def untaped(self) -> Tensor:
-        """Another handle of the same value without the tape of this handle; components of a level keep theirs."""
-        return self.detach()
 
     def detach_(self) -> Tensor:
         """Let go of the tape: this handle is a leaf that requires no gradient from now on; returns it."""
@@ -319,7 +375,7 @@ class Tensor(Handle["Tensor"]):
                 )
             )
         before = moved_out(self)
-        self._become("detach_", before.detach(), before, trace)
+        self._become("detach_", before.without_tape(), before, trace)
         return self
 
     def requires_grad_(self, flag: bool = True) -> Tensor:

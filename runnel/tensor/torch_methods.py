@@ -58,7 +58,7 @@ def new_tensor(x: Array, data: Any, dtype: Dtype = None, device: Any = None) -> 
     kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, TensorLike):
         values: Any = cast(data, kind)
-        return values.detach()
+        return values.without_tape()
     tensor: Array = x.read().lift(np.asarray(data), kind).handle()
     return tensor if device is None else tensor.to(as_device(device))
 

@@ -25,11 +25,11 @@ from runnel.core.dtypes import DType, Dtype, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
-from runnel.tensor import inplace, tape, tensor as tensors, tracing
+from runnel.tensor import inplace, tape, tensor as tensors, tracing, views
 from runnel.tensor.concurrency import MARKS, TURN
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import read_only
-from runnel.tensor.stand_in import StandIn, data_of
+from runnel.tensor.stand_in import StandIn
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.trace import ACTIVE
 from runnel.tensor.traced_values import CONSUMED, consumed
@@ -115,13 +115,14 @@ class Variable(StandIn[Tensor]):
     # run is writing into it, and none will. ``_state_lock`` is there once a program is bound to the Variable.
     __slots__ = (
         "__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_settled", "_shared", "_state_lock", "_tensor",
-        "name"
+        "_views", "name"
     )  # fmt: skip
     _pin: Pin | None
     _settled: Tensor | None
     _shared: Tensor | None
     _state_lock: StateLock | None
-    data = data_of
+    _views: list[weakref.ref[Any]] | None
+    data = views.DATA
 
     def __init__(
         self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Dtype = None, device: Any = None
@@ -148,7 +149,7 @@ class Variable(StandIn[Tensor]):
         self._aval = value.aval
         self._tensor = value
         self._shared = value
-        self._settled = self._pin = self._state_lock = None
+        self._settled = self._pin = self._state_lock = self._views = None
         self._grad: Any = None
         self.name = name
         self._requires_grad = bool(requires_grad)
@@ -247,7 +248,7 @@ class Variable(StandIn[Tensor]):
     @property
     def value(self) -> Tensor:
         """The current value, without a tape."""
-        return self.read().detach()
+        return self.read().untaped()
 
     def _read_traced(self, trace: tracing.Trace) -> Tensor:
         traced = trace.facet(TracedVariables)
@@ -275,7 +276,7 @@ class Variable(StandIn[Tensor]):
         if not isinstance(value, (Tensor, Variable)):
             number = value if isinstance(value, RunTimeNumber) else rounded(as_array("assign", value), self.dtype)
             value = tensors.constant(number, self.dtype, self._aval.device)
-        value = value.read().detach()
+        value = value.read().without_tape()
         if value.shape != self.shape:
             raise ShapeError(f"[assign] {self.described} has shape {self.shape}; received {value.shape}.")
         if value.dtype is not self.dtype:
@@ -297,10 +298,14 @@ class Variable(StandIn[Tensor]):
             traced = trace.facet(TracedVariables)
             traced.values[self] = fresh
             traced.written.add(self)
-            return True
-        if tracing.ACTIVE.readings is not None:
-            self.read()
-        return self._store(_own(value), expected)
+        else:
+            if tracing.ACTIVE.readings is not None:
+                self.read()
+            if not self._store(_own(value), expected):
+                return False
+        if self._views:
+            views.refresh(self)
+        return True
 
     def _store(self, value: Tensor, expected: Tensor | None = None) -> bool:
         """Take a dense value over, of the right shape and dtype."""
@@ -331,7 +336,7 @@ class Variable(StandIn[Tensor]):
         return self
 
     def _updated(self, name: str, change: Callable[[Tensor], Tensor]) -> bool:
-        before = self.detach()
+        before = self.without_tape()
         value = inplace.fitted(name, self._aval, change(before)).read()
         if value.requires_grad and RECORDING.get() and self._leads_to_other_leaves(value):
             raise GradientError(
@@ -358,6 +363,8 @@ class Variable(StandIn[Tensor]):
 
     def become(self, value: Tensor, gradient: Any = None) -> Self:
         """Hold ``value``, which nobody else holds, whatever its shape, dtype and device are."""
+        if self._views:
+            views.sever(self, self.without_tape())
         if tracing.ACTIVE.trace is not None:
             problem = f"[to] {self.described} moves to {value.aval} in the middle of a compiled function"
             raise DeviceError(f"{problem}; do that before the call.")
@@ -568,7 +575,7 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
         for variable, value in values:
             variable.assign(value)
         return
-    ready = [(variable, _own(value.read().detach())) for variable, value in values]
+    ready = [(variable, _own(value.read().without_tape())) for variable, value in values]
     former = [(variable, variable._tensor) for variable, _ in ready]
     with MARKS.changing():
         try:
@@ -578,6 +585,9 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
             for variable, value in former:
                 variable._store(value)
             raise
+    for variable, _ in ready:
+        if variable._views:
+            views.refresh(variable)
 
 
 def locks_of(variables: Sequence[Variable]) -> list[StateLock]:

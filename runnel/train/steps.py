@@ -54,13 +54,13 @@ class Steps:
             value.backward()
             clip()
             optimizer.step()
-            return value.detach(), detached(output) if has_output else None
+            return value.without_tape(), detached(output) if has_output else None
 
         def backward(inputs: tuple[Any, ...], target: Any, share: float) -> tuple[Tensor, Any]:
             output = model(*inputs)
             value = loss(output, target)
             ops.multiply(value, share).backward()
-            return value.detach(), detached(output) if has_output else None
+            return value.without_tape(), detached(output) if has_output else None
 
         def update() -> None:
             clip()
@@ -118,7 +118,7 @@ def _clipping(optimizer: Optimizer, clip_norm: float | None, clip_value: float |
 def detached(output: Any) -> Any:
     """Return the same structure with tensors without a tape."""
     leaves, structure = flatten(output)
-    return unflatten(structure, [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves])
+    return unflatten(structure, [leaf.without_tape() if isinstance(leaf, Tensor) else leaf for leaf in leaves])
 
 
 def is_finite(value: Any) -> bool:

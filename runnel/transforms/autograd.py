@@ -131,8 +131,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(backward)
     def call(ctx: FunctionContext, *gradients: Any) -> Any:
-        cotangents = backward(ctx, *(g.detach() for g in gradients))
-        return tuple(c.detach() if isinstance(c, Tensor) else c for c in _as_tuple(cotangents))
+        cotangents = backward(ctx, *(g.without_tape() for g in gradients))
+        return tuple(c.without_tape() if isinstance(c, Tensor) else c for c in _as_tuple(cotangents))
 
     return call
 
@@ -181,7 +181,7 @@ def grad(
             f"[grad] the outputs must depend on all inputs, but do not depend on input {unused[0]}; pass "
             "allow_unused=True for None, or materialize_grads=True for zeros."
         )
-    missing = [zeros_like(x.detach()) if materialize_grads else None for x in leaves]
+    missing = [zeros_like(x.without_tape()) if materialize_grads else None for x in leaves]
     return tuple(
         gradients[id(node)][1].handle() if id(node) in gradients else nothing
         for node, nothing in zip(nodes, missing, strict=True)

@@ -202,7 +202,7 @@ class _EagerState:
             raise GradientError(
                 "[checkpoint] the function must run inside the compiled function that differentiates it."
             )
-        changed = [(v, v.read().detach()) for v, value in self.readings.values.items() if v.read() is not value]
+        changed = [(v, v.read().without_tape()) for v, value in self.readings.values.items() if v.read() is not value]
         for variable, _ in changed:
             variable.assign(self.readings.values[variable])
         try:

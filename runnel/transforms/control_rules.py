@@ -55,7 +55,7 @@ def _with_tangent(tangents: Tangents) -> list[int]:
 
 def _filled(tangents: Tangents, inputs: Sequence[Tensor], numbers: Sequence[int]) -> list[Tensor]:
     pairs = [(inputs[i], tangents[i]) for i in numbers]
-    return [zeros_like(x.detach()) if t is None else t for x, t in pairs]
+    return [zeros_like(x.without_tape()) if t is None else t for x, t in pairs]
 
 
 def _spread(count: int, numbers: Sequence[int], values: Sequence[Tensor]) -> list[Tensor | None]:

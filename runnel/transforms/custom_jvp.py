@@ -148,7 +148,7 @@ class _Transposed(custom_vjp):
 
     def pull(self, args: tuple[Any, ...], saved: Any, g: Any) -> list[Any]:
         inputs = tensors_in(saved)
-        zeros = [zeros_like(x.detach()) for x in inputs if x.dtype.is_inexact]
+        zeros = [zeros_like(x.without_tape()) for x in inputs if x.dtype.is_inexact]
         form: pytree.Structure | None = None
 
         def tangents(*directions: Tensor) -> list[Tensor]:
@@ -157,7 +157,7 @@ class _Transposed(custom_vjp):
             result, theirs = self.function.pushed(saved, [next(rest) if x.dtype.is_inexact else None for x in inputs])
             form = pytree.flatten(result)[1]
             outs = zip(tensors_in(result), theirs, strict=True)
-            return [zeros_like(x.detach()) if t is None else t for x, t in outs]
+            return [zeros_like(x.without_tape()) if t is None else t for x, t in outs]
 
         _, pullback = vjp(tangents, *zeros)
         seeds, structure = pytree.flatten(g)
@@ -205,7 +205,7 @@ def _tangent(leaf: Any, tangent: Tensor | None) -> Any:
     if tangent is not None:
         return tangent
     if isinstance(leaf, ArrayMethods):
-        return zeros_like(leaf.read().detach())
+        return zeros_like(leaf.read().without_tape())
     return type(leaf)(0) if isinstance(leaf, int | float | complex) else None
 
 

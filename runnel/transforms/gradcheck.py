@@ -78,7 +78,7 @@ def gradgradcheck(
         outs = [y for y in _several(func(*arguments)) if isinstance(y, Tensor) and y.dtype.is_float]
     rng = np.random.default_rng(0)
     given = [asarray(rng.normal(size=y.shape), y.dtype) for y in outs] if grad_outputs is None else grad_outputs
-    seeds = [asarray(seed).detach().requires_grad_() for seed in _several(given)]
+    seeds = [asarray(seed).without_tape().requires_grad_() for seed in _several(given)]
 
     places = [i for i, x in enumerate(arguments) if isinstance(x, ArrayMethods) and x.read().requires_grad]
 
@@ -113,7 +113,7 @@ def _analytic(out: Tensor, leaf: Any) -> np.ndarray:
 def _numeric(func: Callable[..., Any], arguments: Sequence[Any], i: int, number: int, eps: float) -> np.ndarray:
     """Return the Jacobian by central differences."""
     columns = []
-    value = arguments[i].detach().numpy()
+    value = arguments[i].without_tape().numpy()
     for k in range(value.size):
         ends = []
         for step in (eps, -eps):

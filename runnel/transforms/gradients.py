@@ -69,7 +69,7 @@ class Argument(NamedTuple):
 
     def answer(self, cotangents: dict[int, tuple[Tensor, Tensor]]) -> Any:
         """Return the cotangents of the leaves as a tree, with zeros for unused leaves. All tensors are new handles."""
-        gradients = [cotangents[id(x)][1] if id(x) in cotangents else zeros_like(x.detach()) for x in self.nodes]
+        gradients = [cotangents[id(x)][1] if id(x) in cotangents else zeros_like(x.without_tape()) for x in self.nodes]
         return pytree.unflatten(self.structure, [g.handle() for g in gradients])
 
     @property
@@ -151,7 +151,7 @@ def value_and_grad(
             what = f"a tensor {value.aval}" if isinstance(value, ArrayMethods) else f"a {type(value).__name__}"
             raise GradientError(f"[grad] the function must return one floating-point number; got {what}. Use sum().")
         root = value.read()
-        by_leaf = _pulled([root], [full_like(root.detach(), 1)], arguments)
+        by_leaf = _pulled([root], [full_like(root.without_tape(), 1)], arguments)
         answers = tuple(a.answer(by_leaf) for a in arguments)
         plain = _without_own_tape(result, arguments)
         return plain, answers[0] if is_single(argnums) else answers
@@ -267,5 +267,5 @@ def _leads_further(x: Tensor, arguments: Sequence[Argument]) -> bool:
 
 def zeros_for(x: Tensor) -> Tensor:
     """Return a cotangent of zeros for ``x``."""
-    zeros: Tensor = zeros_like(x.detach())
+    zeros: Tensor = zeros_like(x.without_tape())
     return zeros

@@ -87,7 +87,7 @@ def _primal_and_tangent(level: Forward, out: Any, mode: bool) -> tuple[Any, Any]
     if out is None:
         return None, None
     primal, tangent = level.split(asarray(out))
-    ends = primal, zeros_like(primal.detach()) if tangent is None else tangent
+    ends = primal, zeros_like(primal.without_tape()) if tangent is None else tangent
     return ends if mode else (plain(ends[0]), plain(ends[1]))
 
 
@@ -131,7 +131,7 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
         out_tangents = transpose.tangents(in_tangents, keep=True)
         answers = list(out_leaves)
         for i, y, t in zip(places, outs, out_tangents, strict=True):
-            answers[i] = zeros_like(y.detach()) if t is None else t
+            answers[i] = zeros_like(y.without_tape()) if t is None else t
         return pytree.unflatten(form, answers)
 
     return (out, linear, *aux)

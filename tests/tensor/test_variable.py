@@ -100,16 +100,19 @@ def fresh() -> Variable:
     return Variable(np.random.default_rng(0).standard_normal((N, N)).astype(np.float32), requires_grad=True, name="v")
 
 
+VIEWS = {"detached", "row", "strided slice", "transposed"}  # of the Variable; others show what was read
+
+
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("read", READS)
-def test_what_was_read_keeps_its_values(read: str, update: str) -> None:
+def test_views_follow_and_readings_keep_their_values(read: str, update: str) -> None:
     v = fresh()
     UPDATES[update](v)  # so that programs have been bound to its memory before it is read
     reference = READS[read](v)
     before = np.array(reference)
     start = v.numpy().copy()
     UPDATES[update](v)
-    np.testing.assert_array_equal(np.array(reference), before)
+    np.testing.assert_array_equal(np.array(reference), np.array(READS[read](v)) if read in VIEWS else before)
     assert not np.array_equal(v.numpy(), start)
 
 
@@ -157,7 +160,8 @@ def test_a_copy_is_made_exactly_while_a_handle_lives(read: str, stepped: tuple[V
     assert (address(v) != at) is shares
     at = address(v)
     step()
-    assert address(v) == at, "the handle has the old memory: the new one is the Variable's alone"
+    if read not in VIEWS:  # which follow
+        assert address(v) == at, "the handle has the old memory: the new one is the Variable's alone"
     del reference
 
 
@@ -272,5 +276,7 @@ def test_any_order_of_reading_and_updating(actions: list[str]) -> None:
         else:
             np.testing.assert_array_equal(look().numpy(), model)
         for handle, values in reference:
+            if isinstance(handle, rn.Tensor) and handle.shape == (7, N):
+                values = model[2:9]
             np.testing.assert_array_equal(np.asarray(handle), values)
     np.testing.assert_array_equal(v.numpy(), model)

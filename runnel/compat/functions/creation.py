@@ -182,25 +182,25 @@ def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Any = None, requires_g
 @new_tensor
 def zeros_like(input: Array, *, dtype: Dtype = None) -> Tensor:
     """Return zeros in the shape of ``input``, and in its dtype by default."""
-    return creation_like.zeros_like(input.detach(), dtype)
+    return creation_like.zeros_like(input.without_tape(), dtype)
 
 
 @new_tensor
 def ones_like(input: Array, *, dtype: Dtype = None) -> Tensor:
     """Return ones in the shape of ``input``, and in its dtype by default."""
-    return creation_like.ones_like(input.detach(), dtype)
+    return creation_like.ones_like(input.without_tape(), dtype)
 
 
 @new_tensor
 def empty_like(input: Array, *, dtype: Dtype = None) -> Tensor:
     """Return a tensor in the shape of ``input`` whose values do not matter (zeros)."""
-    return creation_like.zeros_like(input.detach(), dtype)
+    return creation_like.zeros_like(input.without_tape(), dtype)
 
 
 @new_tensor
 def full_like(input: Array, fill_value: bool | int | float | complex, *, dtype: Dtype = None) -> Tensor:
     """Return a tensor in the shape of ``input`` filled with ``fill_value``."""
-    return creation_like.full_like(input.detach(), fill_value, dtype=dtype)
+    return creation_like.full_like(input.without_tape(), fill_value, dtype=dtype)
 
 
 def get_default_dtype() -> DType:

@@ -43,7 +43,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     if driver not in (None, *_DRIVERS):
         raise ValueError(f"[lstsq] driver must be one of {', '.join(_DRIVERS)}; got {driver!r}.")
     result = matrices.lstsq(input, b, rcond)
-    nothing = result.singular_values.detach().reshape(-1)[:0]
+    nothing = result.singular_values.without_tape().reshape(-1)[:0]
     if driver in (None, "gelsy") or input.shape[-2] <= input.shape[-1]:
         result = result._replace(residuals=nothing)
     if driver == "gels":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -179,22 +180,36 @@ def frobenius_norm(input: Array, dim: Axis = None, keepdim: bool = False) -> Arr
 
 
 alias_copy = clone
-diagonal_copy = diagonal
-expand_copy = ops.broadcast_to
-narrow_copy = ops.narrow
-permute_copy = ops.permute
-select_copy = select
-split_copy = unsafe_split = split_with_sizes_copy = unsafe_split_with_sizes = ops.split
-squeeze_copy = squeeze
-t_copy = t
-transpose_copy = ops.transpose
-unbind_copy = unstack
-unfold_copy = unfold
+
+
+def _copying(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that copies what ``view`` shows."""
+
+    @functools.wraps(view)
+    def copy(*args: Any, **kwargs: Any) -> Any:
+        shown = view(*args, **kwargs)
+        return tuple([x.clone() for x in shown]) if isinstance(shown, tuple) else shown.clone()
+
+    return copy
+
+
+diagonal_copy = _copying(diagonal)
+expand_copy = _copying(ops.broadcast_to)
+narrow_copy = _copying(ops.narrow)
+permute_copy = _copying(ops.permute)
+select_copy = _copying(select)
+split_copy = split_with_sizes_copy = _copying(ops.split)
+unsafe_split = unsafe_split_with_sizes = ops.split
+squeeze_copy = _copying(squeeze)
+t_copy = _copying(t)
+transpose_copy = _copying(ops.transpose)
+unbind_copy = _copying(unstack)
+unfold_copy = _copying(unfold)
 unsafe_chunk = chunk
-unsqueeze_copy = ops.expand_dims
-view_as_complex_copy = view_as_complex
-view_as_real_copy = view_as_real
-view_copy = ops.reshape
+unsqueeze_copy = _copying(ops.expand_dims)
+view_as_complex_copy = _copying(view_as_complex)
+view_as_real_copy = _copying(view_as_real)
+view_copy = _copying(ops.reshape)
 
 
 def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
@@ -202,7 +217,7 @@ def slice_copy(input: Array, dim: int = 0, start: int | None = None, end: int | 
     axis = normalize_axis("slice_copy", dim, input.ndim)
     if step == 0:
         raise ValueError("[slice_copy] the step is not 0.")
-    return getitem(input, (*[slice(None)] * axis, slice(start, end, step)))
+    return getitem(input, (*[slice(None)] * axis, slice(start, end, step))).clone()
 
 
 def _updating(name: str) -> Callable[..., Any]:

@@ -35,8 +35,8 @@ def fuse_conv_bn(conv: Convolution, bn: BatchNorm, transpose: bool = False) -> C
     if conv.bias is not None:
         shift = shift + conv.bias * scale
     fused = copy.copy(conv)
-    fused.weight = Parameter(_scaled(conv, scale).detach(), conv.weight.requires_grad)
-    fused.bias = Parameter(shift.detach(), conv.weight.requires_grad)
+    fused.weight = Parameter(_scaled(conv, scale).without_tape(), conv.weight.requires_grad)
+    fused.bias = Parameter(shift.without_tape(), conv.weight.requires_grad)
     fused.training = False
     return fused
 
@@ -67,7 +67,7 @@ def fuse_conv_bn_weights(
     bias = ((0 if conv_b is None else conv_b) - bn_rm) * scale + (0 if bn_b is None else bn_b)
     weight = conv_w * ops.reshape(scale, along)
     trains = bool(conv_w.requires_grad)
-    return Parameter(weight.read().detach(), trains), Parameter(bias.read().detach(), trains)
+    return Parameter(weight.read().without_tape(), trains), Parameter(bias.read().without_tape(), trains)
 
 
 def fuse_linear_bn_weights(

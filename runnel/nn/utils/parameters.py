@@ -90,7 +90,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
         )
     at = 0
     for parameter in listed:
-        part = ops.narrow(vec.read().detach(), 0, at, parameter.size)
+        part = ops.narrow(vec.read().without_tape(), 0, at, parameter.size)
         parameter.assign(ops.cast(ops.reshape(part, parameter.shape), parameter.dtype))
         at += parameter.size
 

@@ -64,7 +64,7 @@ class SpectralNorm(Module):
         self.eps = eps
         if weight.ndim > 1:
             self.n_power_iterations = n_power_iterations
-            u, v = start_vectors(as_matrix(weight.read().detach(), self.dim), eps)
+            u, v = start_vectors(as_matrix(weight.read().without_tape(), self.dim), eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
 
@@ -109,7 +109,7 @@ class Orthogonal(Module):
     def __init__(self, weight: Any, kind: str, use_trivialization: bool) -> None:
         self.kind = kind
         self.shape = tuple(weight.shape)
-        self.register_buffer("base", _base(weight.read().detach()) if use_trivialization else None)
+        self.register_buffer("base", _base(weight.read().without_tape()) if use_trivialization else None)
 
     def forward(self, x: Array) -> Any:
         is_wide = self.shape[-2] < self.shape[-1]

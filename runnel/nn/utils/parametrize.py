@@ -58,7 +58,7 @@ class ParametrizationList(ModuleList):
         self.ntensors = 1
         is_trained = isinstance(original, Parameter)
         trains = original.requires_grad if is_trained else False
-        value = original.read().detach()
+        value = original.read().without_tape()
         for module in reversed(modules):
             if hasattr(module, "right_inverse"):
                 value = module.right_inverse(value)
@@ -71,7 +71,7 @@ class ParametrizationList(ModuleList):
                 self._keep(f"original{i}", part, is_trained, trains)
 
     def _keep(self, name: str, value: Any, is_trained: bool, trains: bool) -> None:
-        plain = value.read().detach()
+        plain = value.read().without_tape()
         if is_trained:
             setattr(self, name, Parameter(plain, trains))
         else:
@@ -86,7 +86,7 @@ class ParametrizationList(ModuleList):
                 )
             value = module.right_inverse(value)
         for name, part in zip(self._names(), (value,) if self.is_tensor else tuple(value), strict=True):
-            getattr(self, name).assign(part.read().detach())
+            getattr(self, name).assign(part.read().without_tape())
 
     def _names(self) -> list[str]:
         return ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
@@ -136,7 +136,7 @@ def register_parametrization(
     parametrization.train(module.training)
     if isinstance(recipe_of(module, tensor_name), _Parametrized):
         there: ParametrizationList = module.parametrizations[tensor_name]
-        value = there().detach()
+        value = there().without_tape()
         there.append(parametrization)
         try:
             if hasattr(parametrization, "right_inverse"):
@@ -191,7 +191,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     del module.parametrizations[tensor_name]
     if not len(module.parametrizations):
         del module.parametrizations
-    plain = value.read().detach()
+    plain = value.read().without_tape()
     if isinstance(original, Parameter):
         setattr(module, tensor_name, Parameter(plain, original.requires_grad))
     else:
@@ -212,7 +212,7 @@ def transfer_parametrizations_and_params(
     for name in names:
         there: ParametrizationList = from_module.parametrizations[name]
         if name not in to_module.__dict__:
-            setattr(to_module, name, Parameter(there().detach()))
+            setattr(to_module, name, Parameter(there().without_tape()))
         for parametrization in there:
             register_parametrization(to_module, name, parametrization, unsafe=there.unsafe)
         ours: ParametrizationList = to_module.parametrizations[name]

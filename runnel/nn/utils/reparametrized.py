@@ -67,7 +67,7 @@ def _parameter(module: Module, name: str, op: str) -> Parameter:
 def _restored(module: Module, name: str, recipe: type[Recipe], op: str, parts: tuple[str, ...]) -> Module:
     if not isinstance(recipe_of(module, name), recipe):
         raise ArgumentError(f"[{op}] '{name}' of {type(module).__name__} is not computed in this way.")
-    value = getattr(module, name).read().detach()
+    value = getattr(module, name).read().without_tape()
     compute_no_more(module, name)
     for part in parts:
         delattr(module, f"{name}_{part}")
@@ -81,7 +81,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     Norms are over all axes but ``dim``, or over all of them for None.
     """
     axis = -1 if dim is None else dim
-    value = _parameter(module, name, "weight_norm").read().detach()
+    value = _parameter(module, name, "weight_norm").read().without_tape()
     compute(module, name, _WeightNorm(name, axis))
     setattr(module, f"{name}_g", Parameter(norm_except(value, axis)))
     setattr(module, f"{name}_v", Parameter(value))
@@ -131,7 +131,7 @@ def spectral_norm(
     weight = _parameter(module, name, "spectral_norm")
     if dim is None:
         dim = 1 if "Transpose" in type(module).__name__ else 0
-    u, v = start_vectors(as_matrix(weight.read().detach(), dim), eps)
+    u, v = start_vectors(as_matrix(weight.read().without_tape(), dim), eps)
     compute(module, name, _SpectralNorm(name, n_power_iterations, eps, dim))
     setattr(module, f"{name}_orig", weight)
     module.register_buffer(f"{name}_u", u)

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.avals import ShapedArray, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import ViewStep, apply
 from runnel.core.dtypes import COMPLEX, complex_of, float32, float64, real_of
 from runnel.core.errors import DTypeError
 from runnel.core.rules import NATIVE, Tangents, linear
@@ -95,12 +95,19 @@ def _pair_jvp(tangents: Tangents, out: Array, x: Array, y: Array) -> list[Array]
     return [apply(pair_p, *(zeros_like(z) if t is None else t for t, z in zip(tangents, (x, y), strict=True)))]
 
 
+def _every_second(shape: Shape, strides: Shape) -> tuple[Shape, Shape]:
+    return shape, tuple(2 * step for step in strides)
+
+
+_REAL = ViewStep(lambda x: apply(real_p, x), lambda x, new: apply(pair_p, new, apply(imag_p, x)), _every_second)
+_IMAG = ViewStep(lambda x: apply(imag_p, x), lambda x, new: apply(pair_p, apply(real_p, x), new), _every_second)
+
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
 def real(x: Array) -> Array:
-    """Return the real part; a real array is returned as it is."""
-    return apply(real_p, x) if x.dtype.is_complex else x
+    """Return the real part, a view; a real array is returned as it is."""
+    return x.view_by(_REAL) if x.dtype.is_complex else x
 
 
 def imag(x: Array) -> Array:
@@ -109,7 +116,7 @@ def imag(x: Array) -> Array:
         raise DTypeError(
             f"[imag] takes complex numbers; received {x.dtype.name}, whose imaginary part is zeros_like(x)."
         )
-    return apply(imag_p, x)
+    return x.view_by(_IMAG)
 
 
 def conj(x: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from runnel.core.dispatch import ViewStep
 from runnel.core.dtype_info import finfo
 from runnel.core.dtypes import DType, bool_, complex128, float32, float64
 from runnel.core.errors import ShapeError
@@ -99,7 +100,7 @@ def sgn(x: Array) -> Array:
 
 def positive(x: Array) -> Array:
     """Return x."""
-    return x.handle()
+    return x
 
 
 def heaviside(x: Operand, values: Operand) -> Array:
@@ -312,12 +313,28 @@ def polar(abs: Array, angle: Array) -> Array:
 
 
 def view_as_real(x: Array) -> Array:
-    """Return the real and imaginary parts of complex numbers along a new last axis of size 2."""
-    return stack([real(x), imag(x)], -1)
+    """Return the real and imaginary parts of complex numbers along a new last axis of size 2, as a view."""
+    view: Array = x.view_by(_AS_REAL)
+    return view
 
 
 def view_as_complex(x: Array) -> Array:
     """Return the complex numbers whose parts lie along the last axis, of size 2."""
     if not x.ndim or x.shape[-1] != 2:
         raise ShapeError(f"[view_as_complex] the last axis holds two parts; got shape {x.shape}.")
+    view: Array = x.view_by(_AS_COMPLEX)
+    return view
+
+
+def _joined(x: Array) -> Array:
     return complex(squeeze(narrow(x, -1, 0, 1), -1), squeeze(narrow(x, -1, 1, 1), -1))
+
+
+def _split(x: Array) -> Array:
+    return stack([real(x), imag(x)], -1)
+
+
+_AS_REAL = ViewStep(_split, lambda x, new: _joined(new), lambda shape, s: ((*shape, 2), (*[2 * n for n in s], 1)))
+_AS_COMPLEX = ViewStep(
+    _joined, lambda x, new: _split(new), lambda shape, s: (shape[:-1], tuple(n // 2 for n in s[:-1]))
+)

@@ -11,7 +11,8 @@ import numpy as np
 from runnel.core.avals import Shape
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
-from runnel.core.errors import ShapeError
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.tables import write_back
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.conversion import cast
 from runnel.ops.elementwise.arithmetic import add, subtract
@@ -35,9 +36,9 @@ from runnel.ops.indexing.items import (
 )
 from runnel.ops.indexing.segment_sums import counting_sort_p
 from runnel.ops.promotion import lifted
-from runnel.ops.shapes.broadcasting import broadcast_to
+from runnel.ops.shapes.broadcasting import broadcast_p, broadcast_to
 from runnel.ops.shapes.padding import embedded_in_zeros
-from runnel.ops.shapes.pieces import narrow
+from runnel.ops.shapes.pieces import narrow, slice_p
 from runnel.ops.shapes.views import inverse_order, moveaxis, permute, reshape
 
 
@@ -96,6 +97,19 @@ def _assign_window(x: Array, part: Window, new: Array) -> Array:
     piece = reshape(broadcast_to(new, part.shape), part.sizes)
     padded = embedded_in_zeros(piece, x.shape, part.starts, part.sizes, part.steps)
     return where(_inside(x, part), padded, x)
+
+
+@write_back.rule(slice_p)
+def _slice_written(x: Array, new: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> Array:
+    return _assign_window(x, Window(starts, sizes, steps, sizes), new)
+
+
+@write_back.rule(broadcast_p)
+def _broadcast_written(x: Array, new: Array, *, shape: Shape) -> Array:
+    raise ArgumentError(
+        f"[setitem] a write to an expanded tensor must not reach an element several times; got shape {x.shape} "
+        f"expanded to {shape}. Write to a copy (x.clone())."
+    )
 
 
 def _inside(x: Array, part: Window) -> Array:

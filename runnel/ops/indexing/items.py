@@ -252,9 +252,11 @@ def getitem(x: Array, key: Any) -> Array:
 
 def cut(x: Array, part: Window) -> Array:
     """A window of ``x``, as a view."""
-    inner = x if part.is_whole(x) else apply(slice_p, x, starts=part.starts, sizes=part.sizes, steps=part.steps)
-    result = reshape(inner, part.shape)
-    return result.handle() if result is x else result
+    if part.is_whole(x):
+        return x.alias() if part.shape == x.shape else reshape(x, part.shape)
+    attrs = {"starts": part.starts, "sizes": part.sizes, "steps": part.steps}
+    view: Array = x.apply_view(slice_p, attrs, part.shape)
+    return view
 
 
 def _selected(x: Array, selected: Selection) -> Array:

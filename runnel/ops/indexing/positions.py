@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Shape
+from runnel.core.dispatch import ViewStep
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, as_shape, as_sizes, broadcast_shapes, normalize_axis
@@ -65,11 +66,20 @@ def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_off
     """Return result[i, j, …] = the element at row-major position storage_offset + i·stride[0] + j·stride[1] + … of
     ``x``.
 
-    The result has the shape ``size``. An element may occur several times; its gradient is the sum. Positions are
-    always those of a contiguous array, because a tensor is a value without memory of its own. ShapeError for a
-    position outside ``x``."""
+    The result, a view, has the shape ``size``. An element may occur several times; its gradient is the sum. Positions
+    are always those of a contiguous array, because a tensor is a value without memory of its own. ShapeError for a
+    position outside ``x``.
+    """
     numbers = _numbers("as_strided", x, size, stride, storage_offset)
-    return take(reshape(x, (x.size,)), x.lift(numbers, int64), 0)
+
+    def look(x: Array) -> Array:
+        return take(reshape(x, (x.size,)), x.lift(numbers, int64), 0)
+
+    def put(x: Array, new: Array) -> Array:
+        return as_strided_scatter(x, new, size, stride, storage_offset)
+
+    view: Array = x.view_by(ViewStep(look, put, lambda shape, strides: (numbers.shape, tuple(stride))))
+    return view
 
 
 def as_strided_scatter(

@@ -62,7 +62,7 @@ def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
             f"[broadcast_to] shape {x.shape} has more dimensions than {target}; they must not become fewer."
         )
     aligned = with_rank(x, len(target))
-    return aligned if aligned.shape == target else apply(broadcast_p, aligned, shape=target)
+    return aligned if aligned.shape == target else aligned.apply_view(broadcast_p, {"shape": target})
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:

@@ -7,13 +7,15 @@ import operator
 
 import numpy as np
 
-from runnel.core.dispatch import apply
+from runnel.core.avals import Shape
+from runnel.core.dispatch import ViewStep, apply
 from runnel.core.dtypes import Dtype, int64
-from runnel.core.errors import AxisError, ShapeError
+from runnel.core.errors import ArgumentError, AxisError, ShapeError
 from runnel.ops.arguments import Array, Operand, as_sizes, normalize_axis
 from runnel.ops.creation_like import full_like, iota, ones_like
 from runnel.ops.elementwise.arithmetic import add, multiply, remainder
 from runnel.ops.elementwise.comparison import equal, greater_equal, less, less_equal, logical_and, where
+from runnel.ops.indexing.assignment import put
 from runnel.ops.indexing.gather import take
 from runnel.ops.reductions.primitives import sum
 from runnel.ops.shapes.pieces import flip, narrow, slice_p, stack
@@ -46,6 +48,23 @@ def triu(x: Array, k: int = 0) -> Array:
 
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return the elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2`` as the last axis, a view."""
+
+    def put(x: Array, new: Array) -> Array:
+        return diagonal_scatter(x, new, offset, axis1, axis2)
+
+    def layout(shape: Shape, strides: Shape) -> tuple[Shape, Shape]:
+        first, second = (normalize_axis("diagonal", axis, len(shape)) for axis in (axis1, axis2))
+        rest = [i for i in range(len(shape)) if i not in (first, second)]
+        row, column = max(-offset, 0), max(offset, 0)
+        count = max(min(shape[first] - row, shape[second] - column), 0)
+        return (*[shape[i] for i in rest], count), (*[strides[i] for i in rest], strides[first] + strides[second])
+
+    offset = operator.index(offset)
+    result: Array = x.view_by(ViewStep(lambda x: _diagonal(x, offset, axis1, axis2), put, layout))
+    return result
+
+
+def _diagonal(x: Array, offset: int, axis1: int, axis2: int) -> Array:
     first, second = normalize_axis("diagonal", axis1, x.ndim), normalize_axis("diagonal", axis2, x.ndim)
     if first == second:
         raise AxisError(f"[diagonal] axes {axis1} and {axis2} of shape {x.shape} are the same; name two.")
@@ -60,6 +79,23 @@ def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array
     starts, sizes, steps = [0] * flat.ndim, list(flat.shape), [1] * flat.ndim
     sizes[-1], steps[-1] = count, count + 1
     return apply(slice_p, flat, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Replace ``diagonal(x, offset, axis1, axis2)`` by ``src``, of the same shape."""
+    shape = _diagonal(x, offset, axis1, axis2).shape
+    if src.shape != shape:
+        raise ShapeError(f"[diagonal_scatter] the diagonal has shape {shape}, src {src.shape}; make them equal.")
+    if not src.size:
+        return x.handle()
+    axes = [normalize_axis("diagonal_scatter", axis, x.ndim) for axis in (axis1, axis2)]
+    lines = moveaxis(x, axes, (-2, -1))
+    m, n = lines.shape[-2:]
+    k = operator.index(offset)
+    places = np.clip(np.arange(n) - max(k, 0), 0, shape[-1] - 1)  # in src, of the element in each column
+    spread = expand_dims(take(src, src.lift(places, int64), -1), -2)
+    is_on = equal(iota(x, (1, n), 1), add(iota(x, (m, 1), 0), k))
+    return moveaxis(where(is_on, spread, lines), (-2, -1), axes)
 
 
 def diag_embed(x: Array, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Array:
@@ -80,7 +116,7 @@ def diag(x: Array, k: int = 0) -> Array:
     """Return diagonal ``k`` of a matrix, or the matrix with a vector on diagonal ``k``."""
     if x.ndim not in (1, 2):
         raise ShapeError(f"[diag] takes a vector or a matrix; got shape {x.shape}. Use diagonal() or diag_embed().")
-    return diag_embed(x, k) if x.ndim == 1 else diagonal(x, k)
+    return diag_embed(x, k) if x.ndim == 1 else diagonal(x, k).separate()
 
 
 def diagflat(x: Array, k: int = 0) -> Array:
@@ -107,9 +143,25 @@ def unfold(x: Array, axis: int, size: int, step: int = 1) -> Array:
             f"[unfold] windows of {size} elements, {step} apart, along axis {axis} of shape {x.shape}; "
             f"a window has from 0 to {n} elements and the step is positive."
         )
-    begins = np.arange(0, n - width + 1, by)
-    windows = take(x, x.lift(begins[:, None] + np.arange(width), int64), place)
-    return moveaxis(windows, place + 1, -1)
+    elements = np.arange(0, n - width + 1, by)[:, None] + np.arange(width)
+
+    def look(x: Array) -> Array:
+        return moveaxis(take(x, x.lift(elements, int64), place), place + 1, -1)
+
+    def written(x: Array, new: Array) -> Array:
+        if by < width:
+            raise ArgumentError(
+                f"[unfold] a write to windows must not reach an element several times; got windows of {width} "
+                f"elements, {by} apart. Write to a copy (x.clone())."
+            )
+        return put(x, (slice(None),) * place + (x.lift(elements, int64),), moveaxis(new, -1, place + 1))
+
+    def layout(shape: Shape, strides: Shape) -> tuple[Shape, Shape]:
+        sizes = (*shape[:place], len(elements), *shape[place + 1 :], width)
+        return sizes, (*strides[:place], strides[place] * by, *strides[place + 1 :], strides[place])
+
+    windows: Array = x.view_by(ViewStep(look, written, layout))
+    return windows
 
 
 def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
@@ -131,23 +183,6 @@ def powers(x: Array, n: int, increasing: bool) -> Array:
         columns.append(multiply(columns[-1], x))
     result = narrow(stack(columns, x.ndim), -1, 0, n)
     return result if increasing else flip(result, -1)
-
-
-def diagonal_scatter(x: Array, src: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Replace ``diagonal(x, offset, axis1, axis2)`` by ``src``, of the same shape."""
-    shape = diagonal(x, offset, axis1, axis2).shape
-    if src.shape != shape:
-        raise ShapeError(f"[diagonal_scatter] the diagonal has shape {shape}, src {src.shape}; make them equal.")
-    if not src.size:
-        return x.handle()
-    axes = [normalize_axis("diagonal_scatter", axis, x.ndim) for axis in (axis1, axis2)]
-    lines = moveaxis(x, axes, (-2, -1))
-    m, n = lines.shape[-2:]
-    k = operator.index(offset)
-    places = np.clip(np.arange(n) - max(k, 0), 0, shape[-1] - 1)  # in src, of the element in each column
-    spread = expand_dims(take(src, src.lift(places, int64), -1), -2)
-    is_on = equal(iota(x, (1, n), 1), add(iota(x, (m, 1), 0), k))
-    return moveaxis(where(is_on, spread, lines), (-2, -1), axes)
 
 
 def fill_diagonal(x: Array, value: Operand, wrap: bool = False) -> Array:

@@ -170,7 +170,7 @@ def tile(x: Array, repetitions: int | Sequence[int]) -> Array:
     times, shape = (1,) * (ndim - len(times)) + times, (1,) * (ndim - x.ndim) + x.shape
     apart = reshape(x, tuple(n for size in shape for n in (1, size)))
     wide = broadcast_to(apart, tuple(n for pair in zip(times, shape, strict=True) for n in pair))
-    return reshape(wide, tuple(t * n for t, n in zip(times, shape, strict=True)))
+    return reshape(wide, tuple(t * n for t, n in zip(times, shape, strict=True))).separate()
 
 
 def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = None) -> Array:
@@ -189,7 +189,7 @@ def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = No
     if counts.size == 1:
         times = int(counts.reshape(()))
         wide = broadcast_to(expand_dims(x, place + 1), (*x.shape[: place + 1], times, *x.shape[place + 1 :]))
-        return reshape(wide, (*x.shape[:place], n * times, *x.shape[place + 1 :]))
+        return reshape(wide, (*x.shape[:place], n * times, *x.shape[place + 1 :])).separate()
     return take(x, x.lift(np.repeat(np.arange(n), counts), int64), place)
 
 
@@ -263,7 +263,7 @@ def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     order[first], order[second] = second, first
     turns = operator.index(k) % 4
     if turns == 0:
-        return x
+        return x.handle()
     if turns == 2:
         return flip(x, (first, second))
     return permute(flip(x, second), order) if turns == 1 else flip(permute(x, order), second)

@@ -66,12 +66,11 @@ def _slice_map(
 lower.register(slice_p, View(_slice_map))
 
 
-def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
-    if (start, size, step) == (0, x.shape[axis], 1):
-        return x
+def _along(x: Array, axis: int, start: int, size: int, step: int) -> dict[str, Any]:
+    """Return the attributes of a slice along one axis."""
     starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], sizes[axis], steps[axis] = start, size, step
-    return apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+    return {"starts": tuple(starts), "sizes": tuple(sizes), "steps": tuple(steps)}
 
 
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
@@ -82,14 +81,16 @@ def narrow(x: Array, axis: int, start: int, size: int) -> Array:
         raise ShapeError(
             f"[narrow] start lies between {-n} and {n} along axis {place} of shape {x.shape}; got {first}."
         )
-    return _sliced(x, place, first + n if first < 0 else first, count, 1)
+    if count == n and first in (0, -n):
+        return x.alias()
+    return x.apply_view(slice_p, _along(x, place, first + n if first < 0 else first, count, 1))
 
 
 def flip(x: Array, axis: Axis = None) -> Array:
     """Reverse the order along ``axis`` (None: along all axes)."""
     for a in normalize_axes("flip", axis, x.ndim):
         if x.shape[a] > 1:
-            x = _sliced(x, a, x.shape[a] - 1, x.shape[a], -1)
+            x = apply(slice_p, x, **_along(x, a, x.shape[a] - 1, x.shape[a], -1))
     return x
 
 
@@ -142,7 +143,7 @@ axes.register(concat_p, _Joined({"axis": One()}))
 
 def concat_same(arrays: Sequence[Array], axis: int) -> Array:
     """Concatenate arrays of one dtype and rank along ``axis`` (counted from the front)."""
-    return arrays[0] if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
+    return arrays[0].handle() if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
 
 
 def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
@@ -192,13 +193,15 @@ def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None 
 
     Several axes have one shift each, or share one. None shifts ``x`` as if it were flat."""
     if axis is None:
-        return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)
+        return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape).separate()
     axes, shifts = as_tuple(axis), as_shape("roll", shift)
     if len(shifts) not in (1, len(axes)):
         raise ShapeError(f"[roll] {len(shifts)} shifts {shifts} do not fit {len(axes)} axes {axes}; give one for each.")
+    rolled = x
     for a, by in zip(axes, shifts if len(shifts) == len(axes) else shifts * len(axes), strict=True):
         place = normalize_axis("roll", a, x.ndim)
         n = x.shape[place]
         cut = -by % n if n else 0
-        x = x if cut == 0 else concat_same([narrow(x, place, cut, n - cut), narrow(x, place, 0, cut)], place)
-    return x
+        if cut:
+            rolled = concat_same([narrow(rolled, place, cut, n - cut), narrow(rolled, place, 0, cut)], place)
+    return x.handle() if rolled is x else rolled

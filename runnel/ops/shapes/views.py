@@ -19,7 +19,7 @@ from runnel.core.dispatch import TensorLike, apply
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.records import record
 from runnel.core.rules import linear
-from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
+from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp, write_back
 from runnel.loops.rules import Elementwise, View
 from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, is_single, normalize_axes, normalize_axis
 
@@ -32,6 +32,7 @@ reference.register(reshape_p, lambda x, *, shape: x.reshape(shape))
 vjp.register(reshape_p, lambda g, out, x, *, shape: (apply(reshape_p, g, shape=x.shape),))
 jvp.register(reshape_p, linear(reshape_p))
 cost.register(reshape_p, lambda x, *, shape: 0)
+write_back.register(reshape_p, lambda x, new, *, shape: apply(reshape_p, new, shape=x.shape))
 
 
 @abstract_eval.rule(reshape_p)
@@ -85,7 +86,7 @@ def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -
         if target.count(-1) > 1 or rest <= 0 or x.size % rest:
             raise ShapeError(f"[reshape] shape {x.shape} has {x.size} elements and cannot become {target}.")
         target = tuple(x.size // rest if n == -1 else n for n in target)
-    return x if target == x.shape else apply(reshape_p, x, shape=target)
+    return x if target == x.shape else x.apply_view(reshape_p, {"shape": target})
 
 
 def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
@@ -125,6 +126,7 @@ permute_p = Op("permute", "x, *, axes", "x with its axes in the order axes.")
 reference.register(permute_p, lambda x, *, axes: np.transpose(x, axes))
 jvp.register(permute_p, linear(permute_p))
 cost.register(permute_p, lambda x, *, axes: 0)
+write_back.register(permute_p, lambda x, new, *, axes: apply(permute_p, new, axes=inverse_order(axes)))
 
 
 @abstract_eval.rule(permute_p)
@@ -159,7 +161,7 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """Put the axes in the order ``axes``, each of them once. Copies nothing."""
     order = tuple(normalize_axis("permute", a, x.ndim) for a in as_tuple(axes))
-    return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
+    return x if order == tuple(range(x.ndim)) else x.apply_view(permute_p, {"axes": order})
 
 
 def with_axis(x: Array) -> Array:

@@ -130,7 +130,7 @@ def step(x):
     v.assign(v * 2)
     return before, after, v.read()
 #> v.assign([0.0, 0.0, 0.0])
-## views_share_memory
+## views_share_memory, eager: a view of it is held outside
 base = rn.arange(9.0).reshape(3, 3) + 0.0; held = {'view': base}
 def step(x):
     base[0] = x
@@ -139,7 +139,7 @@ def step(x):
 #> held['view'] = base.T
 #> held['view'] = base[:, :]
 #> held['view'] = base
-## global_view_shares_memory
+## global_view_shares_memory, eager: a view of it is held outside
 base = rn.arange(9.0).reshape(3, 3) + 0.0; view = base[0]
 def step(x):
     base.mul_(0.5)

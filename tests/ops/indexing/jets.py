@@ -44,6 +44,16 @@ class Jet:
         both = [np.array(function(x)) for x in self.both]
         return Jet(np.array(function(self.value)), np.stack(by), np.array(function(self.along)), np.stack(both))
 
+    def item(self, key: Any) -> Jet:
+        """``self[key]``, a view where NumPy's is one."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(k, np.ndarray) for k in keys):
+            return self.each(lambda x: x[key])
+        if not any(k is ... for k in keys):
+            keys = (*keys, ...)
+        every = (slice(None), *keys)
+        return Jet(self.value[keys], self.by[every], self.along[keys], self.both[every])
+
     def put(self, key: Any, other: Jet) -> None:
         """``self[key] = other``."""
         self.value[key] = other.value

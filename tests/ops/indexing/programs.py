@@ -152,17 +152,15 @@ class Machine:
     def step(self, s: Statement) -> None:
         x, arrays = self.arrays[s.target], self.arrays
         if s.kind in ("copy", "read"):
-            arrays[s.extra] = x.copy() if s.kind == "copy" else x.each(lambda a: a[s.key])
+            arrays[s.extra] = x.copy() if s.kind == "copy" else x.item(s.key)
         elif s.kind == "alias":
             arrays[s.extra] = x
         elif s.kind == "put":
             x.put(s.key, self.operand(s.value))
         elif s.kind == "augmented item":
             x.put(s.key, self.combined(s.extra, x.each(lambda a: a[s.key]), self.operand(s.value)))
-        elif s.kind == "method":
+        elif s.kind in ("method", "name"):
             x.put(..., self.combined(s.extra, x, self.operand(s.value)))
-        elif s.kind == "name":
-            arrays[s.target] = self.combined(s.extra, x, self.operand(s.value))
         else:
             x.put(x.value > s.value.scale, Jet.constant(0.25, self.count))
 

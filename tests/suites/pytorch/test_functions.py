@@ -47,7 +47,7 @@ def test_bits_of_compiled_functions(call: str) -> None:
     function = eval(f"lambda {', '.join(inputs)}: {call}", {"F": functional, "torch": torch})
 
     def run(*arrays: rn.Tensor) -> list[rn.Tensor]:
-        arguments = [x.detach() for x in arrays]
+        arguments = [x.detach().clone() for x in arrays]
         for x, like in zip(arguments, arrays, strict=True):
             x.requires_grad = like.requires_grad
         outputs = leaves(function(*arguments))

@@ -56,7 +56,7 @@ class BatchNormalization(Layer):
             axes = tuple(i for i in range(inputs.ndim) if i != axis)
             mean, variance = inputs.mean(axis=axes), inputs.var(axis=axes, correction=0)
             for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
-                moving.assign(moving.value * self.momentum + now.detach() * (1 - self.momentum))
+                moving.assign(moving.value * self.momentum + now.without_tape() * (1 - self.momentum))
         else:
             mean, variance = self.moving_mean.value, self.moving_variance.value
         value = (inputs - mean.reshape(broad)) / ops.sqrt(variance.reshape(broad) + self.epsilon)

@@ -1,0 +1,250 @@
+"""Write through views: a view knows its base and the view ops that lead to it.
+
+A write to a view writes the base: table ``write_back`` has the rule of each view op. After a base has changed, its live
+views are made again. Both are functional underneath, so they work eagerly, in traces and on levels alike, and what was
+computed from an old value keeps it for its gradient.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Final
+
+from runnel.compiler.lowering.protocol import lowering_for
+from runnel.core.avals import Shape, ShapedArray, aval, row_major
+from runnel.core.caching import Recent
+from runnel.core.dispatch import ViewStep, apply
+from runnel.core.tables import Op, abstract_eval, write_back
+from runnel.ops.conversion import stop_gradient_p
+from runnel.ops.indexing import assignment  # noqa: F401 - registers the rules of write_back
+from runnel.ops.shapes.views import reshape_p
+from runnel.tensor.grad_mode import RECORDING, recording, run_recording
+from runnel.tensor.handle import Handle
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.trace import ACTIVE
+
+OpStep = tuple[Op, dict[str, Any]]
+Steps = tuple[OpStep | ViewStep, ...]
+
+DETACHED: Final[OpStep] = (stop_gradient_p, {})
+_RESHAPED: Final[Recent[Any, bool]] = Recent(512)
+_FEW: Final = 8  # views that are remembered before the dead ones are dropped
+VIEWED: Final[dict[int, weakref.ref[Any]]] = {}  # by id: Variables that views were made of. Programs write these, too
+
+
+class View:
+    """The base of a view, a tensor or Variable, and the steps from the base to it. ``follows`` tells whether the view
+    changes with its base, or keeps its value until it is written itself."""
+
+    __slots__ = ("base", "follows", "is_recorded", "steps")
+
+    def __init__(self, base: Any, steps: Steps, follows: bool = True) -> None:
+        self.base = base
+        self.steps = steps
+        self.follows = follows
+        self.is_recorded = RECORDING.get()  # on the tape, if the base is
+
+    @property
+    def is_detached(self) -> bool:
+        return DETACHED in self.steps
+
+    def values(self) -> list[Any]:
+        """Return the present value of the base and of the view after each step."""
+        values = [self.base.read()]
+        for step in self.steps:
+            values.append(_look(step, values[-1]))
+        return values
+
+
+def _look(step: OpStep | ViewStep, x: Any) -> Any:
+    if isinstance(step, ViewStep):
+        return step.look(x)
+    op, attrs = step
+    return x.untaped() if op is stop_gradient_p else apply(op, x, **attrs)
+
+
+def watched(view: Any, source: Any, steps: Steps) -> Any:
+    """Return ``view``, a new tensor that ``steps`` made of ``source``, as a view of the base of ``source``."""
+    before, trace, base = source._view, ACTIVE.trace, source
+    if before is not None:
+        # A compiled function finds a view from outside, not its base. There it is dense: in a call ``shown`` decides.
+        if trace is None or not source._is_outside(trace):
+            may_copy = len(steps) == 1 and steps[0][0] is reshape_p
+            base, steps = before.base, before.steps + steps
+            if may_copy and not _is_reshaped_without_copy(source, view, base, steps):
+                return view  # a copy, as in PyTorch
+    elif source._leaf is not None:
+        base = source._leaf()
+        if base is None:
+            return view
+    view._view = View(base, steps)
+    views = base._views
+    if views is None:
+        base._views = [weakref.ref(view)]
+        if not isinstance(base, Handle):
+            VIEWED[id(base)] = weakref.ref(base)
+    else:
+        if len(views) >= _FEW and not len(views) & (len(views) - 1):  # a power of two: the dead are few at any time
+            views[:] = [known for known in views if known() is not None]
+        views.append(weakref.ref(view))
+    return view
+
+
+def detached(view: Any, source: Any) -> Any:
+    """Return ``view``, which has the value of ``source`` and no tape, as a view of it."""
+    return watched(view, source, (DETACHED,))
+
+
+def _is_reshaped_without_copy(source: Any, view: Any, base: Any, steps: Steps) -> bool:
+    """Return whether the last of ``steps`` gives a view of a dense base the shape of ``view`` without a copy."""
+    before, after = source._aval.shape, view._aval.shape
+    if len(before) != len(after) and [n for n in before if n != 1] == [n for n in after if n != 1]:
+        return True  # axes of size 1 come and go
+    key = (base.aval, *[step if isinstance(step, ViewStep) else (step[0], *step[1].values()) for step in steps])
+    known = _RESHAPED.get(key)
+    if known is None:
+        known = _RESHAPED[key] = _layout(base, steps) is not None
+    return known
+
+
+def _layout(base: Any, steps: Steps) -> tuple[Shape, Shape] | None:
+    """Return the shape and strides (in elements) of a view of a dense base; None if the last step copies."""
+    x: ShapedArray = base.aval.unplaced
+    strides = row_major(x.shape)
+    for step in steps:
+        if isinstance(step, ViewStep):
+            shape, strides = step.layout(x.shape, strides)
+            x = aval(shape, x.dtype)
+            continue
+        op, attrs = step
+        result = abstract_eval[op](x, **attrs)
+        found = lowering_for(op).layout(x, strides, result, attrs)
+        if found is None:
+            return None
+        x, strides = result, found[1]
+    return x.shape, strides
+
+
+def is_contiguous(x: Any) -> bool:
+    """Return whether a tensor is dense in row-major order, if its base is, as PyTorch tells it."""
+    trace = ACTIVE.trace
+    if x._view is not None and trace is not None and trace.layout_asked is not None and x._is_outside(trace):
+        trace.layout_asked(x)
+    if x._view is None:
+        # A constant fills memory by strides of 0, as nothing in PyTorch does.
+        return x.is_traced or x.strides == row_major(x.shape) or 0 in x.strides
+    shape, strides = _layout(x._view.base, x._view.steps) or ((), ())
+    dense = row_major(shape)
+    return 0 in shape or all(n == 1 or a == b for n, a, b in zip(shape, strides, dense, strict=True))
+
+
+def write(x: Any, name: str, change: Callable[[Any], Any], fitted: Callable[..., Any]) -> None:
+    """Give the base the value in which the view ``x`` has the value that ``change`` makes of its present one."""
+    view = x._view
+
+    def changed(base: Any) -> Any:
+        values = [base]
+        for step in view.steps:
+            values.append(values[-1] if step == DETACHED else _look(step, values[-1]))
+        new = fitted(name, values[-1].aval, change(values[-1])).read()
+        for step, x in zip(reversed(view.steps), reversed(values[:-1]), strict=True):
+            if isinstance(step, ViewStep):
+                new = step.put(x, new)
+            elif step != DETACHED:
+                op, attrs = step
+                new = write_back[op](x, new, **attrs)
+        return new
+
+    with recording(False) if view.is_detached else nullcontext():
+        view.base.update(name, changed)
+    if not view.follows:
+        x.look_again(run_recording(view.is_recorded, view.values)[-1])
+
+
+def refresh(base: Any) -> None:
+    """Give the live views of ``base`` their new values, after it has changed."""
+    live = [view for known in base._views if (view := known()) is not None and view._view.base is base]
+    base._views[:] = map(weakref.ref, live)
+    for view in live:
+        view.look_again(run_recording(view._view.is_recorded, view._view.values)[-1])
+        if view._views:
+            refresh(view)
+
+
+def follow(written: frozenset[int]) -> None:
+    """Refresh the views of the Variables with these ids, after a run that has written them."""
+    for key in [key for key in VIEWED if key in written]:
+        base = VIEWED[key]()
+        if base is not None and base._views:
+            refresh(base)
+            if base._views:
+                continue
+            base._views = None
+        del VIEWED[key]
+
+
+def sever(base: Any, kept: Any) -> None:
+    """Make ``kept``, a tensor with the value of ``base``, the base of its views: ``base`` is about to become
+    something else."""
+    if base._views:
+        for known in base._views:
+            view = known()
+            if view is not None and view._view.base is base:
+                view._view = View(kept, view._view.steps)
+        kept._views, base._views = base._views, None
+
+
+def _set_data(x: Any, value: Any) -> None:
+    view = value._view if isinstance(value, Handle) else None
+    if view is not None and view.base is x and all(step == DETACHED for step in view.steps):
+        return  # `x.data += 1` has written x
+    sever(x, x.read().untaped())
+    if isinstance(x, Handle):  # which may be a view until now
+        x._view = None
+    with recording(False):
+        x.update("data", lambda old: value.read() if isinstance(value, ArrayMethods) else old.lift(value, old.dtype))
+
+
+# The values of a tensor or Variable without a tape, as a view. After ``x.data = y`` earlier views show what ``x`` was.
+DATA = property(lambda x: x.detach(), _set_data, doc="A view of the values without a tape.")
+
+
+def _references_of_one_attribute() -> int:
+    view = View(object(), ())
+    return sys.getrefcount(view.base)
+
+
+_ONLY_HERE: Final = _references_of_one_attribute()
+
+
+def is_own(x: Any) -> bool:
+    """Return whether a tensor shows no other's elements. A base that only this view refers to is let go first."""
+    view = x._view
+    if view is None:
+        return True
+    if not isinstance(view.base, Handle) or view.base.requires_grad or not view.follows:
+        return False
+    others = [known for known in view.base._views or () if known() is not None and known() is not x]
+    if others or sys.getrefcount(view.base) > _ONLY_HERE:
+        return False
+    x._view = None
+    return True
+
+
+def shown(base: Any, steps: Steps) -> Any:
+    """Return the view of ``base`` that ``steps`` make."""
+    x = base if steps else base.alias()
+    for step in steps:
+        if isinstance(step, ViewStep):
+            x = x.view_by(step)
+        else:
+            x = x.detach() if step == DETACHED else x.apply_view(*step)
+    return x
+
+
+def has_views(base: Any) -> bool:
+    """Return whether a tensor or Variable has live views."""
+    return any(view is not None and view._view.base is base for view in (known() for known in base._views or ()))
