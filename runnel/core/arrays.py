@@ -56,7 +56,7 @@ def as_array(name: str, data: Any) -> np.ndarray:
         ) from None
     if array.dtype.kind in "OSUVMm" and array.dtype.names is None and array.dtype.type.__module__ == "numpy":
         raise ArgumentError(
-            f"[{name}] a tensor holds numbers; received {short_repr(data)}, of NumPy dtype {array.dtype}."
+            f"[{name}] the elements must be numbers; got {short_repr(data)}, of NumPy dtype {array.dtype}."
         )
     from_numpy(array.dtype)
     return array

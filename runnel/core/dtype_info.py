@@ -68,7 +68,7 @@ def _dtype_of(name: str, value: Any) -> DType:
     try:
         return dtypes.as_dtype(value)
     except (TypeError, ValueError):
-        raise DTypeError(f"[{name}] takes dtypes and arrays; received {short_repr(value)}.") from None
+        raise DTypeError(f"[{name}] the argument must be a dtype or an array; got {short_repr(value)}.") from None
 
 
 def finfo(type: Any = dtypes.float32) -> FloatInfo:
@@ -76,7 +76,7 @@ def finfo(type: Any = dtypes.float32) -> FloatInfo:
     others."""
     dtype = dtypes.real_of(_dtype_of("finfo", type))
     if not dtype.is_float:
-        raise DTypeError(f"[finfo] takes a float dtype; received {dtype.name}, whose limits iinfo() gives.")
+        raise DTypeError(f"[finfo] the dtype must be floating; got {dtype.name}. Use iinfo().")
     info: Any = ml_dtypes.finfo(dtype.numpy)
     names = ("eps", "max", "min", "smallest_normal", "tiny", "resolution")
     limits = {name: builtins.float(getattr(info, name)) for name in names}
@@ -87,7 +87,7 @@ def iinfo(type: Any = dtypes.int64) -> IntInfo:
     """Return the limits of an integer dtype or of an array's dtype. DTypeError for others."""
     dtype = _dtype_of("iinfo", type)
     if not dtype.is_integer:
-        raise DTypeError(f"[iinfo] takes an integer dtype; received {dtype.name}.")
+        raise DTypeError(f"[iinfo] the dtype must be an integer; got {dtype.name}.")
     info = np.iinfo(dtype.numpy)
     return IntInfo(info.bits, builtins.int(info.max), builtins.int(info.min), dtype)
 

@@ -140,8 +140,8 @@ def as_dtype(dtype: Dtype) -> DType:
     except (TypeError, ValueError) as error:
         if str(error).startswith("["):
             raise
-    received = f"{dtype!r}" if isinstance(dtype, (bool, int, float, complex)) else f"a {type(dtype).__name__}"
-    raise TypeError(f"[dtype] a dtype is one of {', '.join(_BY_NAME)}, or NumPy's; received {received}.")
+    got = f"{dtype!r}" if isinstance(dtype, (bool, int, float, complex)) else f"a {type(dtype).__name__}"
+    raise TypeError(f"[dtype] a dtype must be one of {', '.join(_BY_NAME)}, or NumPy's; got {got}.")
 
 
 def _promotion_table() -> dict[tuple[DType, DType], DType]:

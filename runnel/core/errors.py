@@ -56,16 +56,16 @@ class MissingNameError(RunnelError, AttributeError):
 
 class ShapeError(RunnelError, ValueError, RuntimeError):
     """Operand shapes do not fit the op (NumPy's ValueError, PyTorch's RuntimeError). The message names the op and the
-    shapes received."""
+    shapes."""
 
 
 class DTypeError(RunnelError, TypeError, RuntimeError):
     """Operand dtypes do not fit the op (NumPy's TypeError, PyTorch's RuntimeError). The message names the op and the
-    dtypes received."""
+    dtypes."""
 
 
 class AxisError(RunnelError, IndexError):
-    """An axis or index lies outside the array. The message names the op, the axis and the shape received."""
+    """An axis or index lies outside the array. The message names the op, the axis and the shape."""
 
 
 class ExpressionError(RunnelError, ValueError):

@@ -130,10 +130,10 @@ def _put_into(out: Any, name: str, result: Any) -> Any:
     several = isinstance(result, tuple)
     arrays, values = (out, result) if several else ((out[0] if isinstance(out, tuple) else out,), (result,))
     if not isinstance(arrays, (tuple, list)) or len(arrays) != len(values):
-        raise ArgumentError(f"[{name}] out is a tuple of {len(values)} arrays; received {short_repr(out)}.")
+        raise ArgumentError(f"[{name}] out must be a tuple of {len(values)} arrays; got {short_repr(out)}.")
     for array in arrays:
         if not hasattr(array, "update"):
-            raise ArgumentError(f"[{name}] out is an array that gets the result; received {short_repr(array)}.")
+            raise ArgumentError(f"[{name}] out must be an array; got {short_repr(array)}.")
     for array, value in zip(arrays, values, strict=True):
         array.update(name, lambda _, value=value: value)
     return out if several else arrays[0]

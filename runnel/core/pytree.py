@@ -29,7 +29,7 @@ def register(kind: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], un
     """Make instances of ``kind`` (not of its subclasses) containers. ``flatten`` gives the children and what is static;
     ``unflatten`` makes an instance of the latter and a tuple of children, in this order."""
     if not isinstance(kind, type):
-        raise ArgumentError(f"[register_pytree_node] takes a class; received a {type(kind).__name__}.")
+        raise ArgumentError(f"[register_pytree_node] the node must be a class; got a {type(kind).__name__}.")
     if kind in _REGISTERED or kind in _BUILT_IN:
         raise ArgumentError(f"[register_pytree_node] {kind.__name__} is a container already; register it once.")
     _REGISTERED[kind] = Registered(flatten, unflatten)

@@ -157,7 +157,7 @@ class Switch(Generic[T]):
             return self.accepted.read(value)
         except ValueError as error:
             reason = f" ({error})" if str(error) else ""
-            raise SettingError(f"[{where}] expected {self.accepted.what}, received {value!r}{reason}.") from None
+            raise SettingError(f"[{where}] must be {self.accepted.what}; got {value!r}{reason}.") from None
 
 
 num_threads = Switch(

@@ -257,7 +257,7 @@ class Optimizer(Stateful):
 
     def _counted(self, group: ParamGroup, active: Active, steps: Variable) -> Tensor:
         """Count this step for each active Parameter of a group; return all counts."""
-        now: Tensor = steps.read().detach()
+        now: Tensor = steps.read().without_tape()
         if self.saves_steps or group.has("dampening"):
             mask = np.zeros(steps.shape)
             mask[[i for i, _, _ in active]] = 1

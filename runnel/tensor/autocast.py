@@ -30,7 +30,7 @@ class autocast:
     def __init__(self, dtype: Dtype = bfloat16, enabled: bool = True) -> None:
         target = as_dtype(dtype)
         if target not in (bfloat16, float16):
-            raise DTypeError(f"[autocast] dtype is bfloat16 or float16; received {target.name}.")
+            raise DTypeError(f"[autocast] dtype must be bfloat16 or float16; got {target.name}.")
         self.dtype: DType | None = target if enabled else None
 
     def __enter__(self) -> autocast:

@@ -89,7 +89,7 @@ def print_values(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print ``fmt.format(*args, **kwargs)`` with the values that tensors have when the program runs:
     ``rn.debug.print("loss {}, rate {lr}", loss, lr=rate)``."""
     if not isinstance(fmt, str):
-        raise ArgumentError(f"[debug.print] takes a format string first: print('x is {{}}', x); received {type(fmt)}.")
+        raise ArgumentError(f"[debug.print] the first argument must be a format string; got {type(fmt).__name__}.")
 
     def called(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         print(fmt.format(*arguments, **named))
@@ -102,7 +102,7 @@ def _expected(leaf: Any) -> ShapedArray:
     if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         raise ArgumentError(
             "[pure_callback] result_shape_dtypes is a tree of things with shape and dtype, such as "
-            f"runnel.ShapeDtypeStruct((2, 3), 'float32'); received {leaf!r}."
+            f"runnel.ShapeDtypeStruct((2, 3), 'float32'); got {leaf!r}."
         )
     return aval(tuple(leaf.shape), as_dtype(leaf.dtype))
 

@@ -121,7 +121,7 @@ class set_grad_enabled(_Mode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         if not isinstance(mode, bool):
-            raise GradientError(f"[set_grad_enabled] the mode is True or False; received {mode!r}.")
+            raise GradientError(f"[set_grad_enabled] the mode must be True or False; got {mode!r}.")
         self._enabled = mode
         self._before = RECORDING.get()
         RECORDING.set(mode)
@@ -141,7 +141,7 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
     mode."""
     if inspect.isclass(function) or not callable(function):
         what = f"class {function.__name__}" if inspect.isclass(function) else type(function).__name__
-        raise TypeError(f"[no_grad] a gradient mode decorates functions; received {what}. Decorate its methods.")
+        raise TypeError(f"[no_grad] a decorated object must be a function; got {what}. Decorate its methods.")
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)

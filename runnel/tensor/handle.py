@@ -178,7 +178,7 @@ class Handle(ArrayMethods[T]):
         if self._is_unknown:
             raise traced_value(self._aval, "item()")
         if self._aval.size != 1:
-            raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
+            raise ValueError(f"[item] the tensor must have one element; got shape {self.shape}.")
         value: bool | int | float | complex = (
             self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
         )
@@ -208,7 +208,7 @@ class Handle(ArrayMethods[T]):
     @ending_at_user
     def __index__(self) -> int:
         if not self.dtype.is_integer:
-            raise TypeError(f"[index] only an integer tensor can be an index; received {self.dtype.name}.")
+            raise TypeError(f"[index] an index must be an integer tensor; got {self.dtype.name}.")
         return int(self._scalar("index"))
 
     def __len__(self) -> int:

@@ -276,7 +276,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         if isinstance(dtype, bool):
             flags, dtype = (dtype, *flags), None
         if len(flags) > 2:
-            raise ArgumentError(f"[to] takes non_blocking and copy behind device and dtype; received {flags}.")
+            raise ArgumentError(f"[to] arguments after device and dtype must be non_blocking and copy; got {flags}.")
         copy = copy or flags[1:] == (True,)
         place, kind = _device_and_dtype(target, dtype, device)
         moved: Any = self.read()
@@ -288,7 +288,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     def to_device(self, device: Any, *, stream: Any = None) -> ResultT:
         """Move the values to another device (Array API). Devices have no streams."""
         if stream is not None:
-            raise ArgumentError(f"[to_device] devices have no streams; received stream={stream!r}.")
+            raise ArgumentError(f"[to_device] stream must be None, since devices have no streams; got {stream!r}.")
         return self.to(device=device)
 
     def cpu(self) -> ResultT:
@@ -310,7 +310,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """Return the namespace of functions for this array (Array API). ValueError for an unknown version."""
         if api_version is not None and api_version not in _API_VERSIONS:
             raise ValueError(
-                f"[__array_namespace__] versions are {', '.join(_API_VERSIONS)}; received {api_version!r}."
+                f"[__array_namespace__] the version must be one of {', '.join(_API_VERSIONS)}; got {api_version!r}."
             )
         return sys.modules["runnel"]
 
@@ -370,7 +370,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     def T(self) -> ResultT:
         """The transpose of a matrix."""
         if self.ndim != 2:
-            raise ValueError(f"[T] needs a matrix; received shape {self.shape}. Use permute() or mT.")
+            raise ValueError(f"[T] the tensor must be a matrix; got shape {self.shape}. Use permute() or mT.")
         return ops.transpose(self, 0, 1)
 
     @property
@@ -424,9 +424,9 @@ class ArrayMethods(FunctionMethods[ResultT]):
                 None: a copy where needed.
         """
         if stream is not None:
-            raise ArgumentError(f"[__dlpack__] the CPU has no streams; received stream={stream!r}.")
+            raise ArgumentError(f"[__dlpack__] stream must be None, since the CPU has no streams; got {stream!r}.")
         if dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError(f"[__dlpack__] tensors are in the CPU's memory, (1, 0); received dl_device={dl_device}.")
+            raise BufferError(f"[__dlpack__] dl_device must be the CPU, (1, 0); got {dl_device}.")
         if self.dtype is dtypes.bfloat16:
             raise BufferError("[__dlpack__] NumPy, which makes capsules, has none of bfloat16; cast to float32.")
         array = self.numpy()

@@ -129,7 +129,7 @@ def type_as(x: Array, other: Array) -> Array:
 def t(x: Array) -> Array:
     """Transpose a matrix; return a vector or number as it is."""
     if x.ndim > 2:
-        raise ShapeError(f"[t] takes a matrix, a vector or a number; received shape {x.shape}.")
+        raise ShapeError(f"[t] the tensor must have at most 2 dimensions; got shape {x.shape}.")
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
 
 

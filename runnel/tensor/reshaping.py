@@ -65,7 +65,7 @@ def set_(x: Array, source: Array) -> Array:
     """Give ``x`` the value of ``source``, which has the same dtype; later changes of either are not seen by the
     other."""
     if source.dtype is not x.dtype:
-        raise DTypeError(f"[set_] a tensor of {x.dtype.name} takes values of it; received {source.dtype.name}.")
+        raise DTypeError(f"[set_] the values must be {x.dtype.name}; got {source.dtype.name}.")
     return x.reshape_in_place("set_", lambda value: source.handle())
 
 
@@ -75,7 +75,7 @@ def set_(x: Array, source: Array) -> Array:
 def _each(name: str, x: Array, others: tuple[Array, ...], function: Callable[..., Any]) -> Array:
     for other in others:
         if other.shape != x.shape:
-            raise ShapeError(f"[{name}] the tensors have one shape; received {x.shape} and {other.shape}.")
+            raise ShapeError(f"[{name}] the tensors must have the same shape; got {x.shape} and {other.shape}.")
     columns = [known(name, one).ravel().tolist() for one in (x, *others)]
     values = np.array([function(*row) for row in zip(*columns, strict=True)], x.dtype.numpy).reshape(x.shape)
     return x.update(name, lambda value: value.lift(values, x.dtype))

@@ -37,7 +37,7 @@ def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, stri
     """Assign ``state`` to the Variables of the same names; on any error none of them has changed."""
     if not isinstance(state, Mapping):
         raise StateError(
-            f"[load_state_dict] the state of {owner} is a dict of tensors by path; received {type(state).__name__}."
+            f"[load_state_dict] the state of {owner} must be a dict of tensors by path; got {type(state).__name__}."
         )
     missing = [name for name in targets if name not in state]
     unexpected = [str(name) for name in state if name not in targets]
@@ -64,14 +64,12 @@ def fitting(owner: str, name: str, expected: ShapedArray, value: Any) -> Tensor:
         tensor = asarray(value)
     except (TypeError, ValueError) as error:
         raise StateError(
-            f"{_HEAD}'{name}' of {owner} is an array of numbers; received {type(value).__name__}: {error}{_TAIL}"
+            f"{_HEAD}'{name}' of {owner} must be an array of numbers; got {type(value).__name__}: {error}{_TAIL}"
         ) from error
     if tensor.shape != expected.shape:
-        raise ShapeError(f"{_HEAD}'{name}' of {owner} has shape {expected.shape}; received {tensor.shape}.{_TAIL}")
+        raise ShapeError(f"{_HEAD}'{name}' of {owner} must have shape {expected.shape}; got {tensor.shape}.{_TAIL}")
     if tensor.dtype is not expected.dtype and not (tensor.dtype.is_float and expected.dtype.is_float):
-        raise DTypeError(
-            f"{_HEAD}'{name}' of {owner} has dtype {expected.dtype.name}; received {tensor.dtype.name}.{_TAIL}"
-        )
+        raise DTypeError(f"{_HEAD}'{name}' of {owner} must be {expected.dtype.name}; got {tensor.dtype.name}.{_TAIL}")
     converted: Tensor = cast(tensor, expected.dtype).on(expected.device)
     return converted
 

@@ -381,7 +381,7 @@ class Tensor(Handle["Tensor"]):
     def requires_grad_(self, flag: bool = True) -> Tensor:
         """Mark this leaf as one that ``backward()`` computes a gradient for; returns the tensor itself."""
         if not self.dtype.is_inexact:
-            raise GradientError(f"[requires_grad_] only floating tensors have gradients; received {self.dtype.name}.")
+            raise GradientError(f"[requires_grad_] the dtype must be floating; got {self.dtype.name}.")
         if self._record is not None and not flag:
             raise GradientError("[requires_grad_] only a leaf can be switched off; use detach().")
         self.requires_grad = bool(flag)
@@ -573,7 +573,7 @@ def as_gradient(value: Any, shape: Shape, owner: str) -> Tensor | None:
     if value is None:
         return None
     if not isinstance(value, ArrayMethods):
-        raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
+        raise GradientError(f"[grad] a gradient must be a tensor or None; got {type(value).__name__}. Use asarray().")
     tensor: Tensor = value.read()
     if tensor.shape != shape:
         raise GradientError(f"[grad] {owner} was given a gradient of shape {tensor.shape}; they must be the same.")

@@ -139,7 +139,7 @@ class Variable(StandIn[Tensor]):
                 dtype = "float32"
         kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
         if requires_grad and not kind.is_inexact:
-            raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
+            raise GradientError(f"[Variable] with requires_grad the dtype must be floating; got {kind.name}.")
         array = np.ascontiguousarray(rounded(array, kind)).reshape(array.shape)
         self._begin(tensors.from_numpy(array, kind, copy=True, device=place), name, requires_grad)
         self._shared = None
@@ -192,7 +192,7 @@ class Variable(StandIn[Tensor]):
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
         if flag and not self._aval.dtype.is_inexact:
-            raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
+            raise GradientError(f"[requires_grad] the dtype must be floating; got {self.dtype.name}.")
         self._requires_grad = bool(flag)
         self._settled = None  # the next reading is a leaf of the other kind
         STATE_VERSION.now += 1
@@ -278,16 +278,16 @@ class Variable(StandIn[Tensor]):
             value = tensors.constant(number, self.dtype, self._aval.device)
         value = value.read().without_tape()
         if value.shape != self.shape:
-            raise ShapeError(f"[assign] {self.described} has shape {self.shape}; received {value.shape}.")
+            raise ShapeError(f"[assign] the value of {self.described} must have shape {self.shape}; got {value.shape}.")
         if value.dtype is not self.dtype:
             raise DTypeError(
-                f"[assign] {self.described} has dtype {self.dtype.name}; received {value.dtype.name}. Cast it first."
+                f"[assign] the value of {self.described} must be {self.dtype.name}; got {value.dtype.name}. Cast it."
             )
         if value._level is not None:
             value = value._level.as_state(value, self.name)
         if value.aval.device is not self._aval.device:
             raise DeviceError(
-                f"[assign] {self.described} is on {self._aval.device}; received a tensor on {value.aval.device}. "
+                f"[assign] the value of {self.described} must be on {self._aval.device}; got {value.aval.device}. "
                 f'Move it with to("{self._aval.device}") first.'
             )
         if trace is not None:

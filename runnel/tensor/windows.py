@@ -29,9 +29,9 @@ def sampled(name: str, formula: Formula, length: int, periodic: bool, dtype: Any
     """Return ``formula(n, m)`` for n from 0 to m; a periodic window omits the last sample."""
     count, kind = operator.index(length), dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
     if count < 0:
-        raise ShapeError(f"[{name}] a window has from 0 samples up; received {length}.")
+        raise ShapeError(f"[{name}] the length must be at least 0; got {length}.")
     if kind not in FLOATS:
-        raise DTypeError(f"[{name}] a window is made of floats; received dtype {kind.name}.")
+        raise DTypeError(f"[{name}] the dtype must be floating; got {kind.name}.")
     as_sizes(name, (count,))
     m = count if periodic else count - 1
     samples = np.ones(count) if count < 2 else formula(np.arange(count), m)
@@ -39,12 +39,12 @@ def sampled(name: str, formula: Formula, length: int, periodic: bool, dtype: Any
 
 
 def cosines(factors: Sequence[float]) -> Formula:
-    """Σ (-1)ᵏ·aₖ·cos(2πkn/m)."""
+    """Return the formula Σ (-1)ᵏ·aₖ·cos(2πkn/m)."""
     return lambda n, m: sum((-1) ** k * a * np.cos(2 * math.pi * k * n / m) for k, a in enumerate(factors))
 
 
 def kaiser(beta: float) -> Formula:
-    """I₀(β·√(1 - (2n/m - 1)²)) / I₀(β)."""
+    """Return I₀(β·√(1 - (2n/m - 1)²)) / I₀(β)."""
     return lambda n, m: np.i0(beta * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0))) / np.i0(np.float64(beta))
 
 
@@ -68,7 +68,7 @@ def hamming_window(
     dtype: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """α - β·cos(2πn/m), with the arguments of :func:`hann_window`."""
+    """Return α - β·cos(2πn/m), with the arguments of :func:`hann_window`."""
     return sampled("hamming_window", cosines((alpha, beta)), window_length, periodic, dtype, device)
 
 
@@ -85,7 +85,7 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """I₀(β·√(1 - (2n/m - 1)²)) / I₀(β), with the arguments of :func:`hann_window`."""
+    """Return I₀(β·√(1 - (2n/m - 1)²)) / I₀(β), with the arguments of :func:`hann_window`."""
     return sampled("kaiser_window", kaiser(beta), window_length, periodic, dtype, device)
 
 
@@ -104,10 +104,10 @@ def _made(name: str, function: Any, n: int, d: float, dtype: Any, device: Any) -
     (count,) = as_sizes(name, n)
     kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
     if not float(d):
-        raise ValueError(f"[{name}] the distance d of two samples is not 0.")
+        raise ValueError(f"[{name}] the distance d of two samples must not be 0.")
     if count < 1:
         raise ShapeError(f"[{name}] n must be at least 1; got {n}.")
     if not kind.is_float:
-        raise DTypeError(f"[{name}] frequencies are floats; received {kind.name}.")
+        raise DTypeError(f"[{name}] the dtype must be floating; got {kind.name}.")
     place = None if device is None else as_device(device)
     return tensors.from_numpy(function(count, float(d)), kind, copy=True, device=place)

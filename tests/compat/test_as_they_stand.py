@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runnel.compat.torch.autograd import forward_ad
-from runnel.compat.torch.profiler import ProfilerActivity, profile, record_function, schedule
-from runnel.compat.torch.utils.tensorboard import SummaryWriter
 
 import runnel as rn
 import runnel.compat.torch as torch
 from runnel.compat.torch import nn
+from runnel.compat.torch.autograd import forward_ad
+from runnel.compat.torch.profiler import ProfilerActivity, profile, record_function, schedule
+from runnel.compat.torch.utils.tensorboard import SummaryWriter
 from runnel.core.errors import ArgumentError, ShapeError
 
 
@@ -29,7 +29,7 @@ def test_results_go_where_out_says() -> None:
     assert rn.add(x[0], 1, out=values) is values and values.tolist() == [2.0, 1.0]
     with pytest.raises(ShapeError, match="keeps its shape"):
         torch.add(x, x, out=values)
-    with pytest.raises(ArgumentError, match="out is an array that gets the result"):
+    with pytest.raises(ArgumentError, match="out must be an array"):
         torch.exp(x, out=3)
     with pytest.raises(ArgumentError, match="a tuple of 2 arrays"):
         torch.max(out, 1, out=values)

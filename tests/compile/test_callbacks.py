@@ -102,7 +102,7 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
         function(rn.ones((n,)), n)
     eager = capsys.readouterr().out
     assert eager == "x [1. 1.] of 2: 2.00\nx [1. 1.] of 2: 2.00\nx [1. 1. 1.] of 3: 3.00\n"
-    with pytest.raises(ArgumentError, match="format string first"):
+    with pytest.raises(ArgumentError, match="must be a format string"):
         rn.debug.print(rn.ones(()))
 
 

@@ -60,7 +60,7 @@ def test_refusals_are_reported_and_change_nothing(name: str, setting: Any) -> No
     with pytest.raises(SettingError) as caught, switches.override(verify=False, **{name: setting}):
         pass
     message = str(caught.value)
-    assert message.startswith(f"[{name}] expected {Switch.registry[name].accepted.what}, received {setting!r}")
+    assert message.startswith(f"[{name}] must be {Switch.registry[name].accepted.what}; got {setting!r}")
     assert "\n" not in message and message.endswith(".")
     assert {s.name: s.value for s in Switch.registry.values()} == before
 
@@ -112,5 +112,5 @@ def test_a_nonsensical_variable_is_reported_in_a_sentence() -> None:
     done = imported(RUNNEL_NUM_THREADS="4.0")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "runnel.core.errors.SettingError: [RUNNEL_NUM_THREADS] expected a whole number from 0 to 256, received '4.0'."
+        "runnel.core.errors.SettingError: [RUNNEL_NUM_THREADS] must be a whole number from 0 to 256; got '4.0'."
     )

@@ -57,10 +57,13 @@ def test_other_graphs(mistake: Callable[[Any, Any], Any]) -> None:
         (lambda x: dg.Session().run(None), "fetches must be declared tensors"),
         (
             lambda x: dg.Session().run(x, {x: None}),
-            r"\[session\] 'placeholder' is float32\[\], .*a tensor holds numbers",
+            r"\[session\] 'placeholder' is float32\[\], .*the elements must be numbers",
         ),
-        (lambda x: dg.Session().run(x, {x: np.array("1")}), "'placeholder' is float32.*a tensor holds numbers"),
-        (lambda x: dg.Session().run(x, {x: np.array([None])}), "'placeholder' is float32.*a tensor holds numbers"),
+        (lambda x: dg.Session().run(x, {x: np.array("1")}), "'placeholder' is float32.*the elements must be numbers"),
+        (
+            lambda x: dg.Session().run(x, {x: np.array([None])}),
+            "'placeholder' is float32.*the elements must be numbers",
+        ),
         (lambda x: dg.Session().run(x, {x: [1, [2]]}), "'placeholder' is float32.*its rows differ in length"),
         (lambda x: dg.Session("graph"), r"\[Session\] graph must be a Graph or None; got 'graph'"),
         (lambda x: dg.function([x], x, session=x), "takes a session"),

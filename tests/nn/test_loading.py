@@ -81,7 +81,7 @@ def test_a_wrong_state_changes_nothing(name: str, strict: bool) -> None:
 
 @pytest.mark.parametrize("received", [None, [], "abc", 3])
 def test_values_that_are_not_a_state(received: Any) -> None:
-    with pytest.raises(StateError, match=f"a dict of tensors by path; received {type(received).__name__}"):
+    with pytest.raises(StateError, match=f"a dict of tensors by path; got {type(received).__name__}"):
         net().load_state_dict(received)
 
 

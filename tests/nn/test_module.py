@@ -170,9 +170,9 @@ def test_missing_and_unexpected_names_are_reported_with_the_nearest() -> None:
 def test_nothing_is_loaded_when_a_shape_or_dtype_is_wrong() -> None:
     layer = nn.Linear(2, 2)
     before = layer.weight.numpy().copy()
-    with pytest.raises(ShapeError, match=r"'bias' of Linear has shape \(2,\); received \(3,\)"):
+    with pytest.raises(ShapeError, match=r"'bias' of Linear must have shape \(2,\); got \(3,\)"):
         layer.load_state_dict({"weight": np.ones((2, 2), np.float32), "bias": np.ones(3, np.float32)})
-    with pytest.raises(DTypeError, match="'bias' of Linear has dtype float32; received int64"):
+    with pytest.raises(DTypeError, match="'bias' of Linear must be float32; got int64"):
         layer.load_state_dict({"weight": np.ones((2, 2), np.float32), "bias": np.ones(2, np.int64)})
     np.testing.assert_array_equal(layer.weight.numpy(), before)
 

@@ -147,7 +147,7 @@ def test_a_thread_begins_without() -> None:
 
 
 def test_other_dtypes_are_refused() -> None:
-    with pytest.raises(DTypeError, match="bfloat16 or float16; received float32"):
+    with pytest.raises(DTypeError, match="bfloat16 or float16; got float32"):
         rn.autocast(rn.float32)
 
 

@@ -129,7 +129,7 @@ def test_a_module_moves_and_its_programs_follow() -> None:
 
 def test_variables_take_values_of_their_own_device() -> None:
     v = rn.Variable([1.0, 2.0], device=OTHER)
-    with pytest.raises(DeviceError, match=r"on interpreter; received a tensor on cpu.*to\(\"interpreter\"\)"):
+    with pytest.raises(DeviceError, match=r"on interpreter; got cpu.*to\(\"interpreter\"\)"):
         v.assign(rn.ones(2))
     v.assign([3.0, 4.0])
     v.assign(rn.ones(2).to(v.device) * 5)
