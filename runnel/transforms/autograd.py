@@ -118,7 +118,7 @@ class Function:
         result = function(*args)
         if not context.constants:
             return result
-        results = tuple(y.detach() if i in context.constants else y for i, y in enumerate(_as_tuple(result)))
+        results = tuple(y.without_tape() if i in context.constants else y for i, y in enumerate(_as_tuple(result)))
         return results if isinstance(result, tuple | list) else results[0]
 
 

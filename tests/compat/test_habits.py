@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runnel.compat.torch.nn import functional as F
 
 import runnel.compat.torch as torch
+from runnel.compat.torch.nn import functional as F
 from runnel.core.errors import ArgumentError, AxisError, ShapeError
 
 ZERO = torch.tensor(0)

@@ -31,27 +31,27 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RunnelError], list[
     "one shape": (
         lambda s: s.update({"0.bias": rn.ones(4)}),
         ShapeError,
-        ["'0.bias' of Sequential has shape (3,); received (4,)"],
+        ["'0.bias' of Sequential must have shape (3,); got (4,)"],
     ),
     "two shapes": (
         lambda s: s.update({"0.bias": rn.ones(4), "1.weight": 1.0}),
         ShapeError,
-        ["'0.bias' of Sequential has shape (3,); received (4,)", "'1.weight' of Sequential has shape (3,)"],
+        ["'0.bias' of Sequential must have shape (3,); got (4,)", "'1.weight' of Sequential must have shape (3,)"],
     ),
     "a dtype": (
         lambda s: s.update({"0.bias": np.ones(3, np.int32)}),
         DTypeError,
-        ["'0.bias' of Sequential has dtype float32; received int32"],
+        ["'0.bias' of Sequential must be float32; got int32"],
     ),
     "a shape and a dtype": (
         lambda s: s.update({"0.bias": rn.ones(4), "1.bias": np.ones(3, bool)}),
         StateError,
-        ["'0.bias' of Sequential has shape", "'1.bias' of Sequential has dtype float32; received bool"],
+        ["'0.bias' of Sequential must have shape", "'1.bias' of Sequential must be float32; got bool"],
     ),
     "no numbers": (
         lambda s: s.update({"0.bias": "abc"}),
         StateError,
-        ["'0.bias' of Sequential is an array of numbers"],
+        ["'0.bias' of Sequential must be an array of numbers"],
     ),
     "nothing": (lambda s: s.update({"0.bias": None}), StateError, ["received NoneType"]),
     "complex": (lambda s: s.update({"0.bias": np.ones(3, complex)}), DTypeError, ["complex128"]),
