@@ -1,7 +1,7 @@
 """Turns a log into a guard: one generated function that reads the paths again and checks the values.
 
-A guard runs no user code, because paths are chosen so that reading them does not. It keeps no model alive: objects are
-compared by address, and when one of them dies the guard is retired before its address can be used again.
+A guard runs no user code, because paths are chosen so that reading them does not. It keeps no model alive: it has weak
+references to the objects that it compares, and is retired when one of them dies.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class Guard:
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again
         self.owners: list[tuple[str, weakref.ref[Any]]] = []
         self._names: dict[Any, str] = {}
+        self._references: dict[int, weakref.ref[Any]] = {}
         self.namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
             "is_filled": is_filled, "items_differ": items_differ, "namespace": namespace, **EXTRA, "keys_of": keys_of,
@@ -219,21 +220,13 @@ class Guard:
         return Line(-1, code, entry.label, tuple(needs), by_version, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
-        """Replace constants by names. ``X is not {0}`` of an Identity compares addresses where the guard may not hold
-        it. So guards of equal models have equal texts, which Python compiles once."""
+        """Replace constants by names, so that guards of equal models have equal texts, which Python compiles once. An
+        Identity that the guard may not hold is a weak reference."""
         for i, constant in enumerate(constants):
-            place = f"{{{i}}}"
-            if type(constant) is not Identity:
-                text = text.replace(place, self._constant(constant))
-            elif is_immortal(constant.value):
-                text = text.replace(place, self._constant(constant.value))
-            else:
-                self._watch(constant.value, label)
-                for between, compared in ((" is not ", "!="), (" is ", "==")):
-                    head, separator, rest = text.partition(f"{between}{place}")
-                    before, space, value = head.rpartition(" ")
-                    if separator:
-                        text = f"{before}{space}id({value}) {compared} {self._constant(id(constant.value))}{rest}"
+            value = constant.value if type(constant) is Identity else constant
+            is_held = value is constant or is_immortal(value)
+            name = self._constant(value) if is_held else f"{self._constant(self._watched(value, label))}()"
+            text = text.replace(f"{{{i}}}", name)
         return text
 
     def _constant(self, value: Any) -> str:
@@ -245,12 +238,16 @@ class Guard:
             self.namespace[self._names[key]] = value
         return self._names[key]
 
-    def _watch(self, value: Any, label: str) -> None:
+    def _watched(self, value: Any, label: str) -> weakref.ref[Any]:
+        """Return a reference to an object, whose death retires the guard."""
         retired = self.is_retired
-        try:
-            self.owners.append((label, weakref.ref(value, lambda _: retired.append(True))))
-        except TypeError:
-            raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
+        if id(value) not in self._references:
+            try:
+                self._references[id(value)] = weakref.ref(value, lambda _: retired.append(True))
+            except TypeError:
+                raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
+        self.owners.append((label, self._references[id(value)]))
+        return self._references[id(value)]
 
 
 def joined(lines: list[Line], miss: str) -> list[str]:
