@@ -154,16 +154,6 @@ def look_into(rec: Recorder, value: Any, source: Source | None) -> None:
     _check_scalar(rec, value, source)
 
 
-def check_print_options(rec: Recorder) -> None:
-    """Check how NumPy prints values, of which a text is made."""
-    options = _print_options()
-    rec.reach(options, rec.log.source(None, "{0}()", "how NumPy prints values", options, (_print_options,)))
-
-
-def _print_options() -> str:
-    return repr(np.get_printoptions())
-
-
 # Code of NumPy --------------------------------------------------------------------------------------------------------
 
 

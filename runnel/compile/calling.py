@@ -100,7 +100,7 @@ class CallWriter:
             "MODE": RECORDING.get(), "RESOLVED": RESOLVED, "STATE": STATE_VERSION, "Tensor": Tensor,
             "dense": dense,
             "recording": RECORDING.get, "RESULT": observation.result, "calls": observation.calls,
-            "calls_later": observation.calls_later, "each": partial(starmap, operator.call),
+            "each": partial(starmap, operator.call),
             "do": deque(maxlen=0).extend,
         }  # fmt: skip
         if self.taping is not None:
@@ -253,13 +253,12 @@ class CallWriter:
         return [line for i, (n, _) in enumerate(self.captured.outputs) for line in self.bound.tensor(f"r{i}", n)]
 
     def _effects(self) -> list[str]:
-        """Prepare the side effects as calls, before the run unless they need its results."""
+        """Prepare the side effects as calls."""
         if not self.observation.effects:
             return []
-        method = "calls_later" if self.observation.reads_results else "calls"
         return [
             *self._tensors(), "objects = " + self._outputs_by_key(),
-            f"work = each({method}(({self.guard.values()}), objects))",
+            f"work = each(calls(({self.guard.values()}), objects))",
         ]  # fmt: skip
 
     def _effects_done(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -27,16 +27,6 @@ class Output:
     def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         result = objects[OUTPUTS][self.place]
         return result if self.steps is None else shown(result, self.steps)
-
-
-class Number:
-    """A float that the program computes."""
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-
-    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
-        return float(objects[OUTPUTS][self.place].numpy())
 
 
 class Reference:
@@ -82,9 +72,8 @@ def _tensor(recipes: Recipes, value: Any) -> Any:
     return output
 
 
-def _number(recipes: Recipes, value: Any) -> Any:
-    recipes.reads_results = True
-    return Number(recipes.rec.session.output(value._tensor))
+def _number(recipes: Recipes, value: Any) -> NoReturn:
+    recipes.rec.refuse("a float that the program computes leaves the function", "return a tensor")
 
 
 def rule_for(kind: type) -> Any:

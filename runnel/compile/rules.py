@@ -296,7 +296,7 @@ class Rules(Policy):
         if isinstance(value, Stateful):
             rec.refuse(f"the text of {described(value)} is made", "print it outside the compiled function")
         if any(arrays.is_numpy(type(x)) for x in flatten(value)[0]):
-            arrays.check_print_options(rec)
+            rec.refuse(f"the text of {described(value)} depends on how NumPy prints", "print it outside, or as a list")
         return super().shown(rec, value)
 
     def context_manager(self, kind: type) -> bool:

@@ -342,7 +342,6 @@ model.calls = model.flag = 0
 order = [0]
 def step(x):
     model.calls += 1
-    del model.flag
     model.flag = model.calls
     order.append(-model.calls)
     order.sort()

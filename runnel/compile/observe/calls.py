@@ -60,10 +60,6 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
     answer = rec.policy.callable(kind)
     if answer is not None:
         return answer(rec, function, args, kwargs)
-    if kind in (staticmethod, types.GenericAlias):
-        part = "__wrapped__" if kind is staticmethod else "__origin__"
-        reach_parts(rec, function, (part,))
-        return prepared(rec, getattr(function, part), args, kwargs)
     method = rec.class_attribute(kind, "__call__")
     if method is MISSING:
         return function, args, kwargs  # raises

@@ -10,7 +10,7 @@ import collections
 import operator
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import repeat
 from types import FunctionType
@@ -118,21 +118,6 @@ SET_CELL: Final = Setting(setattr)
 def call_of(apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any) -> Call:
     """Return a change as a call."""
     return apply.call(target, key, value) if isinstance(apply, Direct) else (apply, target, key, value)
-
-
-class Later(Iterator[Call]):
-    """Calls that are made out when their turn comes. If making one out is interrupted, the next ``next`` returns it."""
-
-    def __init__(self, makers: list[Callable[[], Call]]) -> None:
-        self._makers = makers
-        self._begun = 0
-
-    def __next__(self) -> Call:
-        if self._begun == len(self._makers):
-            raise StopIteration
-        call = self._makers[self._begun]()
-        self._begun += 1
-        return call
 
 
 def _owner(target: Any, name: str, otherwise: Any) -> Any:

@@ -11,11 +11,10 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
-from runnel.compile.observe.effects import Effect, Later, call_of
+from runnel.compile.observe.effects import Effect, call_of
 from runnel.compile.observe.guard import Guard, NotGuarded
 from runnel.compile.observe.hooks import Hooks
 from runnel.compile.observe.recorder import NotCapturable, Recorder
@@ -130,8 +129,6 @@ class _Running:
 class Observation:
     """One run as later calls repeat it: a guard, the changes of outside state and the result, as recipes."""
 
-    reads_results = False  # whether changes need Python values that the run computes
-
     def __init__(self, guard: Guard, effects: list[Change], result: Recipe, settled: str, program: Any) -> None:
         self.guard = guard
         self.effects = effects
@@ -153,10 +150,6 @@ class Observation:
     def calls(self, values: Values, objects: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
         """Return the changes as calls, made out now."""
         return iter([change.call(values, objects) for change in self.effects])
-
-    def calls_later(self, values: Values, objects: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
-        """Return the changes as calls, each made out when its turn comes, because they use computed values."""
-        return Later([partial(change.call, values, objects) for change in self.effects])
 
 
 def observe(
@@ -239,9 +232,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
     guard = Guard(rec.log, recipes.read_sources, rec.effects)
-    observation = Observation(guard, effects, answer, rec.settled, program)
-    observation.reads_results = recipes.reads_results
-    return observation
+    return Observation(guard, effects, answer, rec.settled, program)
 
 
 def _require_quiet_release(rec: Recorder) -> None:
@@ -301,7 +292,6 @@ class Recipes:
         self.rec = rec
         self.read_sources: list[Source] = []
         self.is_shown = False  # whether they are texts that are shown
-        self.reads_results = False  # whether the run computes Python values among them
         self._depth = 0
         self._places: dict[int, int] = {}
 
