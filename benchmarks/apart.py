@@ -1,4 +1,4 @@
-"""A training step whose backward() is called outside of the compiled forward, beside the same step compiled whole.
+"""A training step whose backward() is called outside the compiled forward, beside the same step compiled whole.
 
     python benchmarks/apart.py mlp_b32 cnn_b64 encoder_b8_t128 --rounds 50
 
@@ -70,7 +70,7 @@ def main() -> None:
             for number in range(arguments.rounds // TURN + 1):
                 one = [seconds(step) for _ in range(TURN)]
                 other = [(seconds(gradients), seconds(update)) for _ in range(TURN)]
-                if number:  # at first something is traced or bound anew
+                if number:  # at first something is traced or bound again
                     taken = min(one), min(g for g, _ in other), min(g + u for g, u in other)
                     best = [min(pair) for pair in zip(best, taken, strict=True)]
             shown = ", ".join(f"{1e3 * x:.4g} ms" for x in best)

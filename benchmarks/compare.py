@@ -106,7 +106,7 @@ class Results:
 
 
 def is_reduced(config: str) -> bool:
-    """Whether a configuration computes in less than float32."""
+    """Return True if a configuration computes in less than float32."""
     return config.split(" ")[-1] in REDUCED_PRECISION
 
 
@@ -239,7 +239,7 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
 
 
 def notes(results: Results, versions: Mapping[str, str], machine: Mapping[str, Any]) -> list[str]:
-    """What has to be known to read the table: units, versions, machine, failures."""
+    """Return the facts needed to read the table: units, versions, machine, failures."""
     said = ["Milliseconds a step, best of all runs.", "Versions: " + ", ".join(versions.values()) + "."]
     said.append(f"Machine: {machine['cpu']}, {machine['cores']} cores, {machine['isa']}, {machine['system']}.")
     said += [f"Failed: {label(name, config)}, {case}: {text}" for (case, name, config), text in results.errors.items()]

@@ -2,9 +2,9 @@
 
     python benchmarks/compile_time.py [--ops 1000 2000 5000 10000 20000] [--steps 1000 3000] [--rounds 3]
 
-``chain``: random elementwise ops of two running values, as many as ``--ops`` says. ``gradient``: that of so many
-unrolled steps of ``sin``, each of which is three nodes of the graph. Each figure is the first call of a process of its
-own, the call itself included and the import not; best of the rounds.
+``chain``: random elementwise ops of two running values, as many as ``--ops`` says. ``gradient``: the gradient of
+``--steps`` unrolled steps of ``sin``, each of which is three nodes of the graph. Each figure is the first call of a
+separate process, without the import; best of the rounds.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def measured(kind: str, count: int) -> float:
 
 
 def alone(kind: str, count: int) -> float:
-    """The same in a process of its own, whose cache is empty."""
+    """Do the same in a separate process with an empty cache."""
     with tempfile.TemporaryDirectory(prefix="runnel-compile-") as folder:
         paths = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
         environment = {**os.environ, "RUNNEL_CACHE_DIR": folder, "PYTHONPATH": paths}

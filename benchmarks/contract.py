@@ -2,7 +2,7 @@
 
     python benchmarks/contract.py [--dtype float64] [--seconds 0.2]
 
-Shapes are those of training steps, whole or as one of two threads gets them. Best of many runs.
+Shapes are taken from training steps, whole or as one of two threads gets them. Best of many runs.
 """
 
 from __future__ import annotations

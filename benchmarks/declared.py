@@ -1,4 +1,4 @@
-"""A run of a session beside a call of the same compiled function: microseconds, by turns, best against best."""
+"""A run of a session beside a call of the same compiled function: microseconds, alternating, best against best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an eager op costs besides its arithmetic: microseconds of single ops and small compositions, beside PyTorch.
+"""The cost of an eager op besides its arithmetic: microseconds of single ops and small compositions, beside PyTorch.
 
     python benchmarks/eager_overhead.py [--torch peers/torch/bin/python] [--rounds 5] [--seconds 0.2] [--shapes 2000]
 
@@ -123,7 +123,7 @@ def measured(library: str, seconds: float, count: int) -> dict[str, float]:
 
 
 def alone(python: str, library: str, seconds: float, count: int) -> dict[str, float]:
-    """The same in a process of its own."""
+    """Do the same in a separate process."""
     paths = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "RUNNEL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     command = [python, str(Path(__file__).resolve()), "--one", library]

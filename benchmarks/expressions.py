@@ -63,7 +63,7 @@ def product(size: int, trials: int, log: str | None) -> None:
         "rn.matmul": rn.matmul,
     }
     best = dict.fromkeys(functions, float("inf"))
-    for _ in range(3):  # by turns
+    for _ in range(3):  # alternating
         for name, function in functions.items():
             best[name] = min(best[name], seconds(lambda function=function: function(a, b)))
     for name, took in best.items():

@@ -1,5 +1,5 @@
-"""What must stay as it is while the inside is rebuilt: of 27 programs the bits of their results, planned bytes, kernels
-and barriers.
+"""Properties that must stay the same while Runnel is rebuilt: bits of results, planned bytes, kernels and barriers of
+27 programs.
 
     python benchmarks/goldens.py --write goldens.json        # before a change
     python benchmarks/goldens.py --against goldens.json      # after it: says what differs; exit status 1 if bits do
@@ -192,7 +192,7 @@ def tensors_of(made: Any) -> list[Any]:
 
 
 def measured(name: str) -> dict[str, Any]:
-    """What is compared of one program, in this process's way."""
+    """Return the compared properties of one program, as this process computes them."""
     rn.manual_seed(0)
     function, arguments, variables = PROGRAMS[name]()
     compiled = rn.compile(function)

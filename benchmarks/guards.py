@@ -1,4 +1,4 @@
-"""What the checks of a call cost: a step of a Trainer with a model, an optimizer, a data set, a history and a figure.
+"""The cost of the checks of a call: a step of a Trainer with a model, an optimizer, a data set, a history and a figure.
 
     python benchmarks/guards.py [--blocks 200] [--programs [PATTERN]]
 
@@ -85,7 +85,7 @@ def best(blocks: int, call: Callable[[], Any]) -> float:
 
 
 def checks(guard: Any, fast: bool) -> Any:
-    """The guard as a function of its own."""
+    """Return the guard as a separate function."""
     lines = "\n".join(f"    {line}" for line in guard.lines(fast, "None"))
     space = dict(guard.namespace)
     exec(f"def check(fn, args, kwargs):\n{lines}\n    return True", space)

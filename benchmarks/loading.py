@@ -9,8 +9,8 @@ were added at each side, a mirror image half of the time, and normalized channel
   torchvision's are, one image after the other;
 * ``samples``: the same data set in both, whose ``__getitem__`` augments in NumPy.
 
-Sides take turns, each in a process of its own, and the best rate of all rounds counts. The step is that of the case
-``cnn_b64``, by turns with batches that are there already and with those that a loader gives.
+Sides alternate, each in a separate process, and the best rate of all rounds counts. The step comes from the case
+``cnn_b64``, alternating between batches in memory and batches of a loader.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def measured_side(library: str, form: str, workers: int, arrays: str, seconds: f
 
 
 def measured_step(arrays: str, workers: int, rounds: int) -> None:
-    """Print the milliseconds of a step with batches that are there, and with those of a loader."""
+    """Print the milliseconds of a step with batches in memory and with batches of a loader."""
     import runnel as rn
     from runnel.cli.bench_cases import CASES
 
@@ -131,7 +131,7 @@ def measured_step(arrays: str, workers: int, rounds: int) -> None:
 
 
 def child(python: str, *arguments: Any) -> Any:
-    """What a process of its own prints at the end."""
+    """Return the last output of a separate process."""
     command = [python, str(HERE), "--child", *map(str, arguments)]
     environment = {"PYTHONPATH": str(HERE.parents[1])} if python == sys.executable else {}
     done = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)

@@ -117,7 +117,7 @@ def gru_case(words: int, inputs: int, hidden: int, batch: int, length: int, lr: 
 
 
 def encoder_case(width: int, heads: int, layers: int, words: int, batch: int, length: int, lr: float) -> Case:
-    """At each place the sum of the word and its neighbour to the left, modulo the number of words."""
+    """At each place the sum of the word and its neighbor to the left, modulo the number of words."""
 
     def draw(rng: np.random.RandomState) -> Batch:
         x = rng.randint(0, words, (batch, length))

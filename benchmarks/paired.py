@@ -1,8 +1,8 @@
-"""Two checkouts of Runnel beside one another: the same cases by turns, best against best.
+"""Two checkouts of Runnel beside one another: the same cases alternating, best against best.
 
     python benchmarks/paired.py ../before --cases mlp_b32 cnn_b64 --rounds 7 --seconds 2 --threads 1
 
-Each turn is a process of its own in the checkout's folder, so that neither sees the other's code; which goes first
+Each turn is a separate process in the checkout's folder, so that neither sees the other's code; which goes first
 changes from round to round. On a busy machine more rounds help, and one thread does.
 """
 

@@ -5,8 +5,8 @@
 A process trains with a Checkpoint, and a random time after its first step a thread of it sends it SIGKILL, wherever it
 is: in a program, in the middle of writing a state or a line of a log, in the validation. The next process continues.
 When one comes to its end, the final state (model, optimizer, schedule, random numbers, metrics, history, callbacks) and
-the logs are compared with those of a training without interruption, byte for byte. Ends with a line of JSON; the exit
-status is 1 if anything differs.
+the logs are compared with a training run without interruption, byte for byte. The last line is JSON; the exit status is
+1 if anything differs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def measured(folder: Path, kills: int, moments: random.Random) -> dict[str, Any]
 
 
 def run(folder: Path, seconds: float) -> int:
-    """Train in a process of its own; its exit status."""
+    """Train in a separate process; return its exit status."""
     command = [sys.executable, __file__, "--train", str(folder), str(seconds)]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     if result.returncode not in (0, -signal.SIGKILL):

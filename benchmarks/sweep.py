@@ -168,7 +168,7 @@ CASES: dict[str, Callable[[int], None]] = {
 
 
 def taken() -> dict[str, int]:
-    """What the process holds now; what only waits to be used again is given back first."""
+    """Return the memory that the process holds; memory that only waits to be used again is freed first."""
     for _ in range(3):  # what goes may let go of more
         gc.collect()
     memory.trim()
@@ -185,7 +185,7 @@ def taken() -> dict[str, int]:
 
 
 def empty_caches() -> None:
-    """Runnel's, and those of functions (the types of arrays, their strides), each of which is bounded."""
+    """Empty Runnel's caches and the bounded caches of its functions (types of arrays, strides)."""
     rn.clear_caches()
     for kept in gc.get_objects():
         if isinstance(kept, functools._lru_cache_wrapper) and kept.cache_info().maxsize is not None:

@@ -1,5 +1,5 @@
 """A training step of TinyFlow's LeNet and residual network, three ways: operation by operation, fused, and compiled
-from the same layers. Milliseconds, by turns, best against best: the table in docs/extend/declarative.md.
+from the same layers. Milliseconds, alternating, best against best: the table in docs/extend/declarative.md.
 
 python benchmarks/tinyflow.py [--batch 100] [--turns 10]
 """

@@ -57,7 +57,7 @@ SECONDS: Final = 900  # after which a child is ended, which counts as a failure
 
 
 class _Seen:
-    """What a child saw of the rule that it broke: whether it ``ran``, and whether it then said anything ``else_``."""
+    """The use of the broken rule in a child: True if it ``ran``, and if it then said anything ``else_``."""
 
     ran = False
     else_ = False
@@ -151,7 +151,7 @@ def _broken_axes(rule: Any) -> Any:
 
 
 def _sibling(op: Op) -> Any:
-    """What another op of as many operands is lowered to."""
+    """Return the lowering of another op with as many operands."""
     rule = lower.get(op)
     if isinstance(rule, Reduction):
         return Reduction({"sum": "max", "max": "min", "min": "max", "prod": "sum", "any": "all", "all": "any"}[rule.op])
@@ -166,7 +166,7 @@ def _sibling(op: Op) -> Any:
 
 
 def breakages(op: Op) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What of the op's rules can be broken, by name: the last one says how."""
+    """Return the rules of the op that can be broken, by name: the last one says how."""
     yield "value", lambda: reference.register(op, _after(reference[op], _last_changed), replace=True)
     sibling = _sibling(op)
     if sibling is not None:
@@ -185,7 +185,7 @@ def breakages(op: Op) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _outcome(session: pytest.Session, items: list[pytest.Item], breaks: Callable[[], Any]) -> str:
-    """What becomes of ``items`` in a child with a broken rule: "found" if a test fails, or does not end."""
+    """Return the fate of ``items`` in a child with a broken rule: "found" if a test fails, or does not end."""
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)

@@ -209,7 +209,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def seeded(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Start each program with random numbers of its own, and check what is compiled."""
+    """Start each program with separate random numbers, and check what is compiled."""
     seed = zlib.crc32(request.node.nodeid.encode())
     for start in (random.seed, np.random.seed, rn.manual_seed):
         start(seed)

@@ -1,6 +1,6 @@
-"""Prints the CPythons of this machine that the package supports, one of each version: version and path.
+"""Print the CPythons of this machine that the package supports, one of each version: version and path.
 
-Looked for are ``python3.N`` on the path and what pyenv has installed. What cannot make environments is left out, and so
+It looks for ``python3.N`` on the path and in pyenv. Interpreters that cannot make environments are left out, and so
 are builds without the global interpreter lock.
 """
 

@@ -5,10 +5,12 @@
     python scripts/mutations.py --rules --each 5 --seed 0 [--families reductions orders] [--only "^sum vjp"]
 
 Each mutation changes one call or number of one line of a family's files, in a copy of the repository (its working tree
-as it is), and runs the tests of ops and the suites until the first failure. What survives is printed as a diff: a test
-is missing, or the change makes no difference. With ``--rules``, what is broken are rows of the tables of so many ops of
-each family: the value, the kernel, the shape, the shape without elements, the dtype, the derivatives and what the op is
-with another axis (`breaking.py`). R. DeMillo, R. Lipton, F. Sayward, "Hints on Test Data Selection", 1978.
+as it is), and runs the tests of ops and the suites until the first failure. A mutation that survives is printed as a
+diff: a test is missing, or the change makes no difference.
+
+With ``--rules``, it breaks rows of the tables of so many ops of each family: the value, the kernel, the shape,
+the shape without elements, the dtype, the derivatives and the op with another axis (`breaking.py`). R. DeMillo,
+R. Lipton, F. Sayward, "Hints on Test Data Selection", 1978.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ def of_rules(options: argparse.Namespace) -> int:
 
 
 def survives(folder: Path, mutation: Mutation) -> bool:
-    """Whether no test fails in the copy with one line changed; those of the file itself run first."""
+    """Return True if no test fails in the copy with one line changed; tests of the file itself run first."""
     path = folder / mutation.file
     original = path.read_text(encoding="utf-8")
     lines = original.splitlines(keepends=True)

@@ -1,6 +1,7 @@
-"""Prints the oldest versions of dependencies that pyproject.toml allows, as constraints for pip.
+"""Print the oldest versions of dependencies that pyproject.toml allows, as constraints for pip.
 
-``scripts/oldest.py EXTRA ...``: those of the package and of these extras. ``.ci/run`` tests a wheel with them.
+``scripts/oldest.py EXTRA ...`` prints the dependencies of the package and of these extras. ``.ci/run`` tests a wheel
+with them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ ONLY_BUILT = {"PKG-INFO"}  # in the sdist and not in the repository
 
 
 def project() -> dict[str, Any]:
-    """What pyproject.toml says of the package."""
+    """Return the table of the package in pyproject.toml."""
     table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return table
 
@@ -41,20 +41,20 @@ def tracked() -> set[str]:
 
 
 def differences(name: str, actual: Iterable[str], expected: Iterable[str]) -> list[str]:
-    """What is missing and what is too much, as sentences."""
+    """Return sentences about missing and unexpected files."""
     actual, expected = set(actual), set(expected)
     missing, extra = sorted(expected - actual), sorted(actual - expected)
     return [f"{name} lacks {each}" for each in missing] + [f"{name} should not hold {each}" for each in extra]
 
 
 def stubs() -> set[str]:
-    """The files for type checkers that the build writes into the wheel."""
+    """Return the files for type checkers that the build writes into the wheel."""
     made = runpy.run_path(str(ROOT / "scripts" / "stubs.py"))["stubs"]
     return {path for path, _ in made()}
 
 
 def wheel_faults(wheel: Path, files: set[str], declared: dict[str, Any]) -> list[str]:
-    """Whether the wheel holds the package, all of it and nothing else, and says of itself what is declared."""
+    """Return the faults of a wheel: it must hold exactly the package and have the declared metadata."""
     info = f"{declared['name']}-{declared['version']}.dist-info/"
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
@@ -72,7 +72,7 @@ def wheel_faults(wheel: Path, files: set[str], declared: dict[str, Any]) -> list
 
 
 def metadata_faults(metadata: email.message.Message, declared: dict[str, Any]) -> list[str]:
-    """Whether the metadata are those of pyproject.toml."""
+    """Compare the metadata with pyproject.toml."""
     extras = declared["optional-dependencies"]
     requirements = [*declared["dependencies"], *(each for group in extras.values() for each in group)]
     expected = {
@@ -99,7 +99,7 @@ def plain(text: str) -> str:
 
 
 def sdist_faults(sdist: Path, files: set[str]) -> list[str]:
-    """Whether the sdist holds the repository."""
+    """Return the faults of an sdist: it must hold the repository."""
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
     return differences("the sdist", names - ONLY_BUILT, files)

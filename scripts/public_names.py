@@ -1,4 +1,4 @@
-"""What users find where: every public name with its object, signature and docstring, for pages of documentation."""
+"""Every public name with its object, signature and docstring, for pages of documentation."""
 
 from __future__ import annotations
 

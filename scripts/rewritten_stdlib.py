@@ -1,6 +1,6 @@
 """Run tests of CPython's own suite with every function of theirs rewritten and nobody recording: same results?
 
-Each module runs twice in processes of their own, as it is and rewritten; tests that fail only rewritten are printed.
+Each module runs twice in separate processes, as it is and rewritten; tests that fail only rewritten are printed.
 Needs the `test` package of the standard library.
 
     python scripts/rewritten_stdlib.py [module ...]

@@ -157,7 +157,7 @@ def targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
 
 
 def names_of(node: ast.Assign) -> set[str]:
-    """Return the names that an assignment defines, those of ``a, b = ...`` among them."""
+    """Return the names that an assignment defines, also in ``a, b = ...``."""
     elements = [e for t in node.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
     return set(map(ast.unparse, elements))
 

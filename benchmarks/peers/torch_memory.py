@@ -2,7 +2,7 @@
 
     python torch_memory.py torch_bench.py CASE
 
-Networks, data and steps are those of the peers' script named first. The figure is by how much the peak of resident
+Networks, data and steps come from the peers' script named first. The figure is by how much the peak of resident
 memory (``VmHWM``, which Linux lets a process reset) rises over three steps above what is resident before them:
 gradients, optimizer state, intermediate values and the allocator's own. A step of a copy with two examples is made
 before, so that the code of the libraries is in memory already.

@@ -39,7 +39,7 @@ class Node:
 
     def __init__(self, op: Op, shape: tuple[int, ...], *inputs: Node, value: Any = None) -> None:
         self.op, self.shape, self.inputs = op, shape, inputs
-        self.value = value  # that of a constant, and the first one of a variable
+        self.value = value  # of a constant, and the first one of a variable
 
     def __repr__(self) -> str:
         return f"{self.op.name}{list(self.shape)}"
@@ -58,7 +58,7 @@ class Node:
 
     def __matmul__(self, other: Node) -> Node:
         if self.shape[1:] != other.shape[:1]:
-            raise ValueError(f"there is no product of {self} and {other}")
+            raise ValueError(f"{self} and {other} have no product")
         return Node(matmul, self.shape[:1] + other.shape[1:], self, other)
 
     @property
@@ -170,7 +170,7 @@ def fuse(order: Sequence[Node]) -> list[list[Node]]:
 
 def plan_memory(lives: Sequence[tuple[int, int, int]]) -> list[int]:
     """Where each value begins in one arena: the lowest place that is free for all of its life. ``lives`` has its size,
-    the number of the step that writes it, and that of the last step that reads it."""
+    the numbers of the step that writes it and of the last step that reads it."""
     offsets: list[int] = []
     for size, first, last in lives:
         offset = 0

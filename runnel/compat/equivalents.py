@@ -95,7 +95,7 @@ _OPTIMIZERS: Final = {
 _INSPECTED: Final = "print(runnel.compile(fn).program(x)) to see a program"
 
 _TORCH: Final = {
-    "library": "runnel.custom_vjp(fn), or an op of your own (docs/extend/ops.md)",
+    "library": "runnel.custom_vjp(fn), or a custom op (docs/extend/ops.md)",
     "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
 }
 
@@ -121,7 +121,7 @@ ABSENT: Final = {
     "runnel.compat.torch.fx": _INSPECTED,
     "runnel.compat.torch.hub": "the model in code, and its weights by runnel.load(path)",
     "runnel.compat.torch.nested": "runnel.data.pack_collate and runnel.nn.functional.varlen_attn",
-    "runnel.compat.torch.onnx": "runnel.save_file(model.state_dict(), path): there is no writer of ONNX",
+    "runnel.compat.torch.onnx": "runnel.save_file(model.state_dict(), path): ONNX files are not supported",
     "runnel.compat.torch.quantization": "nothing: tensors are floats, integers and bools",
     "runnel.compat.torch.sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
 }

@@ -90,7 +90,7 @@ def test_updates_take_effect_together_after_the_run() -> None:
 
 def test_shapes_that_do_not_fit_are_reported_where_they_are_declared() -> None:
     x = fs.placeholder(2, 3)
-    with pytest.raises(ValueError, match=re.escape("no product of source[2, 3] and source[2, 3]")):
+    with pytest.raises(ValueError, match=re.escape("source[2, 3] and source[2, 3] have no product")):
         x @ x
     with pytest.raises(ValueError, match="shape mismatch"):
         x + fs.placeholder(4)
