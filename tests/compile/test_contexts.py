@@ -245,6 +245,6 @@ def test_limits_are_read_again_when_a_switch_changes(monkeypatch: pytest.MonkeyP
 
 
 def test_a_target_that_there_is_not_is_told() -> None:
-    message = r"\[target\] expected one of host, avx512_bf16"
+    message = r"\[target\] must be one of host, avx512_bf16"
     with pytest.raises(SettingError, match=message), switches.override(target="sse"):
         pass
