@@ -525,7 +525,7 @@ _NAMED = 32  # levels; Variables further down keep shorter names, so that no mod
 
 
 def _name_variables(module: Module, path: str) -> None:
-    """Name the Variables below ``module`` by their first paths from the module above it, which holds it as ``path``."""
+    """Set the names of the Variables below ``module``: their first paths from the module that holds it as ``path``."""
     visited: set[int] = set()
     stack = [(module, path, 1)]
     while stack:

@@ -8,11 +8,25 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.optim.formulas import decayed, item, mean, moments, penalized, touched
+from runnel.optim.formulas import decayed, item, mean, shrunk, touched
 from runnel.optim.group import ParamGroup
 from runnel.optim.optimizer import Active, Optimizer
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
+
+
+def _penalized(group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Parameter and gradient after weight decay, decoupled or not as the group says."""
+    if group.has("decoupled_weight_decay"):
+        return shrunk(group, p), g
+    return p.value, decayed(group, p, g)
+
+
+def _moments(state: Mapping[str, Variable], g: Tensor, beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
+    """Add a gradient to its running mean and to the running mean of its square; return both."""
+    square = state["exp_avg_sq"].value * beta2 + g * g * (1 - beta2)
+    state["exp_avg_sq"].assign(square)
+    return mean(state["exp_avg"], g, 1 - beta1), square
 
 
 class _WithMoments(Optimizer):
@@ -70,8 +84,8 @@ class Adam(_WithMoments):
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
         sizes, scales = lr / (1.0 - ops.pow(beta1, steps)), ops.rsqrt(1.0 - ops.pow(beta2, steps))
         for i, p, g in active:
-            value, gradient = penalized(group, p, g)
-            average, square = moments(self.state[p], gradient, beta1, beta2)
+            value, gradient = _penalized(group, p, g)
+            average, square = _moments(self.state[p], gradient, beta1, beta2)
             if group.has("amsgrad"):
                 square = ops.maximum(self.state[p]["max_exp_avg_sq"].value, square)
                 self.state[p]["max_exp_avg_sq"].assign(square)
@@ -202,8 +216,8 @@ class NAdam(_WithMoments):
         following = (1.0 - ops.pow(0.96, (steps + 1.0) * decay) * 0.5) * beta1
         corrections = 1.0 - ops.pow(beta2, steps)
         for i, p, g in active:
-            value, gradient = penalized(group, p, g)
-            average, square = moments(self.state[p], gradient, beta1, beta2)
+            value, gradient = _penalized(group, p, g)
+            average, square = _moments(self.state[p], gradient, beta1, beta2)
             product = self.state[p]["mu_product"].value * now[i]
             self.state[p]["mu_product"].assign(product)
             of_gradient = (1.0 - now[i]) / (1.0 - product) * lr
@@ -258,8 +272,8 @@ class RAdam(_WithMoments):
         of_limit = bound / ((bound - 4.0) * (bound - 2.0))
         factors = ops.sqrt((safe - 4.0) * (safe - 2.0) * of_limit / safe * (1.0 - faded))
         for i, p, g in active:
-            value, gradient = penalized(group, p, g)
-            average, square = moments(self.state[p], gradient, beta1, beta2)
+            value, gradient = _penalized(group, p, g)
+            average, square = _moments(self.state[p], gradient, beta1, beta2)
             rectified = item(factors, i, p) / (ops.sqrt(square) + eps)
             p.assign(value - average * item(sizes, i, p) * ops.where(known[i], rectified, 1.0))
 
@@ -344,7 +358,7 @@ class LAMB(_WithMoments):
         lr, (beta1, beta2), eps = group["lr"], group["betas"], group["eps"]
         means, scales = 1.0 / (1.0 - ops.pow(beta1, steps)), ops.rsqrt(1.0 - ops.pow(beta2, steps))
         for i, p, g in active:
-            average, square = moments(self.state[p], g, beta1, beta2)
+            average, square = _moments(self.state[p], g, beta1, beta2)
             direction = average * item(means, i, p) / (ops.sqrt(square) * item(scales, i, p) + eps)
             value = p.value
             if group.has("weight_decay"):

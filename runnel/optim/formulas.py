@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
@@ -26,26 +25,12 @@ def shrunk(group: ParamGroup, p: Variable) -> Tensor:
     return p.value * (1 - group["lr"] * group["weight_decay"]) if group.has("weight_decay") else p.value
 
 
-def penalized(group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Parameter and gradient after weight decay, decoupled or not as the group says."""
-    if group.has("decoupled_weight_decay"):
-        return shrunk(group, p), g
-    return p.value, decayed(group, p, g)
-
-
 def mean(average: Variable, new: Tensor, share: Any) -> Tensor:
     """Move a running mean towards ``new``, which gets this share; return it."""
     before = average.value
     after: Tensor = before + (new - before) * share
     average.assign(after)
     return after
-
-
-def moments(state: Mapping[str, Variable], g: Tensor, beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
-    """Add a gradient to its running mean and to the running mean of its square; return both."""
-    square = state["exp_avg_sq"].value * beta2 + g * g * (1 - beta2)
-    state["exp_avg_sq"].assign(square)
-    return mean(state["exp_avg"], g, 1 - beta1), square
 
 
 def momentum(buffer: Variable, g: Tensor, factor: Any) -> Tensor:

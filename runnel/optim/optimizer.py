@@ -38,13 +38,14 @@ class Optimizer(Stateful):
 
     Args:
         params: Parameters, pairs of ``named_parameters()``, or dicts with "params" and hyper-parameters for these. A
-            tensor with ``requires_grad`` that was not computed is accepted too; a Variable represents it in
-            ``param_groups`` and ``state``.
+            tensor with ``requires_grad`` that was not computed is also accepted; a Variable represents it in
+            ``param_groups``.
         defaults: the hyper-parameters of groups that do not set them.
 
     Attributes:
         param_groups: the groups; ``optimizer.param_groups[0]["lr"] = 0.1`` takes effect at the next step.
-        state: the Variables kept for each Parameter, by name; a subclass with its own ``step`` keeps what it likes.
+        state: the Variables kept for each Parameter, by name. A subclass with its own ``step`` keeps any values here;
+            an entry that is missing is an empty dict.
     """
 
     # The hyper-parameters that must be 0 for sparse gradients, since they change rows whose gradient is 0. None: such
@@ -101,7 +102,7 @@ class Optimizer(Stateful):
     def check(self, group: Mapping[str, Any], params: Iterable[Variable]) -> None:
         """Raise TypeError or ValueError for hyper-parameters that do not fit together, or do not fit ``params``.
 
-        A subclass calls this method too, which checks Parameters with sparse gradients.
+        A subclass that overrides this also calls it, since it checks Parameters with sparse gradients.
         """
         changing = [key for key in self.sparse_without or () if group[key]]
         for p in params if changing or self.sparse_without is None else ():

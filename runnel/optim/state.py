@@ -29,8 +29,7 @@ class State(TickingDict):
         for p in self if isinstance(key, Tensor) else ():
             if isinstance(p, LeafVariable) and p.source is key:
                 return self[p]
-        self[key] = slots = {}
-        return slots
+        return self.setdefault(key, {})
 
 
 class LeafVariable(Variable):
@@ -129,9 +128,9 @@ def checked_state(optimizer: Any, saved: Any) -> tuple[list[dict[str, Any]], dic
             key for key in group.plain if key in RULES and key != "decoupled_weight_decay"
         ]  # new in PyTorch 2.6
         require_keys(f"group {i} of {owner}", theirs, ("params", *required), theirs)
-        received = {key: value for key, value in theirs.items() if key not in ("params", "param_names")}
+        given = {key: value for key, value in theirs.items() if key not in ("params", "param_names")}
         try:
-            values = {**group.plain, **checked(owner, received, optimizer.defaults)}
+            values = {**group.plain, **checked(owner, given, optimizer.defaults)}
             optimizer.check(values, group.params)
         except (TypeError, ValueError) as error:
             raise state_error(f"group {i}: {str(error).rstrip('.')}") from error
