@@ -153,8 +153,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     for target in out or ():
         if target is not None and not isinstance(target, np.ndarray):
             raise ArgumentError(
-                f"[{name}] out= must be a NumPy array, since tensors are values; got a {type(target).__name__}. "
-                "Assign what the function gives."
+                f"[{name}] out= must be a NumPy array; got a {type(target).__name__}. Assign the function's result."
             )
     calls = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
     if method not in calls:

@@ -161,5 +161,5 @@ def test_numbers_of_files(tmp_path: Path) -> None:
     np.arange(6, dtype=np.int16).tofile(tmp_path / "numbers")
     read = torch.from_file(str(tmp_path / "numbers"), size=4, dtype=torch.int16)
     assert read.tolist() == [0, 1, 2, 3] and read.dtype is torch.int16
-    with pytest.raises(ValueError, match=r"\[from_file\] tensors are values"):
+    with pytest.raises(ValueError, match=r"\[from_file\] shared must be False; got True"):
         torch.from_file(str(tmp_path / "numbers"), shared=True)

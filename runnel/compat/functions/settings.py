@@ -43,7 +43,7 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
     Later writes do not reach the file, so ``shared`` raises an error.
     """
     if shared:
-        raise ValueError("[from_file] tensors are values: numpy.memmap(...) is for changes of a file.")
+        raise ValueError("[from_file] shared must be False; got True. Write to the file with numpy.memmap(...).")
     kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
     return asarray(np.fromfile(filename, kind.numpy, size))
 
