@@ -63,13 +63,17 @@ class Sources:
         return ast.parse("" if path is None else path.read_text(encoding="utf-8"))
 
     def constant(self, module: str, name: str) -> Any:
-        """Return the value of the assignment ``name = ...`` of a module of nothing but data; None without one."""
-        values: dict[str, Any] = {}
+        """Return the value of the assignment ``name = ...`` of a module of data, which may import constants; None without
+        one."""
         if name not in self.own_names(module):
             return None
+        values: dict[str, Any] = {}
+        imports = self.imports(module)
         for node in self.tree(module).body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 if name in map(ast.unparse, targets(node)):
+                    used = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} & imports.keys()
+                    values |= {n: self.constant(*imports[n]) for n in used}
                     return eval(compile(ast.Expression(node.value), module, "eval"), values)
                 with contextlib.suppress(NameError):  # a value that is not data, such as a call of an imported function
                     values[ast.unparse(targets(node)[0])] = eval(

@@ -25,7 +25,7 @@ from runnel.declarative.operation import Static
 _NAMESPACES: Final = ("runnel", "runnel.nn.functional", "runnel.linalg", "runnel.special", "runnel.ops")
 _METHODS: Final = ("runnel.tensor.function_methods", "runnel.tensor.methods")
 _OWN: Final = ("runnel.declarative.control", "runnel.declarative.gradients")
-_DEFINED_IN: Final = ("runnel.ops.", "runnel.nn.", *_METHODS, *_OWN)
+_DEFINED_IN: Final = ("runnel.ops", "runnel.nn.", "runnel.linalg.", "runnel.special.", *_METHODS, *_OWN)
 _NOT_IN: Final = ("runnel.ops.callbacks",)
 
 

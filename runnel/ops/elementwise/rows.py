@@ -8,10 +8,8 @@ call ``elementwise``, which registers shape, value and kernel, and ``partials``,
 from __future__ import annotations
 
 import functools
-import sys
-import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -280,13 +278,10 @@ def function_of_floats(
 
 
 def named(function: FunctionT, name: str, doc: str) -> FunctionT:
-    """Return ``function`` with the name and docstring of a row, in the module that is being imported."""
+    """Return ``function`` with the name and docstring of a row. ``runnel.ops`` is where pickle finds it."""
     function.__name__ = function.__qualname__ = name
+    function.__module__ = "runnel.ops"
     function.__doc__ = doc
-    frame = sys._getframe(1)
-    while frame.f_globals["__name__"] == __name__:
-        frame = cast(types.FrameType, frame.f_back)
-    function.__module__ = frame.f_globals["__name__"]  # where pickle finds it, as collections.namedtuple does
     return function
 
 
