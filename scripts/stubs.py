@@ -63,8 +63,9 @@ class Sources:
         return ast.parse("" if path is None else path.read_text(encoding="utf-8"))
 
     def constant(self, module: str, name: str) -> Any:
-        """Return the value of the assignment ``name = ...`` of a module of data, which may import constants; None without
-        one."""
+        """Return the value of the assignment ``name = ...`` of a module of data, which may import constants.
+
+        Return None if the module does not assign the name."""
         if name not in self.own_names(module):
             return None
         values: dict[str, Any] = {}
