@@ -12,16 +12,16 @@ from runnel.core.errors import ShapeError
 from runnel.distributions import constraints
 from runnel.distributions.distribution import Distribution, broadcast_all, require_in
 from runnel.distributions.matrix_transforms import identity_like
-from runnel.distributions.multivariate_normal import factor_of, given_matrix, half_log_det
+from runnel.distributions.multivariate_normal import Factored, factor_of, given_matrix, half_log_det
 from runnel.ops.arguments import broadcast_shapes
 from runnel.ops.elementwise.gamma import digamma, lgamma, mvlgamma
-from runnel.ops.linear_algebra.matrices import cholesky, inv, solve_triangular
+from runnel.ops.linear_algebra.matrices import cholesky, solve_triangular
 from runnel.ops.shapes.diagonals import diagonal, tril
 from runnel.random import gamma_family
 from runnel.tensor.random import key_of, randn
 
 
-class Wishart(Distribution):
+class Wishart(Factored):
     """The Wishart distribution of sums of x·xᵀ over ``df`` > n - 1 normal vectors of n elements (J. Wishart, 1928).
 
     Pass one of the vectors' ``covariance_matrix``, ``precision_matrix`` (its inverse) and ``scale_tril`` (its Cholesky
@@ -56,21 +56,6 @@ class Wishart(Distribution):
             require_in("Wishart", "df", self.df, constraints.greater_than(n - 1))
         self._factor = ops.broadcast_to(factor_of(name, matrix), (*batch, n, n))
         super().__init__(batch, (n, n), validate_args)
-
-    @property
-    def scale_tril(self) -> Any:
-        """Lower triangular L with L·Lᵀ the covariance of the vectors."""
-        return self._factor
-
-    @property
-    def covariance_matrix(self) -> Any:
-        """Covariance of the vectors."""
-        return ops.matmul(self._factor, self._factor.mT)
-
-    @property
-    def precision_matrix(self) -> Any:
-        """Inverse of the covariance."""
-        return inv(self.covariance_matrix)
 
     def _wide_df(self) -> Any:
         return ops.expand_dims(self.df, (-2, -1))

@@ -33,7 +33,28 @@ def squared_distance(factor: Any, difference: Any) -> Any:
     return ops.sum(solved * solved, (-2, -1))
 
 
-class MultivariateNormal(Distribution):
+class Factored(Distribution):
+    """A base of distributions with a covariance of vectors, which keep its Cholesky factor."""
+
+    _factor: Any
+
+    @property
+    def scale_tril(self) -> Any:
+        """Lower triangular L with L·Lᵀ the covariance."""
+        return self._factor
+
+    @property
+    def covariance_matrix(self) -> Any:
+        """Covariance."""
+        return ops.matmul(self._factor, self._factor.mT)
+
+    @property
+    def precision_matrix(self) -> Any:
+        """Inverse of the covariance."""
+        return inv(self.covariance_matrix)
+
+
+class MultivariateNormal(Factored):
     """The normal distribution of vectors with mean ``loc`` (…, n).
 
     Pass one of ``covariance_matrix``, ``precision_matrix`` (its inverse) and ``scale_tril`` (its Cholesky factor), of
@@ -70,21 +91,6 @@ class MultivariateNormal(Distribution):
             require_in("MultivariateNormal", name, matrix, self.arg_constraints[name])
         self._factor = ops.broadcast_to(factor_of(name, matrix), (*batch, n, n))
         super().__init__(batch, (n,), validate_args)
-
-    @property
-    def scale_tril(self) -> Any:
-        """Lower triangular L with L·Lᵀ the covariance."""
-        return self._factor
-
-    @property
-    def covariance_matrix(self) -> Any:
-        """Covariance."""
-        return ops.matmul(self._factor, self._factor.mT)
-
-    @property
-    def precision_matrix(self) -> Any:
-        """Inverse of the covariance."""
-        return inv(self.covariance_matrix)
 
     def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
         shape = self._extended_shape(sample_shape)
