@@ -95,7 +95,6 @@ _OPTIMIZERS: Final = {
 _INSPECTED: Final = "print(runnel.compile(fn).program(x)) to see a program"
 
 _TORCH: Final = {
-    "library": "runnel.custom_vjp(fn), or a custom op (docs/extend/ops.md)",
     "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
 }
 

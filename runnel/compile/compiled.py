@@ -91,8 +91,13 @@ class Compiled(FunctionLike, Wrapper):
 
     def choosing(self, choices: Mapping[str, Any], keep_grads: bool, name: str | None) -> Compiled:
         """Return the same function compiled with these options as well."""
-        options = Options(self._options.keep_grads or keep_grads, replace(self._options.choices, **choices))
+        own = self._options
+        options = own._replace(keep_grads=own.keep_grads or keep_grads, choices=replace(own.choices, **choices))
         return Compiled(self.function, options, name or self.name)
+
+    def falling_back(self) -> Compiled:
+        """Return the same function, which runs eagerly where a value is asked for, and says so once."""
+        return Compiled(self.function, self._options._replace(falls_back=True), self.name)
 
     def by_value(self, protocol: Any) -> tuple[Any, ...]:
         return Compiled, (self.function, self._options, self.name)
@@ -378,6 +383,10 @@ class BoundCompiled(WrappedMethod):
             if self._compiled.function is not _call_it:
                 raise
         return getattr(self._instance, name)  # of a compiled module
+
+    def falling_back(self) -> BoundCompiled:
+        """Return the same method, which runs eagerly where a value is asked for, and says so once."""
+        return BoundCompiled(self._compiled.falling_back(), self._instance)
 
     def __repr__(self) -> str:
         return f"<compiled method of {self._instance!r}>"

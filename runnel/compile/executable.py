@@ -18,7 +18,7 @@ from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.recorder import NotCapturable
 from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.caching import lazy
-from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
+from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError, TracedValueError
 from runnel.core.lifetime import tied
 from runnel.core.records import record
 from runnel.inspection import inspection
@@ -44,10 +44,11 @@ class Keeper(Protocol):
 
 
 class Options(NamedTuple):
-    """The options of ``rn.compile``."""
+    """The options of ``rn.compile``, and ``falls_back``: run eagerly where the value of a tensor is asked for."""
 
     keep_grads: bool = False
     choices: Choices = NO_CHOICES
+    falls_back: bool = False
 
 
 _AUDITS_APART: Final = 8  # an audit costs as much as a trace: of the first thousand calls four are audited
@@ -168,6 +169,12 @@ def prepare(
     def traced(recompute: bool) -> Observation:
         try:
             observation = capture(function, args, kwargs, options.keep_grads, name, varying, recompute)
+        except TracedValueError as problem:
+            if not options.falls_back:
+                raise
+            refused = NotCapturable(str(problem).rstrip("."), "while it was traced")
+            refused.guard = problem.guard
+            raise refused from None
         except (CaptureError, NotCapturable, KeyboardInterrupt):
             raise
         except BaseException as error:

@@ -101,6 +101,8 @@ class CaptureError(RunnelError, RuntimeError):
 class TracedValueError(CaptureError):
     """The value of a traced tensor was asked for (``float``, ``bool``, ``if``, ``np.asarray``): only runs make one."""
 
+    guard: Any = None  # of what the function had read; while it holds, the error is the same
+
 
 class NewStateError(CaptureError):
     """A traced function made a Variable, or something that holds one: each call would need its own."""

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,16 @@ import pytest
 import runnel as rn
 import runnel.compat.torch as torch
 from runnel.compat.torch import names, nn
-from runnel.core.errors import ArgumentError, CaptureError, DeviceError, DTypeError, MissingNameError, UnsupportedError
+from runnel.core.errors import (
+    ArgumentError,
+    CaptureError,
+    CaptureWarning,
+    DeviceError,
+    DTypeError,
+    MissingNameError,
+    TracedValueError,
+    UnsupportedError,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -292,6 +302,54 @@ def test_fullgraph_raises_where_calls_would_run_eagerly() -> None:
         torch.compile(lambda x: excluded(x), fullgraph=True)(x)
     with pytest.raises(ArgumentError, match="fullgraph must be False"):
         torch.compile(excluded, fullgraph=True)
+
+
+ASKS_FOR_VALUES: dict[str, Any] = {
+    "item": lambda x: x.sum().item(),
+    "if": lambda x: 1.0 if x.sum() > 0 else 2.0,
+    "while": lambda x: (lambda y: y if y > 3 else y + 1)(x.sum()),
+    "float": lambda x: float(x.sum()),
+    "tolist": lambda x: x.tolist(),
+    "mask": lambda x: x[x > 1],
+    "nonzero": lambda x: x.nonzero(),
+    "unique": lambda x: x.unique(),
+}
+
+
+@pytest.mark.parametrize("name", ASKS_FOR_VALUES)
+def test_compiled_functions_that_ask_for_values_run_eagerly(name: str) -> None:
+    function, x = ASKS_FOR_VALUES[name], torch.tensor([1.0, 2.0])
+    lenient = torch.compile(function)
+    with pytest.warns(CaptureWarning, match="runs eagerly: while it was traced") as told:
+        results = [lenient(x) for _ in range(3)]
+    assert len(told) == 1 and lenient.statistics["traces"] == 1
+    assert all(torch.equal(torch.as_tensor(r), torch.as_tensor(function(x))) for r in results)
+    for strict in (rn.compile(function), torch.compile(function, fullgraph=True)):
+        with pytest.raises(TracedValueError):
+            strict(x)
+
+
+def test_a_step_that_returns_a_number_trains() -> None:
+    losses = []
+    for compiled in (torch.compile, lambda step: step):
+        torch.manual_seed(0)
+        model, seen = nn.Linear(2, 1), []
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def step(x: Any, model: Any = model, optimizer: Any = optimizer, seen: Any = seen) -> float:
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            seen.append(1)
+            return loss.item()
+
+        run = compiled(step)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CaptureWarning)
+            losses.append([run(torch.ones(3, 2)) for _ in range(4)])
+        assert len(seen) == 4
+    assert losses[0] == losses[1] and losses[0][0] > losses[0][-1]
 
 
 def test_checkpoints_refuse_contexts() -> None:

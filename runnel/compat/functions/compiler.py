@@ -19,7 +19,9 @@ from runnel.transforms.checkpoint import checkpoint as rematerialized
 def compile_(model: Any = None, *, fullgraph: bool = False, **options: Any) -> Any:
     """Compile a function with ``rn.compile``, or the calls of a module, which keeps its attributes.
 
-    With ``fullgraph=True``, a call that would run eagerly raises CaptureError instead, except the first ones that
+    Where the function asks for the value of a tensor, as in ``loss.item()``, ``if x.sum() > 0`` or ``x[mask]``, its
+    calls run eagerly, and a CaptureWarning says so once; ``rn.compile`` raises TracedValueError. With
+    ``fullgraph=True``, a call that would run eagerly raises CaptureError instead, except the first ones that
     create the state of an optimizer. ``mode``, ``backend``, ``dynamic`` and ``options`` have no effect.
     """
     if model is None:
@@ -29,7 +31,7 @@ def compile_(model: Any = None, *, fullgraph: bool = False, **options: Any) -> A
 
 def _compiled(function: Callable[..., Any], fullgraph: bool) -> Any:
     if not fullgraph:
-        return compiled.compile(function)
+        return compiled.compile(function).falling_back()
     if isinstance(function, wrappers.Uncompiled):
         raise ArgumentError("[compile] fullgraph must be False for a function that is excluded from compiled programs.")
     plain: Any = function if type(function) is FunctionType else lambda *args, **kwargs: function(*args, **kwargs)

@@ -35,6 +35,7 @@ from runnel.compile.observe.values import (
     mro,
     namespace,
 )
+from runnel.core.errors import TracedValueError
 
 _PACKAGE: Final = __name__.partition(".")[0]
 Values = Sequence[Any]  # of the wanted sources, at a later call
@@ -185,8 +186,8 @@ def observe(
                 if rec.not_capturable is not None:  # though the function caught it
                     raise rec.not_capturable
                 return _finished(rec, result)
-            except NotCapturable as refused:
-                if not refused.is_passing:
+            except (NotCapturable, TracedValueError) as refused:
+                if not (isinstance(refused, NotCapturable) and refused.is_passing):
                     with suppress(NotGuarded):
                         refused.guard = Guard(log, [], rec.effects)
                 raise

@@ -23,8 +23,7 @@ from runnel.nn import functional
 X = rn.ones((2, 3))
 OWNERS: dict[str, Any] = {
     "runnel": rn, "runnel.nn": nn, "runnel.nn.functional": functional, "runnel.optim": optim, "Tensor": X,
-    "runnel.random": rn.random, "runnel.compat.torch": torch, "runnel.compat.torch.nn.parallel": torch.nn.parallel,
-    "runnel.compat.torch.autograd.graph": torch.autograd.graph, "runnel.compat.torch.utils": torch.utils,
+    "runnel.random": rn.random, "runnel.compat.torch": torch,
 }  # fmt: skip
 
 
