@@ -42,8 +42,8 @@ class Arguments:
 
     def _add_flags(self, regions: Iterable[AnyRegion], counts: tuple[int, ...]) -> None:
         for region in regions:
-            if region.flags:
-                start = self._add(region.flags, (), counts)
+            if region.flag is not None:
+                start = self._add([region.flag], (), counts)
                 self.flags[region] = start, self.moves[-1]
             self._add_flags(region.inner, (*counts, region.count) if isinstance(region, Repeat) else counts)
 
@@ -145,13 +145,12 @@ class _Thread:
                 continue
             if (item.again if again else item.barrier) and self.plan.threads > 1:
                 part.add(self.barrier)
-            inside = list(sequence(item.begin, item.end, item.inner))
             if isinstance(item, Repeat):
-                self._repeat(part, item.count, inside)
+                self._repeat(part, item.count, list(sequence(item.begin, item.end, item.inner)))
             elif isinstance(item, While):
-                self._while(part, item, inside)
+                self._while(part, item)
             else:
-                self._branch(part, item, inside)
+                self._branch(part, item)
         return part
 
     def _call(self, part: _Part, index: int, wait: bool) -> None:
@@ -175,22 +174,22 @@ class _Thread:
         later[:, :, 1] += np.arange(1, count)[:, None] * moves[None, :, -1]
         part.join(later.reshape(-1, COMMAND_WORDS), np.tile(moves[:, :-1], (count - 1, 1)))
 
-    def _while(self, part: _Part, region: While, inside: list[int | AnyRegion]) -> None:
-        tests = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.test]
+    def _while(self, part: _Part, region: While) -> None:
+        tests, bodies = region.parts()
         test = self._part(tests, part.depth, again=True)
         if self.plan.threads > 1:
             test.add(self.barrier)
-        body = self._part(inside[len(tests) :], part.depth, again=True)
+        body = self._part(bodies, part.depth, again=True)
         around = test.length + 1 + body.length
         part.join(*test.arrays())
         self._jump(part, region, if_false=body.length + 2, if_true=1)
         part.join(*body.arrays())
         self._jump(part, region, if_false=-around, if_true=-around)
 
-    def _branch(self, part: _Part, region: Branch, inside: list[int | AnyRegion]) -> None:
-        first = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.middle]
+    def _branch(self, part: _Part, region: Branch) -> None:
+        first, second = region.parts()
         then = self._part(first, part.depth, again=False)
-        otherwise = self._part(inside[len(first) :], part.depth, again=False)
+        otherwise = self._part(second, part.depth, again=False)
         self._jump(part, region, if_false=then.length + 2, if_true=1)
         part.join(*then.arrays())
         self._jump(part, region, if_false=otherwise.length + 1, if_true=otherwise.length + 1)

@@ -99,8 +99,6 @@ def _access(access: BufferAccess, bindings: Bindings, in_loop: bool) -> BufferAc
 
 def _region(region: AnyRegion, bindings: Bindings, in_loop: bool) -> AnyRegion:
     inner = [_region(s, bindings, in_loop) for s in region.inner]
-    if isinstance(region, Repeat):
-        return replace(region, inner=inner)
     flag = None if region.flag is None else _access(region.flag, bindings, in_loop)
     return replace(region, inner=inner, flag=flag)
 
@@ -291,7 +289,7 @@ def while_loop(node: Value, operands: Operands, results: Results, plan_body: Pla
     for call in loop.calls:
         call.times *= GUESSED
     read = BufferAccess(flag, False, 0, 0, 0, 1)
-    loop.regions = [While(0, len(loop.calls), loop.regions, test=test, flag=read)]
+    loop.regions = [While(0, len(loop.calls), loop.regions, middle=test, flag=read)]
     section.join(loop)
     for i, initial in enumerate(node.inputs[count:]):
         allocations = results.get(i, [])

@@ -24,13 +24,14 @@ GUESSED = 100  # iterations of a loop whose trip count is known only at run time
 @record(frozen=False, eq=False)
 class Region:
     """The calls [begin, end) and the regions among them. ``barrier``: whether there is a barrier before the region in
-    the first iteration of the loop around it; ``again``: in later ones."""
+    the first iteration of the loop around it; ``again``: in later ones. ``flag``: the bool that the region reads."""
 
     begin: int
     end: int
     inner: list[AnyRegion] = field(default_factory=list)
     barrier: bool = False
     again: bool = False
+    flag: BufferAccess | None = None
 
     def moved(self, by: int) -> None:
         """Shift the region by ``by`` calls."""
@@ -39,14 +40,10 @@ class Region:
         for region in self.inner:
             region.moved(by)
 
-    @property
-    def flags(self) -> tuple[BufferAccess, ...]:
-        """The flags that this region itself reads."""
-        return ()
-
     def touched(self) -> Iterator[BufferAccess]:
         """Yield the flags that this region and nested ones read."""
-        yield from self.flags
+        if self.flag is not None:
+            yield self.flag
         for region in self.inner:
             yield from region.touched()
 
@@ -59,36 +56,31 @@ class Repeat(Region):
 
 
 @record(frozen=False, eq=False)
-class While(Region):
-    """The calls [begin, test) compute ``flag``; while it is true, the calls [test, end) run and then those again. There
-    is always a barrier before the flag is read."""
-
-    test: int = 0
-    flag: BufferAccess | None = None
-
-    @property
-    def flags(self) -> tuple[BufferAccess, ...]:
-        return () if self.flag is None else (self.flag,)
-
-    def moved(self, by: int) -> None:
-        Region.moved(self, by)
-        self.test += by
-
-
-@record(frozen=False, eq=False)
-class Branch(Region):
-    """The calls [begin, middle) run if ``flag`` is true, else the calls [middle, end)."""
+class Conditional(Region):
+    """Two parts, the calls [begin, middle) and [middle, end)."""
 
     middle: int = 0
-    flag: BufferAccess | None = None
-
-    @property
-    def flags(self) -> tuple[BufferAccess, ...]:
-        return () if self.flag is None else (self.flag,)
 
     def moved(self, by: int) -> None:
         Region.moved(self, by)
         self.middle += by
+
+    def parts(self) -> tuple[list[int | AnyRegion], list[int | AnyRegion]]:
+        """Return the calls and outermost regions of each part."""
+        items = list(sequence(self.begin, self.end, self.inner))
+        first = [i for i in items if (i if isinstance(i, int) else i.begin) < self.middle]
+        return first, items[len(first) :]
+
+
+@record(frozen=False, eq=False)
+class While(Conditional):
+    """The first part computes the flag; while it is true, the second part runs and then the first one again. There is
+    always a barrier before the flag is read."""
+
+
+@record(frozen=False, eq=False)
+class Branch(Conditional):
+    """The first part runs if the flag is true, else the second one."""
 
 
 AnyRegion = Repeat | While | Branch

@@ -175,7 +175,7 @@ class _Walk:
     def _all_of(self, region: AnyRegion, counts: tuple[int, ...]) -> list[Touch]:
         """Return the accesses of all iterations of ``region``."""
         own = (*counts, region.count) if isinstance(region, Repeat) else counts
-        touches = self._flag(region.flag) if not isinstance(region, Repeat) else []
+        touches = self._flag(region.flag)
         for item in sequence(region.begin, region.end, region.inner):
             touches += self._touched(item) if isinstance(item, int) else self._all_of(item, own)
         return [t._replace(region=_hull(t.region, len(counts), own)) for t in touches]
@@ -184,8 +184,8 @@ class _Walk:
         """Set the barriers inside ``region``. Returns the accesses after its last one, and whether it always has
         one."""
         own = (*counts, region.count) if isinstance(region, Repeat) else counts
-        items = list(sequence(region.begin, region.end, region.inner))
         if isinstance(region, Repeat):
+            items = list(sequence(region.begin, region.end, region.inner))
             left, cleared = self.one_pass(items, [], own, again=False)
             if region.count > 1:
                 left, later = self.one_pass(items, [t._replace(aged=True) for t in left], own, again=True)
@@ -193,18 +193,13 @@ class _Walk:
             return [Touch(t.thread, _hull(t.region, len(counts), own), False) for t in left], cleared
         flag = self._flag(region.flag)
         if isinstance(region, Branch):
-            middle = [i for i in items if (i if isinstance(i, int) else i.begin) >= region.middle]
-            then, _ = self.one_pass(items[: len(items) - len(middle)], flag, counts, again=False)
-            otherwise, _ = self.one_pass(middle, flag, counts, again=False)
+            then, otherwise = (self.one_pass(part, flag, counts, again=False)[0] for part in region.parts())
             return [*then, *otherwise, *flag], False
-        return self._while(region, flag, items, counts)
+        return self._while(region, flag, counts)
 
-    def _while(
-        self, region: While, flag: list[Touch], items: list[int | AnyRegion], counts: tuple[int, ...]
-    ) -> tuple[list[Touch], bool]:
+    def _while(self, region: While, flag: list[Touch], counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
         """There is a barrier before the flag is read, so the flag is the only access at the end."""
-        test = [i for i in items if (i if isinstance(i, int) else i.begin) < region.test]
-        body = items[len(test) :]
+        test, body = region.parts()
         left: list[Touch] = []
         for again in (False, True):
             self.one_pass(test, left, counts, again=again)

@@ -142,13 +142,12 @@ class _Simulation:
                 continue
             if item.again if again else item.barrier:
                 self.epoch.clear()
-            inside = list(sequence(item.begin, item.end, item.inner))
             if isinstance(item, Repeat):
-                yield from self._repeat(item, inside, at)
+                yield from self._repeat(item, list(sequence(item.begin, item.end, item.inner)), at)
             elif isinstance(item, While):
-                yield from self._while(item, inside, at)
+                yield from self._while(item, at)
             else:
-                yield from self._branch(item, inside, at)
+                yield from self._branch(item, at)
 
     def _repeat(self, region: Repeat, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
         """Execute all iterations if they are few, else the first ones and the last one."""
@@ -159,22 +158,22 @@ class _Simulation:
             self._skip(region, (*at, range(few, region.count - 1)))
             yield from self._run(inside, (*at, region.count - 1), again=True)
 
-    def _while(self, region: While, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
-        test = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.test]
+    def _while(self, region: While, at: tuple[int, ...]) -> Iterator[str]:
+        test, body = region.parts()
         for iteration in range(3):
             yield from self._run(test, at, again=True)
             self.epoch.clear()
             yield from self._flag(region, region.flag, at)
             if iteration < 2:
-                yield from self._run(inside[len(test) :], at, again=True)
+                yield from self._run(body, at, again=True)
 
-    def _branch(self, region: Branch, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
+    def _branch(self, region: Branch, at: tuple[int, ...]) -> Iterator[str]:
         yield from self._flag(region, region.flag, at)
-        then = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.middle]
+        then, otherwise = region.parts()
         before = list(self.epoch)
         yield from self._run(then, at, again=False)
         one, self.epoch = self.epoch, before
-        yield from self._run(inside[len(then) :], at, again=False)
+        yield from self._run(otherwise, at, again=False)
         self.epoch += [touch for touch in one if not any(touch is other for other in self.epoch)]
 
     def _flag(self, region: AnyRegion, flag: BufferAccess | None, at: tuple[int, ...]) -> Iterator[str]:
