@@ -12,25 +12,34 @@ from runnel.core.errors import ArgumentError
 # A keyword of PyTorch, NumPy or JAX, and the parameters it may mean: the first one that the function has.
 MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "a": ("x",),
+    "A": ("x", "a"),
     "a_max": ("max", "high"),
     "a_min": ("min", "low"),
     "axis": ("dim",),
+    "axis0": ("first",),
+    "axis1": ("second",),
     "b": ("y",),
+    "B": ("y", "b"),
     "ddof": ("correction",),
+    "diagonal": ("k",),
     "dim": ("axis", "axes"),
     "dim0": ("first",),
-    "diagonal": ("k",),
     "dim1": ("second", "axis1"),
     "dim2": ("axis2",),
-    "dims": ("axes", "axis"),
+    "dimension": ("axis", "dim"),
+    "dims": ("axes", "axis", "repetitions"),
+    "elements": ("x",),
     "end_dim": ("end",),
     "exponent": ("y",),
     "fill_value": ("value",),
     "high": ("max",),
     "index": ("indices",),
+    "indices": ("indices_or_sections",),
     "input": ("x", "like", "labels", "condition", "p"),
     "keepdim": ("keepdims",),
+    "length": ("size",),
     "low": ("min",),
+    "mat2": ("y",),
     "max": ("high",),
     "max_val": ("max", "high"),
     "min": ("low",),
@@ -39,17 +48,38 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "offset": ("k",),
     "other": ("y",),
     "p": ("ord",),
+    "repeats": ("repetitions",),
+    "sections": ("indices_or_sections",),
     "shape": ("size",),
+    "shifts": ("shift",),
     "size": ("shape",),
     "source": ("updates",),
+    "split_size": ("sizes",),
     "split_size_or_sections": ("sizes",),
+    "split_sizes": ("sizes",),
     "start_dim": ("start",),
     "steps": ("num",),
+    "tensor": ("x",),
+    "tensor1": ("a",),
+    "tensor2": ("b",),
+    "tensor_indices_or_sections": ("indices_or_sections",),
     "tensors": ("arrays",),
-    "value": ("fill_value",),
+    "test_element": ("test_elements",),
+    "value": ("fill_value", "src"),
+    "vec": ("y",),
     "vec2": ("y",),
     "x1": ("x",),
     "x2": ("y",),
+}
+
+# Keywords of single functions whose parameters have these names with another meaning.
+OWN_MEANINGS: Final[dict[str, dict[str, str]]] = {
+    "atan2": {"input": "y", "other": "x"},
+    "dot": {"tensor": "y"},
+    "gammainc": {"input": "a", "other": "x"},
+    "gammaincc": {"input": "a", "other": "x"},
+    "ldexp": {"other": "exponent"},
+    "zeta": {"other": "q"},
 }
 
 # Functions that take `inplace` in PyTorch; the result is the same.
@@ -134,4 +164,7 @@ def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[s
 def _meaning(name: str, keyword: str, parameters: Collection[str]) -> str:
     if keyword == "requires_grad":
         raise ArgumentError(f"[{name}] takes no argument 'requires_grad'; write {name}(…).requires_grad_().")
+    known = OWN_MEANINGS.get(name.rstrip("_"), {}).get(keyword)
+    if known is not None:
+        return known
     return next((own for own in MEANINGS.get(keyword, ()) if own in parameters), keyword)

@@ -188,3 +188,45 @@ def test_square_and_rectangular_matrices_have_gradients_of_their_full_singular_v
             product = u[:, :k] @ torch.diag(s**2) @ vh[:k]
             found.append(torch.autograd.grad((product * weight).sum(), leaf)[0].numpy())
         np.testing.assert_allclose(*found, atol=1e-12)
+
+
+A, B, M = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), torch.arange(6.0).reshape(2, 3)
+PLACES = torch.tensor([[0, 1, 0]])
+
+# Calls with PyTorch's keywords, and the same calls by position.
+KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "addcmul": (lambda: A.addcmul(tensor1=A, tensor2=B), lambda: A + A * B),
+    "atan2": (lambda: torch.atan2(input=A, other=B), lambda: torch.atan2(A, B)),
+    "arctan2": (lambda: A.arctan2(other=B), lambda: torch.atan2(A, B)),
+    "atan2_": (lambda: A.clone().atan2_(other=B), lambda: torch.atan2(A, B)),
+    "bmm": (lambda: torch.bmm(input=M[None], mat2=M.T[None]), lambda: torch.bmm(M[None], M.T[None])),
+    "det": (lambda: torch.linalg.det(A=torch.eye(2)), lambda: torch.linalg.det(torch.eye(2))),
+    "dot": (lambda: torch.dot(input=A, tensor=B), lambda: torch.dot(A, B)),
+    "hsplit": (lambda: M.hsplit(sections=3)[1], lambda: M.hsplit(3)[1]),
+    "igamma": (lambda: torch.igamma(input=A, other=B), lambda: torch.igamma(A, B)),
+    "igammac": (lambda: A.igammac(other=B), lambda: torch.igammac(A, B)),
+    "isin": (lambda: torch.isin(elements=A, test_elements=B), lambda: torch.isin(A, B)),
+    "ldexp": (lambda: A.ldexp(other=B), lambda: A.ldexp(B)),
+    "mv": (lambda: torch.mv(input=M, vec=torch.ones(3)), lambda: torch.mv(M, torch.ones(3))),
+    "narrow": (lambda: M.narrow(dim=1, start=1, length=2), lambda: M[:, 1:3]),
+    "permute": (lambda: M.permute(dims=(1, 0)), lambda: M.T),
+    "repeat": (lambda: A.repeat(repeats=(2,)), lambda: A.repeat(2)),
+    "reshape": (lambda: M.reshape(shape=(3, 2)), lambda: M.reshape(3, 2)),
+    "roll": (lambda: torch.roll(M, shifts=1, dims=1), lambda: M.roll(1, 1)),
+    "scatter": (lambda: M.scatter(1, PLACES, value=9.0), lambda: M.scatter(1, PLACES, 9.0)),
+    "scatter_": (lambda: M.clone().scatter_(dim=1, index=PLACES, value=9.0), lambda: M.scatter(1, PLACES, 9.0)),
+    "split": (lambda: M.split(split_size=2, dim=1)[1], lambda: M[:, 2:]),
+    "split of a function": (lambda: torch.split(tensor=M, split_size_or_sections=1)[1], lambda: M[1:]),
+    "split_with_sizes": (lambda: M.split_with_sizes(split_sizes=[1, 2], dim=1)[1], lambda: M[:, 1:]),
+    "swapaxes": (lambda: M.swapaxes(axis0=0, axis1=1), lambda: M.T),
+    "tensor_split": (lambda: M.tensor_split(indices=(1,), dim=1)[1], lambda: M[:, 1:]),
+    "tile": (lambda: M.tile(dims=(1, 2)), lambda: torch.cat([M, M], 1)),
+    "unfold": (lambda: M.unfold(dimension=1, size=2, step=1), lambda: M.unfold(1, 2, 1)),
+    "zeta": (lambda: torch.special.zeta(input=B, other=A), lambda: torch.special.zeta(B, A)),
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_keywords_of_pytorch(name: str) -> None:
+    by_name, by_position = KEYWORDS[name]
+    assert by_name().tolist() == by_position().tolist()
