@@ -136,12 +136,18 @@ class Module(Hooks, StatefulTree):
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add state that is not trained, such as running statistics, as attribute ``name``.
 
+        A buffer that has this name already is replaced.
+
         Args:
             name: the name, without a dot.
             tensor: the first value, or None to set it later.
             persistent: include the buffer in ``state_dict()``.
         """
         self._require_free("register_buffer", name)
+        current = self.__dict__.get(name)
+        if name in self._vacant_buffers or (isinstance(current, Variable) and not isinstance(current, Parameter)):
+            delattr(self, name)
+            self._transient = self._transient - {name}
         if name in self.__dict__:
             raise ValueError(f"[register_buffer] {type(self).__name__} already has an attribute '{name}'.")
         buffer = tensor if tensor is None or isinstance(tensor, Variable) else Variable(tensor, name=name)

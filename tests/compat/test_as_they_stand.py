@@ -200,3 +200,18 @@ def test_custom_distributions_draw_by_their_rsample() -> None:
     assert torch.distributions.Independent(inner, 1).sample().tolist() == [1.0] * 3
     doubled = torch.distributions.TransformedDistribution(inner, torch.distributions.AffineTransform(0.0, 2.0))
     assert doubled.rsample().tolist() == [2.0] * 3
+
+
+def test_buffers_are_registered_again() -> None:
+    module = nn.Module()
+    module.register_buffer("mask", None)
+    module.register_buffer("mask", torch.ones(2), persistent=False)
+    assert list(module.state_dict()) == [] and module.mask.tolist() == [1.0, 1.0]
+    module.register_buffer("mask", torch.zeros(3))
+    assert list(module.state_dict()) == ["mask"] and [b.tolist() for b in module.buffers()] == [[0.0] * 3]
+    module.register_buffer("mask", None)
+    assert module.mask is None and list(module.buffers()) == []
+    module.weight = nn.Parameter(torch.ones(2))
+    with pytest.raises(ValueError, match="already has an attribute 'weight'"):
+        module.register_buffer("weight", torch.ones(2))
+    assert nn.init._calculate_fan_in_and_fan_out(torch.ones(2, 3, 5, 5)) == (75, 50)
