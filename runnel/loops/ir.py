@@ -260,7 +260,7 @@ class IndirectOperand:
 @record
 class Product:
     """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: chains of fused multiply-adds,
-    combined pairwise as in Contract, the first from 0 or, to ``accumulate``, from C[i, j]. The indices are those of
+    combined pairwise as in Contract, the first from 0 or, to ``accumulate``, from C[i, j]. The indices locate
     the first elements; C has unit column stride and is neither A nor B.
     """
 

@@ -56,7 +56,7 @@ def _block(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
 
 
 def statement(stmt: Stmt) -> str:
-    """One line: the statement without the body of a loop."""
+    """Return a statement as one line, without the body of a loop."""
     return _STATEMENTS[type(stmt)](stmt)
 
 

@@ -89,7 +89,7 @@ class ScatterAdd:
 @record
 class CountingSort:
     """Counting sort of a vector of labels in [0, attrs["rows"]), clamped: the start of each label's positions (rows + 2
-    numbers), then the positions, those of equal labels in ascending order."""
+    numbers), then the positions, ascending for equal labels."""
 
 
 @record

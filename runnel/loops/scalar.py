@@ -82,7 +82,7 @@ def _maximum(a: Any, b: Any) -> Any:
 
 
 def _minimum(a: Any, b: Any) -> Any:
-    """As maximum."""
+    """Return the minimum as maximum does."""
     smaller = np.minimum(a, b)
     if np.asarray(a).dtype.kind in "biu":
         return smaller
@@ -100,7 +100,7 @@ def _shift_right(a: Any, b: Any) -> Any:
 
 
 def _mul_high(a: Any, b: Any) -> Any:
-    """The high 32 bits of the product of two uint32 (Philox needs it)."""
+    """Return the high 32 bits of the product of two uint32, which Philox needs."""
     return ((np.asarray(a).astype(np.uint64) * np.asarray(b).astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
 
 

@@ -1,4 +1,4 @@
-"""What statements of the loop IR read, write and depend on: analyses for code generation."""
+"""Find the values that statements of the loop IR read, write and depend on, for code generation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Accesses = dict[Access, None]
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Every statement, those inside loops included."""
+    """Yield every statement, including statements inside loops."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, For):
@@ -78,7 +78,8 @@ def parts(expr: Expr) -> list[Expr]:
 def accesses(body: Iterable[Stmt], known: dict[int, Accesses] | None = None) -> Accesses:
     """Return every (buffer, index) loaded or stored, in order of appearance.
 
-    ``known`` collects those of each nested loop by its id, so that they are computed once."""
+    ``known`` collects the accesses of each nested loop by its id, so that they are computed once.
+    """
     accessed: Accesses = {}
     for stmt in body:
         for expr in operands(stmt):
@@ -174,7 +175,7 @@ def numbers(body: Iterable[Stmt]) -> set[str]:
 
 
 def of_bits(expr: Expr) -> Param | None:
-    """Return the param whose low bits ``expr`` is as a float: a constant that is no part of the code."""
+    """Return the param whose low bits ``expr`` reads as a float: a constant that is not in the code."""
     if type(expr) is not Apply or expr.op is not scalar.bitcast or not expr.dtype.is_float:
         return None
     (bits,) = expr.args

@@ -338,7 +338,7 @@ def _ref(c: _Checker, expr: Ref) -> None:
 
 
 def _updated(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """The accumulators updated in a block, those it declares itself included: they are out of scope around it."""
+    """Yield the accumulators updated in a block, including its own, which are out of scope around it."""
     for stmt in body:
         if isinstance(stmt, Update):
             yield stmt.name
@@ -375,9 +375,9 @@ def _apply(c: _Checker, expr: Apply) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _application_fault(op: ScalarOp, args: tuple[DType, ...], result: DType) -> str:
-    """What is wrong with ``op`` from these dtypes to ``result``; empty if nothing is.
+    """Describe the error of applying ``op`` to these dtypes with this ``result``; return "" if it is valid.
 
-    The dtypes an op is defined on are those of its NumPy function.
+    The NumPy function of an op decides which dtypes it is defined on.
     """
     if op.result == "free":
         if op is scalar.bitcast and (args[0].itemsize != result.itemsize or "bool" in (args[0].kind, result.kind)):

@@ -1,6 +1,6 @@
 """Loops and branches as ops: ``scan``, ``while_loop`` and ``cond`` have graphs as attributes and several results.
 
-Rules of table ``vjp`` stand in ``runnel.transforms``, as they trace.
+Rules of table ``vjp`` are in ``runnel.transforms``, because they trace.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def stop_gradient(x: Array) -> Array:
 
 
 # An op on optimization_barrier(x, …) is another value than the same op on x: it shares neither a node nor a kernel with
-# it, and waits for what stands behind x. So a value that is needed late can be computed late.
+# it, and waits for the values after x. So a value that is needed late can be computed late.
 optimization_barrier_p = Op(
     "optimization_barrier", "x, *after", "x itself, for what is computed again once all of `after` is known."
 )

@@ -38,7 +38,7 @@ def reduced(name: str, losses: Array, reduction: str) -> Array:
 
 
 def _shape(x: Any) -> tuple[int, ...]:
-    """Of an array, or of a number."""
+    """Return the shape of an array, or () for a number."""
     shape: tuple[int, ...] = getattr(x, "shape", ())
     return shape
 

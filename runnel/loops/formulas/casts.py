@@ -93,8 +93,8 @@ def _from_integer(x: Value, to: DType) -> Value:
 
 
 def _round_to_odd(x: Value) -> Value:
-    """float64 to float32 such that a later rounding to fewer digits is that of x itself: inexact results are made odd
-    (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
+    """Round float64 to float32 so that a later rounding to fewer digits equals rounding x once: make inexact results
+    odd (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
     near = x.convert("fptrunc", float32)
     back = near.convert("fpext", float64)
     bits = near.bits()

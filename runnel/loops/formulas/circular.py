@@ -47,7 +47,7 @@ def _atan_of_small(x: Value) -> Value:
 
 
 def _atan_of_positive(a: Value) -> Value:
-    """Of a from 0 to infinity."""
+    """Return the arctangent of ``a``, which is between 0 and infinity."""
     steep, middle = a > 1 / _EDGE, a > _EDGE
     reduced = choose(steep, -1.0 / a, choose(middle, (a - 1.0) / (a + 1.0), a))
     reduced = choose(a.eq(_INFINITY), 0.0, reduced)
@@ -87,7 +87,7 @@ def _halved(a: Value) -> Value:
 
 @in_float64
 def asin(x: Value) -> Value:
-    """Return the angle in [-π/2, π/2] whose sine is x; NaN outside of [-1, 1]."""
+    """Return the angle in [-π/2, π/2] whose sine is x; NaN outside [-1, 1]."""
     a = abs(x)
     far = math.pi / 2 - (2.0 * _halved(a) - _TAIL)
     return choose(a > 0.5, far.with_sign_of(x), _asin_of_small(x))
@@ -95,7 +95,7 @@ def asin(x: Value) -> Value:
 
 @in_float64
 def acos(x: Value) -> Value:
-    """Return the angle in [0, π] whose cosine is x; NaN outside of [-1, 1]."""
+    """Return the angle in [0, π] whose cosine is x; NaN outside [-1, 1]."""
     a = abs(x)
     far = 2.0 * _halved(a)
     far = choose(x < 0.0, math.pi - (far - 2 * _TAIL), far)
@@ -114,7 +114,7 @@ def _half_exp(a: Value) -> Value:
 
 @in_float64
 def sinh(x: Value) -> Value:
-    """(eˣ - e⁻ˣ)/2."""
+    """Return (eˣ - e⁻ˣ)/2."""
     a = abs(x)
     t = expm1(a.at_most(_LARGE))
     return choose(a > _LARGE, _half_exp(a), (t + t / (t + 1.0)) * 0.5).with_sign_of(x)
@@ -122,7 +122,7 @@ def sinh(x: Value) -> Value:
 
 @in_float64
 def cosh(x: Value) -> Value:
-    """(eˣ + e⁻ˣ)/2."""
+    """Return (eˣ + e⁻ˣ)/2."""
     a = abs(x)
     e = exp(a.at_most(_LARGE))
     return choose(a > _LARGE, _half_exp(a), e * 0.5 + 0.5 / e)
@@ -155,7 +155,7 @@ def atanh(x: Value) -> Value:
 
 @in_float64
 def hypot(x: Value, y: Value) -> Value:
-    """√(x² + y²), without overflow; infinite where one of them is."""
+    """Return √(x² + y²) without overflow; infinity if x or y is infinite."""
     a, b = abs(x), abs(y)
     swaps = b > a
     high, low = choose(swaps, b, a), choose(swaps, a, b)

@@ -30,7 +30,7 @@ def fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
 
 
 def _in_float32(a: Any, b: Any, c: Any) -> Any:
-    """The product of two float32 is exact in float64, so a sum rounded to odd there rounds correctly to float32."""
+    """Return a·b + c in float32. The product is exact in float64, so a sum rounded to odd there rounds correctly."""
     product = a.astype(np.float64) * b.astype(np.float64)
     return sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
 
@@ -56,7 +56,7 @@ def _safe(x: Any) -> Any:
 
 
 def _rational(a: float, b: float, c: float) -> float:
-    """By exact rational arithmetic: int / int rounds correctly in Python."""
+    """Return a·b + c by exact rational arithmetic: int / int rounds correctly in Python."""
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     try:
         return float(exact)
@@ -85,7 +85,7 @@ def _split(x: Any) -> tuple[Any, Any]:
 
 
 def sum_to_odd(x: Any, y: Any) -> Any:
-    """x + y in float64; when inexact, of the two neighbours the one whose last bit is odd."""
+    """Return x + y in float64. If the sum is inexact, return the adjacent number whose last bit is odd."""
     total, error = _exact_sum(x, y)
     even = (np.asarray(total).view(np.uint64) & np.uint64(1)) == 0
     inexact = np.isfinite(total) & (error != 0)

@@ -2,7 +2,7 @@
 
 Semantics are Python's: the quotient is rounded down, the remainder has the divisor's sign. An integer divided by zero
 gives 0, and the smallest integer divided by -1 wraps. Where an operand is infinite, or the divisor 0, the quotient of
-floats is that of the Array API, floor(a/b): infinity for infinity // 2, and -0 for 3 // -infinity.
+floats is floor(a/b), as in the Array API: infinity for infinity // 2, and -0 for 3 // -infinity.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _gauss(x: Value, scale: float, factor: Value | float = 1.0) -> Value:
 
 @in_float64
 def erfc(x: Value) -> Value:
-    """1 - erf x, with all digits where it is small."""
+    """Return 1 - erf x, with full precision where the result is small."""
     a = abs(x).at_most(_END + 1.0)
     tail = choose(a > _END, 0.0, _gauss(a, -1.0, _erfcx_of_positive(a)))
     return choose(abs(x) < 0.5, 1.0 - erf_formula(x), choose(x < 0.0, 2.0 - tail, tail))

@@ -147,7 +147,7 @@ def polygamma(n: int) -> Callable[[Value], Value]:
 
 
 def _derivative_of_cotangent(n: int) -> list[float]:
-    """Return the polynomial of cot u that is its derivative n: that of cᵏ is -k·cᵏ⁻¹·(1 + c²)."""
+    """Return derivative n of cot u as a polynomial in c = cot u. The derivative of cᵏ is -k·cᵏ⁻¹·(1 + c²)."""
     c = [0, 1]
     for _ in range(n):
         derivative = [0] * (len(c) + 1)

@@ -58,7 +58,7 @@ class Decomposed:
         self.f: Final = m - 1.0
 
     def negative_power(self) -> Value:
-        """2^-exponent, or 0 where that would be subnormal."""
+        """Return 2^-exponent, or 0 if it would be subnormal."""
         form = FORMATS[self.f.dtype]
         signed = ((form.bias + self.offset) - self.field).reinterpret(form.int)
         return (choose(signed < 0, 0, signed) << form.mantissa).reinterpret(self.f.dtype)

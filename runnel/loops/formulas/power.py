@@ -2,7 +2,7 @@
 
 |x|^y = e^(y·log|x|). float32 computes that in float64 with shorter polynomials and rounds once at the end. float64
 carries the logarithm and the product as a sum of two numbers (T. J. Dekker, "A floating-point technique for extending
-the available precision", 1971): its relative error of 2^-64 or so leaves that of e^p's argument below 2^-54.
+the available precision", 1971): its relative error of 2^-64 or so keeps the error of e^p's argument below 2^-54.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def _product_in_two(a: Value, a_tail: Value, b: Value, b_tail: Value) -> tuple[V
 
 
 def _integer_power(x: Value, y: Value) -> Value:
-    """By repeated squaring, wrapping. A negative exponent gives the reciprocal rounded toward 0, and 0 for x = 0."""
+    """Return x to the power y by repeated squaring, with wraparound. For a negative exponent, return the reciprocal
+    rounded toward 0, and 0 for x = 0."""
     if x.dtype.kind == "int":
         odd = (y & 1).ne(0)
         base = choose(y < 0, choose(odd, x, x * x), x)  # a negative power is nonzero for x = 1 and -1 only

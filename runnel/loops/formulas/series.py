@@ -14,7 +14,7 @@ Formula = Callable[..., Value]
 
 
 def in_float64(formula: Formula) -> Formula:
-    """``formula`` for float32, too: computed in float64 and rounded once, so its error is just above half an ULP."""
+    """Extend ``formula`` to float32: compute in float64 and round once, so the error is just above half an ULP."""
 
     @functools.wraps(formula)
     def rule(*args: Value) -> Value:
@@ -45,7 +45,7 @@ def _whole(x: Value) -> Value:
 
 
 def _wide(x: Value) -> Value:
-    """In float32 at least: LLVM cannot lower some operations on the sign of a bfloat16."""
+    """Convert to float32 at least: LLVM cannot lower some operations on the sign of a bfloat16."""
     return widen(x) if x.dtype in HALVES else x
 
 
@@ -57,7 +57,7 @@ def signbit(x: Value) -> Value:
 
 
 def copysign(x: Value, y: Value) -> Value:
-    """|x| with the sign of y."""
+    """Return |x| with the sign of y."""
     if x.dtype in HALVES:
         differs = (_whole(widen(x)) ^ _whole(widen(y))) < 0
         return choose(differs, (x.bits() ^ (1 << 15)).reinterpret(x.dtype), x)

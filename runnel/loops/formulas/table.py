@@ -36,7 +36,7 @@ class Row:
 
 
 def result(op: ScalarOp, args: Sequence[Value], dtype: DType) -> Value:
-    """``op`` of ``args``, of dtype ``dtype``."""
+    """Return ``op`` applied to ``args``, as ``dtype``."""
     row = TABLE[op]
     if not supports(op, args[-1].dtype):
         raise DTypeError(f"[{op.name}] has no formula for arguments of {', '.join(x.dtype.name for x in args)}.")
@@ -92,7 +92,7 @@ def _maximum(a: Value, b: Value) -> Value:
 
 
 def _minimum(a: Value, b: Value) -> Value:
-    """As maximum; the sign of a tie is negative if it is in one order."""
+    """Return the smaller number, like maximum. The sign of a tie is negative if either is negative."""
     if a.dtype is bool_:
         return a & b
     if not a.dtype.is_float:

@@ -66,7 +66,7 @@ def _parts(q: Quadrant) -> list[Value]:
 
 
 def _by_subtraction(x: Value) -> Quadrant:
-    """For x below the bound: x - n·(first part of π/2) is exact, the rest are corrections."""
+    """Reduce an x below the bound: x - n·(first part of π/2) is exact, and the other parts are corrections."""
     form = FORMATS[x.dtype]
     magic = 1.5 * 2.0**form.mantissa
     shifted = x.fma(_TWO_OVER_PI, magic)

@@ -40,7 +40,7 @@ class Value(ABC):
     @property
     @abstractmethod
     def is_number(self) -> bool:
-        """Whether this is known to be a constant other than NaN."""
+        """Return whether this is known to be a constant other than NaN."""
 
     @abstractmethod
     def is_constant(self, number: Number) -> bool:
@@ -48,7 +48,8 @@ class Value(ABC):
 
     @abstractmethod
     def operation(self, instruction: str, other: Self, dtype: DType) -> Self:
-        """``instruction self, other``: any instruction of two operands of one type, with a result of ``dtype``."""
+        """Return ``instruction self, other`` with a result of ``dtype``, for any instruction of two operands of one
+        type."""
 
     @abstractmethod
     def negated(self) -> Self:
@@ -56,7 +57,7 @@ class Value(ABC):
 
     @abstractmethod
     def convert(self, instruction: str, dtype: DType) -> Self:
-        """``instruction self to dtype``: sitofp, fpext, zext, bitcast…"""
+        """Return ``instruction self to dtype``, where the instruction is sitofp, fpext, zext, bitcast…"""
 
     @abstractmethod
     def reinterpret(self, dtype: DType) -> Self:
@@ -69,20 +70,20 @@ class Value(ABC):
 
     @abstractmethod
     def selected(self, yes: Self, no: Self) -> Self:
-        """Of a bool: ``yes`` where it holds, else ``no``."""
+        """Return ``yes`` where this bool holds, else ``no``."""
 
     @abstractmethod
     def while_any(self, state: State, condition: Callable[[State], Any], step: Callable[[State], State]) -> list[Any]:
-        """``while any lane of condition(state): state = step(state)``. A step leaves finished lanes as they are."""
+        """Run ``while any lane of condition(state): state = step(state)``. A step leaves finished lanes unchanged."""
 
     @abstractmethod
     def rarely(self, usual: State, otherwise: Callable[[], State]) -> list[Any]:
-        """For a bool that is rarely true in any lane: ``otherwise()`` if it is, else ``usual``."""
+        """Return ``otherwise()`` if this bool, which is rarely true, holds in any lane; else ``usual``."""
 
     @abstractmethod
     def lane_by_lane(self, name: str, formula: Callable[[Any], State], dtypes: Sequence[DType]) -> list[Any]:
-        """``formula`` of one float64 for each lane of this float, in a separate function: for long, rarely needed code.
-        Its results, of 64 bits, are converted to ``dtypes``."""
+        """Apply ``formula``, a function of one float64, to each lane of this float in a separate function: for long,
+        rarely needed code. Its 64-bit results are converted to ``dtypes``."""
 
     @abstractmethod
     def element_of(self, name: str, table: Sequence[int]) -> Self:
@@ -95,7 +96,7 @@ class Value(ABC):
         return self.constant_of(number, self.dtype)
 
     def lift(self, other: Self | Number) -> Self:
-        """``other`` as a value of this one's type."""
+        """Return ``other`` as a value of this one's type."""
         if not isinstance(other, Value):
             return self.constant(other)
         if other.dtype is not self.dtype or other.lanes != self.lanes:
@@ -106,7 +107,7 @@ class Value(ABC):
         return other
 
     def binary(self, instruction: str, other: Self | Number) -> Self:
-        """``instruction self, other``, of this value's type."""
+        """Return ``instruction self, other``, of this value's type."""
         return self.operation(instruction, self.lift(other), self.dtype)
 
     def _arithmetic(self, name: str, other: Self | Number) -> Self:
@@ -158,7 +159,8 @@ class Value(ABC):
         return self.binary("ashr" if self.dtype.kind == "int" else "lshr", other)
 
     def compare(self, how: str, other: Self | Number) -> Self:
-        """``how``: lt le gt ge eq ne (false on NaN, but ne is true), or uno: either is NaN."""
+        """Compare by ``how``: lt, le, gt, ge, eq or ne (on NaN only ne is true), or uno, which is true if either is
+        NaN."""
         ordered, integer = PREDICATES[how]
         if self.dtype.is_float:
             predicate = f"fcmp {ordered}"

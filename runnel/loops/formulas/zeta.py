@@ -2,7 +2,7 @@
 
 A sum of terms up to a = q + N, and the formula of Euler and Maclaurin from there on ("NIST Digital Library of
 Mathematical Functions", 25.11.5 and its proof; Cephes' ``zeta`` does the same):
-a⁻ˢ·(a/(s - 1) + ½ + Σ B₂ⱼ/(2j)!·s·(s + 1)·…·(s + 2j - 2)·a¹⁻²ʲ). Derivatives by s are those of truncated power series,
+a⁻ˢ·(a/(s - 1) + ½ + Σ B₂ⱼ/(2j)!·s·(s + 1)·…·(s + 2j - 2)·a¹⁻²ʲ). Derivatives by s come from truncated power series,
 whose coefficients are computed instead of the numbers.
 """
 

@@ -159,7 +159,7 @@ def conv_transpose(
     )
     if min(size) < 1:
         raise ShapeError(f"[conv_transpose] padding {around} leaves nothing of the spatial shape: {size}.")
-    # no kernel reaches what lies behind the whole
+    # no kernel reaches positions after the whole
     behind = [(0, e - f - (low - high)) for e, f, (low, high) in zip(asked, extra, pairs, strict=True)]
 
     def product(a: Array, w: Array) -> Array:

@@ -66,7 +66,7 @@ def put(x: Array, key: Any, value: Operand) -> Array:
 
 
 def add_at(x: Array, key: Any, value: Operand) -> Array:
-    """``x`` with ``value`` added at ``x[key]``; where an element is named several times, everything is added."""
+    """Return ``x`` with ``value`` added at ``x[key]``. If an element is named several times, everything is added."""
     if x.dtype is bool_:  # or
         return cast(add_at(cast(x, int64), key, value), bool_)
     items = full_items(x.shape, as_items(key))
@@ -87,7 +87,7 @@ def add_at(x: Array, key: Any, value: Operand) -> Array:
 
 
 def _assign_window(x: Array, part: Window, new: Array) -> Array:
-    """``x`` with ``new``, which broadcasts to the shape of the window, in it."""
+    """Return ``x`` with ``new``, which broadcasts to the shape of the window, in the window."""
     if part.is_whole(x):
         return reshape(broadcast_to(new, part.shape), x.shape)
     if 0 in part.sizes:
@@ -142,8 +142,8 @@ def _assign_selected(x: Array, selected: Selection, value: Operand) -> Array:
 
 
 def _operands(x: Array, selected: Selection, value: Operand) -> tuple[Array, Array]:
-    """The window with the chosen axes merged, and what becomes of them: in the same order of axes, the axes in which
-    the indices meet as one."""
+    """Return the window with the chosen axes merged, and its new elements in the same order of axes, with the axes of
+    the indices merged."""
     target = selected.result_shape
     new = broadcast_to(_fitted(x, value, target), target)
     first, place, count = first_axis(selected), selected.place, len(selected.shape)
@@ -159,14 +159,14 @@ def _operands(x: Array, selected: Selection, value: Operand) -> tuple[Array, Arr
 
 
 def _assign_lines(x: Array, selected: Selection, lines: Array) -> Array:
-    """``x`` with the window whose merged form is ``lines``."""
+    """Return ``x`` with the window whose merged form is ``lines``."""
     order = merged_order(selected)
     shape = tuple(selected.part.shape[axis] for axis in order)
     return _assign_window(x, selected.part, permute(reshape(lines, shape), inverse_order(order)))
 
 
 def _last_named(x: Array, flat: Array, extent: int) -> Array:
-    """For each position along the merged axis, the number of the last index that names it; -1 where none does."""
+    """Return the number of the last index that names each position along the merged axis; -1 if none does."""
     count = flat.size
     known = flat.known()
     if known is not None:
@@ -184,8 +184,8 @@ def _last_named(x: Array, flat: Array, extent: int) -> Array:
 
 
 def _assign_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
-    """The assignment as a choice between ``x`` and the value, element by element; None where the value depends on how
-    many elements a mask chooses."""
+    """Return the assignment as an elementwise choice between ``x`` and the value; None if the value depends on the
+    number of elements that a mask chooses."""
     masks = [k for k in items if is_mask(k)]
     if len(masks) != 1 or any(is_array(k) or isinstance(k, int) for k in items if k is not masks[0]):
         return None
@@ -225,7 +225,7 @@ def _shape_of(value: Operand) -> Shape:
 
 
 def _fitted(x: Array, value: Operand, target: Shape) -> Array:
-    """``value`` as a value of the kind and dtype of ``x`` that broadcasts to ``target``, with as many axes."""
+    """Convert ``value`` to the kind and dtype of ``x``, with as many axes as ``target``, to which it broadcasts."""
     _require_fit(_shape_of(value), target)
     own = lifted(x, value, x.dtype, len(target))
     return reshape(own, own.shape[own.ndim - len(target) :])

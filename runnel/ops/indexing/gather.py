@@ -85,14 +85,15 @@ def _take_batched(size: int, x: Array, indices: Array, *, axis: int) -> Array:
 
 
 def own_rows(indices: Array, n: int) -> Array:
-    """Each element's ``indices`` into its own ``n`` rows, where the elements' rows stand one after the other."""
+    """Return ``indices`` of each element into its own ``n`` rows, where the rows of all elements are concatenated."""
     inside = cast(labels_below(indices, n), int64)
     first = multiply(iota(inside, (indices.shape[0], *(1,) * (indices.ndim - 1)), 0), n)
     return add(inside, first)
 
 
 def take(x: Array, indices: Array, axis: int | None = None) -> Array:
-    """The elements of ``x`` at ``indices`` along ``axis`` (None: of ``x`` flattened); negatives count from the end."""
+    """Return the elements of ``x`` at ``indices`` along ``axis``, or of ``x`` flattened if it is None. Negative indices
+    count from the end. Raise AxisError for an index outside the axis."""
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("take", axis, x.ndim)
@@ -101,8 +102,8 @@ def take(x: Array, indices: Array, axis: int | None = None) -> Array:
 
 
 def require_in_range(name: str, indices: Array, axis: int, shape: Shape) -> None:
-    """AxisError for an index outside of an axis, as it was given; for those that are known now. Programs check others
-    when they run."""
+    """Raise AxisError for a known index outside an axis, as the caller wrote it. Programs check other indices when they
+    run."""
     known = indices.known() if indices.dtype.is_integer else None
     if known is None or not known.size:
         return
@@ -122,9 +123,11 @@ def from_the_front(indices: Array, n: int) -> Array:
 
 
 def embedding(weight: Array, indices: Array) -> Array:
-    """The rows of ``weight`` (n, …) numbered by ``indices``, integers in [0, n); their shape comes first.
+    """Return the rows of ``weight`` (n, …) numbered by ``indices``, integers in [0, n). The result has the shape of
+    ``indices`` followed by the shape of a row.
 
-    Repeated indices add up in the gradient of ``weight``. AxisError for an index outside, DTypeError for floats.
+    Repeated indices add up in the gradient of ``weight``. Raise AxisError for an index outside [0, n), DTypeError for
+    floats.
     """
     if not indices.dtype.is_integer:
         raise DTypeError(f"[embedding] indices are integers; got {indices.dtype.name}. Cast them first.")
@@ -137,7 +140,8 @@ def embedding(weight: Array, indices: Array) -> Array:
 
 
 def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
-    """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
+    """Return the element of ``x`` at ``indices`` along ``axis`` for each position. The shapes must agree in the other
+    axes."""
     place = normalize_axis("take_along_axis", axis, x.ndim)
     others = [n for i, n in enumerate(x.shape) if i != place]
     if indices.ndim != x.ndim or [n for i, n in enumerate(indices.shape) if i != place] != others:
@@ -156,8 +160,8 @@ def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
 
 
 def picked(x: Array, index: Array, axis: int) -> Array:
-    """The element at ``index`` (of size 1 along ``axis``) as a sum over a choice, which fuses with what surrounds it.
-    An index outside gives 0."""
+    """Return the element at ``index`` (of size 1 along ``axis``) as a sum over a choice, which fuses with adjacent ops.
+    Return 0 for an index outside the axis."""
     position = cast(index, int64)
     return sum(where(equal(iota(x, x.shape, axis), position), x, 0), axis=axis, keepdims=True, dtype=x.dtype)
 
@@ -173,12 +177,12 @@ axes.register(label_p, ELEMENTWISE)
 
 
 def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Array:
-    """``labels``, known to lie in [0, ``extent``) or to equal ``allowed``; another one is an AxisError."""
+    """Return ``labels``, checked to be in [0, ``extent``) or equal to ``allowed``; raise AxisError for other labels."""
     return apply(label_p, labels, extent=extent, allowed=allowed)
 
 
 def one_hot(labels: Array, classes: int, dtype: Any = float32) -> Array:
-    """A new last axis of size ``classes``: 1 at the label, 0 elsewhere."""
+    """Return labels with a new last axis of size ``classes``: 1 at the label, 0 elsewhere."""
     sizes = as_sizes("one_hot", (*labels.shape, classes))
     places = iota(labels, sizes, -1, labels.dtype)
     return cast(equal(places, expand_dims(labels, labels.ndim)), dtype)
@@ -223,7 +227,7 @@ def _scatter_vjp(g: Array, out: Array, indices: Array, updates: Array, *, shape:
 
 @batching(scatter_add_p)
 def _scatter_batched(size: int, indices: Array, updates: Array, *, shape: Shape) -> Array:
-    """The elements' rows one after the other: each sum has the terms it had, in their order."""
+    """Concatenate the rows of all elements: each sum has the same terms in the same order."""
     rows = own_rows(broadcast_to(indices, (size, *indices.shape[1:])), shape[0])
     wide = broadcast_to(updates, (size, *updates.shape[1:]))
     whole = (size * shape[0], *shape[1:])
@@ -251,7 +255,7 @@ jvp.register(counting_sort_p, no_tangent)
 
 @batching(counting_sort_p)
 def _buckets_batched(size: int, segment_ids: Array, *, rows: int) -> Array:
-    """One sort of all elements' labels; of its parts each begins where the element does."""
+    """Sort the labels of all elements at once; each part of the result begins where its element does."""
     n = segment_ids.shape[1]
     clipped = minimum(maximum(cast(segment_ids, int64), 0), rows - 1)
     table = apply(counting_sort_p, reshape(own_rows(clipped, rows), (size * n,)), rows=size * rows)
@@ -270,8 +274,11 @@ def _sums_vjp(
 
 
 def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
-    """``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]``: the sum of a row's updates in the order
-    of i, as ``sum`` would add them up. Half precision is added up in float32 and rounded once."""
+    """Return ``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]``.
+
+    The updates of a row are added in the order of i, as ``sum`` adds them. Half precision is added in float32 and
+    rounded once.
+    """
     dtype = updates.dtype
     wide = float32 if dtype.is_float and dtype.itemsize == 2 else dtype
     shape = as_sizes("scatter_add", (rows, *updates.shape[1:]))

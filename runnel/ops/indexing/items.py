@@ -62,7 +62,7 @@ _AS_THEY_ARE = frozenset({int, slice, type(None), type(...)})
 
 
 def as_items(key: Any) -> list[Any]:
-    """The entries of a key; sequences as NumPy arrays, truths as masks without axes."""
+    """Return the entries of a key, with sequences as NumPy arrays and bools as masks without axes."""
     return [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
 
 
@@ -103,7 +103,7 @@ def is_mask(k: Any) -> bool:
 
 
 def full_items(shape: Shape, items: Sequence[Any]) -> list[Any]:
-    """The entries with the ellipsis written out, so that every axis has one; a mask stands for as many as it has."""
+    """Return the entries with the ellipsis written out, so that every axis has one. A mask counts for all its axes."""
     used = 0
     dots: list[int] = []
     for i, k in enumerate(items):
@@ -118,7 +118,7 @@ def full_items(shape: Shape, items: Sequence[Any]) -> list[Any]:
 
 
 def _count_of_axes(k: Any) -> int:
-    """How many axes an array as an entry of a key stands for."""
+    """Return the number of axes that an array indexes as an entry of a key."""
     dtype = dtype_of(k)
     if dtype is bool_:
         count: int = k.ndim
@@ -131,7 +131,7 @@ def _count_of_axes(k: Any) -> int:
 
 
 def window(shape: Shape, items: Sequence[Any]) -> Window:
-    """The window that integers, slices and None, one for each axis of ``shape``, name."""
+    """Return the window that integers, slices and None name, one for each axis of ``shape``."""
     starts: list[int] = []
     sizes: list[int] = []
     steps: list[int] = []
@@ -156,7 +156,7 @@ def window(shape: Shape, items: Sequence[Any]) -> Window:
 
 
 def selection(shape: Shape, items: Sequence[Any]) -> Selection:
-    """What entries with arrays among them, one for each axis of ``shape``, name."""
+    """Return the selection that entries with arrays among them name, one for each axis of ``shape``."""
     basic: list[Any] = []
     arrays: list[tuple[Any, int]] = []  # the indices, and the number of the entry of ``basic`` they choose from
     advanced: list[int] = []  # numbers of entries
@@ -190,7 +190,8 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
 
 
 def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
-    """The positions of a mask's True elements, an array for each of its axes; for one without axes, along a new one."""
+    """Return the positions of a mask's True elements, an array for each axis. A mask without axes indexes a new
+    axis."""
     require_fitting_mask(mask, axis, shape)
     counted = (
         "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), whose "
@@ -214,8 +215,8 @@ def _outside(index: int, axis: int | None, shape: Shape) -> AxisError:
 
 
 def flat_indices(shape: Shape, selected: Selection) -> np.ndarray | None:
-    """Where the chosen elements are along the chosen axes merged into one, in row-major order; None where that is known
-    only when the program runs. AxisError for an index outside of its axis."""
+    """Return the positions of the chosen elements along the merged chosen axes, in row-major order; None if they are
+    known only when the program runs. Raise AxisError for an index outside its axis."""
     flat = np.zeros(selected.shape, np.int64)
     for c, stride in zip(selected.chosen, strides(selected), strict=True):
         known = c.indices.known() if isinstance(c.indices, TensorLike) else c.indices
@@ -231,18 +232,18 @@ def flat_indices(shape: Shape, selected: Selection) -> np.ndarray | None:
 
 
 def strides(selected: Selection) -> list[int]:
-    """How far elements that follow one another along each chosen axis are apart when these are merged."""
+    """Return the distance of adjacent elements of each chosen axis in the merged axis."""
     sizes = [selected.part.shape[axis] for axis in selected.axes]
     return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def getitem(x: Array, key: Any) -> Array:
-    """``x[key]`` as in NumPy, for integers, slices, ``...``, None, arrays of integers, and masks.
+    """Return ``x[key]`` as in NumPy, for integers, slices, ``...``, None, arrays of integers, and masks.
 
-    Integers, slices, ``...`` and None give a view. Arrays of integers, tensors among them, choose elements: they
-    broadcast, and their axes stand where the first of them does, or in front if slices or None separate them. Elements
-    chosen several times add up in the gradient. A mask chooses where it is True; how many that are must be known, so a
-    compiled function takes masks that it does not compute. AxisError for an index outside.
+    Integers, slices, ``...`` and None return a view. Arrays of integers, including tensors, choose elements. They
+    broadcast, and their axes are at the first array's position, or in front if slices or None separate them. Elements
+    chosen several times add up in the gradient. A mask chooses elements where it is True. Their number must be known,
+    so a compiled function takes only masks that it does not compute. Raise AxisError for an index outside its axis.
     """
     items = full_items(x.shape, as_items(key))
     if any(map(is_array, items)):
@@ -251,7 +252,7 @@ def getitem(x: Array, key: Any) -> Array:
 
 
 def cut(x: Array, part: Window) -> Array:
-    """A window of ``x``, as a view."""
+    """Return a window of ``x`` as a view."""
     if part.is_whole(x):
         return x.alias() if part.shape == x.shape else reshape(x, part.shape)
     attrs = {"starts": part.starts, "sizes": part.sizes, "steps": part.steps}
@@ -270,20 +271,20 @@ def _selected(x: Array, selected: Selection) -> Array:
 
 
 def first_axis(selected: Selection) -> int:
-    """Where the merged axis of chosen elements stands: at the first of its axes, or in front if they lie apart."""
+    """Return the position of the merged axis: at the first chosen axis, or 0 if the chosen axes are apart."""
     axes = selected.axes
     return axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
 
 
 def merged_order(selected: Selection) -> list[int]:
-    """The order of a window's axes in which the chosen ones follow one another."""
+    """Return the order of a window's axes in which the chosen axes are adjacent."""
     axes, first = selected.axes, first_axis(selected)
     rest = [axis for axis in range(len(selected.part.shape)) if axis not in axes]
     return [*rest[:first], *axes, *rest[first:]]
 
 
 def merged(part: Array, selected: Selection) -> Array:
-    """A window with the chosen axes as one."""
+    """Return a window with the chosen axes merged."""
     moved = permute(part, merged_order(selected))
     first, after = first_axis(selected), first_axis(selected) + len(selected.axes)
     shape: Any = moved.shape

@@ -109,8 +109,9 @@ def _thin(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 @_if_indexed
 @of_axisless
 def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None = None) -> Array:
-    """``x`` with src[i, j, …] at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of several sources for
-    one place the last counts. ``reduce`` "add" or "multiply": combined with what is there."""
+    """Return ``x`` with src[i, j, …] at (index[i, j, …], j, …) for ``dim`` 0, and likewise for other axes. The last of
+    several sources for one position counts. With ``reduce`` "add" or "multiply", sources are combined with the present
+    elements."""
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             raise ValueError(f"[scatter] reduce is None, 'add' or 'multiply'; received {reduce!r}.")
@@ -135,9 +136,9 @@ _REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
 @_if_indexed
 @of_axisless
 def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, include_self: bool = True) -> Array:
-    """``x`` with the ``reduce`` ("sum", "prod", "mean", "amax", "amin") of all src[i, j, …] for a place at
-    (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of what is there too, if ``include_self``. Equal
-    greatest or smallest elements share the gradient."""
+    """Return ``x`` with the ``reduce`` ("sum", "prod", "mean", "amax", "amin") of all src[i, j, …] for a position at
+    (index[i, j, …], j, …) for ``dim`` 0, and likewise for other axes. ``include_self`` includes the present element.
+    Equal extremes share the gradient."""
     if x.dtype is bool_:  # or, and
         return cast(scatter_reduce(cast(x, int64), dim, index, src, reduce, include_self), bool_)
     if reduce not in _REDUCTIONS:
@@ -166,8 +167,8 @@ def _flat_places(x: Array, axis: int, index: Array) -> Array:
 
 @of_axisless
 def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
-    """``x`` with the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all rows i of ``source`` with index[i] = k
-    in row k along the axis ``dim``; of what is there too, if ``include_self``."""
+    """Return ``x`` with row k along ``dim`` replaced by the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all
+    rows i of ``source`` with index[i] = k. ``include_self`` includes the present row."""
     axis = normalize_axis("index_reduce", dim, x.ndim)
     if index.ndim > 1 or source.shape != (*x.shape[:axis], index.size, *x.shape[axis + 1 :]):
         raise ShapeError(
@@ -193,8 +194,8 @@ def put_along_axis(x: Array, indices: Array, values: Operand, axis: int) -> Arra
 
 
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
-    """``x`` with the elements of ``source``, in order, where ``mask`` holds; both broadcast to one shape. An index
-    outside of ``source`` if it has fewer than are needed."""
+    """Return ``x`` with the elements of ``source``, in order, where ``mask`` is True. ``x`` and ``mask`` broadcast.
+    Raise AxisError if ``source`` has too few elements."""
     if mask.dtype is not bool_:
         raise DTypeError(f"[masked_scatter] the mask is bool; received {mask.dtype.name}.")
     shape = broadcast_shapes("masked_scatter", x.shape, mask.shape)
@@ -233,8 +234,8 @@ def slice_scatter(
 
 
 def combined(reduce: str, values: Array, segment_ids: Array, rows: int) -> Array:
-    """For each label below ``rows``, the reduction of the rows of ``values`` that have it; of none, what the reduction
-    begins with, 0 for extremes of which there are none."""
+    """Return the reduction of the rows of ``values`` with each label below ``rows``. A label without rows has the
+    reduction's initial value, or 0 for extremes."""
     if reduce in ("sum", "mean"):
         total = added_rows(segment_ids, values, rows)
         if reduce == "sum":
@@ -330,9 +331,12 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Array:
-    """The ``reduce`` ("sum", "mean", "max", "min", "prod") of each run of rows of ``data``: of these ``lengths``,
-    or between neighbouring ``offsets``. ``initial`` counts as an element more; without it, the result of no
-    rows is 0, NaN, -∞, ∞ or 1. ``axis`` is 0, and there are no ``indices``."""
+    """Return the ``reduce`` ("sum", "mean", "max", "min", "prod") of each run of rows of ``data``. Give the runs as
+    ``lengths``, or as ``offsets``, between which they are.
+
+    ``initial`` counts as one more element. Without it, the result of an empty run is 0, NaN, -∞, ∞ or 1. ``axis`` must
+    be 0, and ``indices`` None.
+    """
     names = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}
     if reduce not in names:
         raise ValueError(f"[segment_reduce] reduce is one of {', '.join(names)}; received {reduce!r}.")

@@ -1,6 +1,6 @@
 """Segment sums of rows: a counting sort of the segment ids, then one sum for each row of the result.
 
-What ``scatter_add`` becomes where its rows have several columns: the sums have no order among one another, so they are
+Used for ``scatter_add`` of rows with several columns: the sums have no order among one another, so they are
 split among threads, and they are computed inside the kernel that reads them (an optimizer's update), without a dense
 gradient in between. The sort is counting sort (H. Seward, 1954), stable: each sum is in the order of position.
 """

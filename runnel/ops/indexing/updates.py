@@ -128,7 +128,7 @@ def _scaled(x: Array, factor: Operand) -> Array:
 
 
 def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
-    """``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
+    """Return ``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
     broadcasts to the shape of ``x``."""
     if not is_mask(mask):
         raise DTypeError(f"[masked_fill] the mask is bool; received {getattr(mask, 'dtype', type(mask).__name__)}.")
@@ -154,8 +154,8 @@ def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
 
 @of_axisless
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
-    """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts where
-    an index stands twice."""
+    """Return ``x`` with row ``index[i]`` along the axis ``dim`` replaced by row i of ``source``. The last row counts if
+    an index is repeated."""
     return put(x, _rows("index_copy", x, dim, index)[1], source)
 
 

@@ -91,7 +91,7 @@ def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], 
 
 @batching(matmul_p)
 def _matmul_batched(size: int, x: Array, y: Array) -> Array:
-    """With one right operand for all elements, their rows are those of one large product."""
+    """Merge the rows of all elements into one large product if they share the right operand."""
     if y.shape[0] == 1 and y.ndim == 3:
         return split_rows(apply(matmul_p, merged_rows(x), bare(y)), size, x.shape[1])
     return apply(matmul_p, *(broadcast_to(z, (size, *z.shape[1:])) for z in (x, y)))
@@ -140,7 +140,7 @@ def _tensordot_vjp(
 
 @batching(tensordot_p)
 def _tensordot_batched(size: int, x: Array, y: Array, *, axes: int) -> Array:
-    """The elements are rows, or columns, where one operand is the same for all of them."""
+    """Merge the elements into rows or columns if one operand is the same for all of them."""
     if y.shape[0] == 1:
         return apply(tensordot_p, x, bare(y), axes=axes)
     if x.shape[0] == 1:

@@ -4,8 +4,8 @@ Matrices are the last two axes; axes before them count matrices. Dtypes are floa
 LinAlgError says where there is no result. Gradients: M. Giles, "Collected matrix derivative results for forward and
 reverse mode algorithmic differentiation", 2008; of QR: S. Walter, L. Lehmann, "Algorithmic differentiation of linear
 algebra functions with application in optimum experimental design", 2010; of the SVD: J. Townsend, "Differentiating the
-singular value decomposition", 2016. They are those of functions that do not depend on the signs or phases (or, of equal
-values, the bases) which LAPACK happens to choose.
+singular value decomposition", 2016. They are valid for functions that do not depend on the signs or phases (or, of
+equal values, the bases) which LAPACK happens to choose.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIELDS: Final = (float32, float64, *COMPLEX)
 
 
 def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, whose errors name the op."""
+    """Return ``function`` with errors that name the op."""
 
     def called(*arrays: Any, **attrs: Any) -> Any:
         try:
@@ -51,7 +51,8 @@ def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int]) -> None:
-    """The rows of an op that NumPy carries out; ``flops`` of matrices m × n, k of which there are min(m, n)."""
+    """Register the rules of an op that NumPy computes. ``flops(m, n, k)`` counts for m × n matrices, with k = min(m,
+    n)."""
     lower.register(op, HostCall())
     complex_rules.register(op, NATIVE)
     axes.register(op, Stacked())
@@ -71,7 +72,7 @@ def stacked(a: Any) -> Any:
 
 
 def of_finite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` of matrices whose elements are finite, and NaN for others: on some of them LAPACK's iterations for
+    """Return ``function`` for matrices of finite elements, and NaN for others, on some of which LAPACK's iterations for
     singular values do not end."""
 
     def called(a: Any, **attrs: Any) -> Any:
@@ -104,7 +105,7 @@ def adjoint(x: Array) -> Array:
 
 
 def rows_and_columns(x: Array) -> tuple[Array, Array]:
-    """The number of the row, and of the column, of each element."""
+    """Return the row number and the column number of each element."""
     return iota(x, x.shape, x.ndim - 2), iota(x, x.shape, x.ndim - 1)
 
 
@@ -211,7 +212,7 @@ def _qr_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, complete: bool) ->
 
 
 def _qr_tall(g_q: Array, g_r: Array, q: Array, r: Array) -> Array:
-    """Of matrices that are not wider than tall."""
+    """Return the gradient for matrices with at least as many rows as columns."""
     inner = subtract(matmul(r, adjoint(g_r)), matmul(adjoint(g_q), q))
     i, j = rows_and_columns(inner)
     hermitian = where(greater_equal(i, j), inner, adjoint(inner))
@@ -264,7 +265,7 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, full: bool) -> tu
     )
     i, j = rows_and_columns(inner)
     on_diagonal = expand_dims(g_s, -1)
-    if a.dtype.is_complex:  # the phases of u, which are those of v too
+    if a.dtype.is_complex:  # the phases of u, which v shares
         turned = divide(imag(of_u), row)
         on_diagonal = complex(broadcast_to(on_diagonal, turned.shape), turned)
     g_a = matmul(matmul(u, add(inner, where(equal(i, j), on_diagonal, 0))), vh)
@@ -317,7 +318,9 @@ def qr(a: Array, mode: str = "reduced") -> QR:
 
 
 def svd(a: Array, full_matrices: bool = True) -> SVD:
-    """U (..., m, m), S (..., min(m, n)) and Vh (..., n, n), of matrices (..., m, n) = U·diag(S)·Vh; without
-    ``full_matrices`` min(m, n) columns of U and rows of Vh. What stands behind the first min(m, n) of them counts
-    as a constant for gradients. The gradient is infinite where singular values are equal and vectors are used."""
+    """Return U (..., m, m), S (..., min(m, n)) and Vh (..., n, n) of matrices (..., m, n) = U·diag(S)·Vh.
+
+    Without ``full_matrices``, return min(m, n) columns of U and rows of Vh. Gradients treat the other columns and rows
+    as constants. The gradient is infinite if singular values are equal and vectors are used.
+    """
     return SVD(*apply(svd_p, a, full=bool(full_matrices)))

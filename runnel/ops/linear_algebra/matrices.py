@@ -1,6 +1,6 @@
-"""Linear algebra beyond the factorizations of ``ops.linalg``: inverses, determinants, norms, powers, least squares.
+"""Linear algebra beyond ``factorizations``: inverses, determinants, norms, powers, least squares.
 
-Matrices are the last two axes; axes before them count matrices. Dtypes are those of ``ops.linalg``. Gradients:
+Matrices are the last two axes; axes before them count matrices. Dtypes are as in ``factorizations``. Gradients:
 M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008; of
 Cholesky's factor: I. Murray, "Differentiation of the Cholesky decomposition", 2016; of the pseudoinverse: G. Golub and
 V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate",
@@ -86,8 +86,9 @@ def _of_square(name: str) -> Callable[[ShapedArray], ShapedArray]:
 
 
 def _cofactors(a: Any) -> Any:
-    """By singular values, of which each has the product of the others for its cofactor: with a = u·s·vᴴ, it is
-    det(u)·det(vᴴ) times conj(u)·(those products)·conj(vᴴ). In double precision, since the factors may cancel."""
+    """Return the cofactors by way of singular values, each of which has the product of the others as cofactor: with a =
+    u·s·vᴴ, they are det(u)·det(vᴴ) times conj(u)·(those products)·conj(vᴴ). This uses double precision, since the
+    factors may cancel."""
     u, s, vh = np.linalg.svd(a.astype(np.result_type(a.dtype, np.float64)))
     n = a.shape[-1]
     others = np.broadcast_to(s[..., None, :], (*s.shape, n)).copy()
@@ -104,7 +105,7 @@ abstract_eval.register(cofactors_p, _of_square("det"))
 
 @vjp.rule(cofactors_p)
 def _cofactors_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
-    """Of c = det(a)·a⁻ᵀ: (Σ g·c - c·gᵀ)·a⁻ᵀ, where a has an inverse."""
+    """Return (Σ g·c - c·gᵀ)·a⁻ᵀ, the gradient of c = det(a)·a⁻ᵀ for invertible a."""
     inverse, g = transposed(inv(a)), conj(g)
     along = expand_dims(sum(multiply(g, out), (-2, -1)), (-2, -1))
     return (conj(subtract(multiply(along, inverse), matmul(matmul(out, transposed(g)), inverse))),)
@@ -208,8 +209,8 @@ def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
 
 
 def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
-    """x with a·x = b (or x·a = b, unless ``left``), of triangular matrices: what stands in the other triangle is not
-    read, nor with ``unitriangular`` the diagonal, which is 1."""
+    """Return x with a·x = b (or x·a = b, unless ``left``) for triangular matrices. The other triangle is not read; with
+    ``unitriangular`` the diagonal counts as 1 and is not read."""
     require_matrices("solve_triangular", a, square=True)
     i, j = rows_and_columns(a)
     half = where((less_equal if upper else greater_equal)(i, j), a, 0)
@@ -251,9 +252,11 @@ def _cutoff(x: Array, rtol: float | None) -> float:
 
 
 def pinv(x: Array, rtol: float | Array | None = None) -> Array:
-    """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0, by
-    default max(m, n) times the dtype's eps. An array ``rtol`` has a number for each matrix; gradients are those of the
-    decomposition into singular values then."""
+    """Return the pseudoinverse (E. Moore, R. Penrose) of each matrix.
+
+    Singular values up to ``rtol`` times the largest count as 0; by default ``rtol`` is max(m, n) times the dtype's eps.
+    An array ``rtol`` has a number for each matrix; the gradient then goes through the singular value decomposition.
+    """
     require_matrices("pinv", x)
     if not isinstance(rtol, (TensorLike, np.ndarray)):
         return apply(pinv_p, x, rtol=_cutoff(x, rtol))
@@ -275,9 +278,8 @@ class Lstsq(NamedTuple):
 
 
 def lstsq(a: Array, b: Array, rcond: float | None = None) -> Lstsq:
-    """The x of least norm among those for which |a·x - b| is least, for matrices ``a`` (..., m, n) and ``b``
-    (..., m, k) or (m,): a named tuple (solution, residuals, rank, singular_values).
-    Residuals are empty unless m > n."""
+    """Return the x of least norm that minimizes |a·x - b|, for matrices ``a`` (..., m, n) and ``b`` (..., m, k) or
+    (m,): a named tuple (solution, residuals, rank, singular_values). Residuals are empty unless m > n."""
     m, n = require_matrices("lstsq", a)
     columns = expand_dims(b, -1) if b.ndim == 1 else b
     solution = matmul(pinv(a, rcond), columns)
@@ -390,9 +392,12 @@ _ORDERS: Final = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
 
 
 def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1), keepdims: bool = False) -> Array:
-    """A norm of the matrices in two axes: "fro", the root of the sum of squares; "nuc", the sum of singular values; 2
-    and -2, the greatest and the smallest; 1 and -1, the greatest and smallest sum of a column's absolute values; ±∞, of
-    a row's."""
+    """Return a norm of the matrices in two axes.
+
+    ``ord`` is "fro", the root of the sum of squares; "nuc", the sum of singular values; 2 or -2, the largest or
+    smallest singular value; 1 or -1, the largest or smallest sum of a column's absolute values; or ±∞, likewise for
+    rows.
+    """
     if x.ndim < 2:
         raise ShapeError(f"[matrix_norm] needs matrices in two axes; got shape {x.shape}.")
     axes = [normalize_axis("matrix_norm", a, x.ndim) for a in as_tuple(() if axis is None else axis)]
@@ -414,8 +419,8 @@ def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1)
 
 
 def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The vector norm of all elements (no ``ord`` and no ``axis``) or along one axis; the matrix norm for a matrix or
-    along two axes."""
+    """Return the vector norm of all elements (without ``ord`` and ``axis``) or along one axis; the matrix norm of a
+    matrix or along two axes."""
     if axis is None and ord is not None and x.ndim == 2:
         return matrix_norm(x, ord, keepdims=keepdims)
     axes = normalize_axes("norm", axis, x.ndim)

@@ -1,6 +1,6 @@
 """Products with prepacked weights, for serving programs (``compiler.passes.hoisted``).
 
-In *panels* the columns of a matrix stand in groups as wide as the tiles of the machine's product: panels[q, k, c] is
+In *panels* the columns of a matrix are in groups as wide as the tiles of the machine's product: panels[q, k, c] is
 element (k, q·width + c), and zeros fill the last group up. So a product reads its weights in the order of memory. Of
 bfloat16, for dot instructions, they hold pairs of k: panels[q, p, 2·c + h] is element (2·p + h, q·width + c).
 """

@@ -30,16 +30,17 @@ from runnel.ops.shapes.views import expand_dims, permute, reshape, transpose
 
 
 def einsum(equation: str | Array, *operands: Any) -> Array:
-    """The sum of products that ``equation`` says (A. Einstein): ``"bij,bjk->bik"``, one letter for each axis, ``...``
-    for any axes in front that broadcast. A letter that stands twice in an operand takes its diagonal; letters that
-    the result does not name are summed over. Without ``->`` the result has the letters that stand once, in
-    alphabetical order.
+    """Return the sum of products that ``equation`` describes (A. Einstein), such as ``"bij,bjk->bik"``.
 
-    Letters may stand as numbers from 0 to 51 in a list behind each operand, those of the result at the end:
-    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``, with ``...`` among them.
+    Each axis has one letter; ``...`` means any leading axes, which broadcast. A repeated letter in an operand takes its
+    diagonal. Letters that the result does not name are summed over. Without ``->`` the result has the letters that
+    occur once, in alphabetical order.
 
-    Three or more operands are multiplied pair by pair, each time the pair with the smallest product, counted as
-    multiplications: a matter of shapes alone. Each pair is one product of matrices.
+    Instead of letters, a list of numbers from 0 to 51 may follow each operand, with the list of the result at the end:
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``. The lists may contain ``...``.
+
+    Three or more operands are multiplied pair by pair, each time the pair with the fewest multiplications. Only shapes
+    decide. Each pair is one matrix product.
     """
     if isinstance(equation, TensorLike):
         equation, operands = _lettered((equation, *operands))

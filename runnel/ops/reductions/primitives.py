@@ -48,7 +48,7 @@ def reduction(op: Op, kind: str, numpy: Callable[..., Any], accepted: Sequence[D
     cost.register(op, lambda x, *, axes: x.size)
 
 
-# --- primitives (sum_p stands in broadcasting.py, with its transpose) ---------------------------------------------
+# --- primitives (sum_p is in broadcasting.py, with its transpose) ---------------------------------------------
 
 prod_p = Op("prod", "x, *, axes", "The product over axes, which stay as axes of size 1.")
 reduction(prod_p, "prod", np.prod, SUMMED)

@@ -23,7 +23,7 @@ from runnel.ops.promotion import constant
 from runnel.ops.shapes.broadcasting import broadcast_to, sum_keepdims
 from runnel.ops.shapes.pieces import concat_same, flip, narrow, slice_p
 
-Widths = tuple[tuple[int, int, int], ...]  # for each axis: elements before, elements after, distance of neighbours
+Widths = tuple[tuple[int, int, int], ...]  # for each axis: elements before, elements after, distance of neighbors
 
 pad_p = Op(
     "pad",
