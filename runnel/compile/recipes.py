@@ -26,7 +26,11 @@ class Output:
 
     def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         result = objects[OUTPUTS][self.place]
-        return result if self.steps is None else shown(result, self.steps)
+        if self.steps is None:
+            return result
+        if id(self) not in objects:  # one object a call, however often it leaves
+            objects[id(self)] = shown(result, self.steps)
+        return objects[id(self)]
 
 
 class Reference:
@@ -57,12 +61,21 @@ class Shown:
         self.steps = steps
 
     def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
-        return shown(self.base(values, objects), self.steps)
+        if id(self) not in objects:
+            objects[id(self)] = shown(self.base(values, objects), self.steps)
+        return objects[id(self)]
 
 
 def _tensor(recipes: Recipes, value: Any) -> Any:
     if not all(hasattr(Tensor, name) or name.startswith("_") for name in vars(value)):
         recipes.rec.refuse("a tensor that leaves the function has attributes of yours", "return them beside it")
+    memo = recipes.rec.memo
+    if ("left", id(value)) not in memo:
+        memo["left", id(value)] = _left(recipes, value)
+    return memo["left", id(value)]
+
+
+def _left(recipes: Recipes, value: Tensor) -> Any:
     view, session = value._view, recipes.rec.session
     if view is not None and recipes.rec.source_of(view.base) is not None and session.is_kept(view.base):
         return Shown(recipes.of(view.base), view.steps)

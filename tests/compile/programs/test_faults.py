@@ -201,6 +201,13 @@ def numbers():
 def step(x):
     for n in numbers(): break
     return x * n
+## result_that_is_kept_is_the_same_object
+losses = []
+def step(x):
+    loss = (x * x).sum()
+    losses.append(loss)
+    return loss
+def arguments(i): return (tensor(1.0 if not losses else 2.0),)
 ## text_of_a_dataclass
 @dataclasses.dataclass
 class Config: rate: float = 0.1; name: str = 'a'
