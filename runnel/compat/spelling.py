@@ -26,7 +26,6 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "dim0": ("first",),
     "dim1": ("second", "axis1"),
     "dim2": ("axis2",),
-    "dimension": ("axis", "dim"),
     "dims": ("axes", "axis", "repetitions"),
     "elements": ("x",),
     "end_dim": ("end",),
@@ -79,6 +78,7 @@ OWN_MEANINGS: Final[dict[str, dict[str, str]]] = {
     "gammainc": {"input": "a", "other": "x"},
     "gammaincc": {"input": "a", "other": "x"},
     "ldexp": {"other": "exponent"},
+    "unfold": {"dimension": "axis"},
     "zeta": {"other": "q"},
 }
 
