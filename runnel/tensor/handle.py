@@ -11,7 +11,7 @@ import itertools
 import weakref
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from runnel.ops.creation_like import zeros_like
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.trace import ACTIVE, Trace
 from runnel.tensor.traced_values import counted, traced_value
-
-if TYPE_CHECKING:
-    from runnel.tensor.views import View
 
 SERIALS: Final = itertools.count(1)  # tensors are numbered in the order in which they are made
 
@@ -75,7 +72,7 @@ class Handle(ArrayMethods[T]):
     _leaf: weakref.ref[GradientOwner] | None = None  # to what this is the value of, which holds it in turn
     _grad: T | None = None
     _weak: bool = False
-    _view: View | None = None  # of which tensor or Variable it shows elements
+    _view: Any = None  # the View of a tensor or Variable whose elements it shows
     _views: list[weakref.ref[Any]] | None = None  # what shows elements of it
     _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
     _is_rebound: bool = False  # this handle was given another value

@@ -245,7 +245,7 @@ class Tensor(Handle["Tensor"]):
         """Take the present value of this view, after its base has changed."""
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
-            base = self._view.base  # type: ignore[union-attr] # a view
+            base = self._view.base
             if trace.refuse is not None and isinstance(base, Handle):
                 trace.refuse(*OutsideHandles.REFUSAL)
             trace.facet(OutsideHandles).views.append(self)  # each run of the program ends with ``views.follow``

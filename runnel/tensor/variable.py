@@ -110,9 +110,8 @@ class Variable(StandIn[Tensor]):
     one. Under ``rn.compile`` reads and assignments become part of the program.
     """
 
-    # ``_tensor`` is the current value. Programs write into its memory as long as ``_shared`` is None; otherwise
-    # somebody may hold a handle of it. ``_settled`` is the tensor that readers may have at once, if there is one: no
-    # run is writing into it, and none will. ``_state_lock`` is there once a program is bound to the Variable.
+    # ``_tensor`` is the current value. Programs write into its memory while ``_shared`` is None: nobody else holds it.
+    # ``_settled`` is the tensor that readers may have at once; no run writes into it. A bound program sets the lock.
     __slots__ = (
         "__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_settled", "_shared", "_state_lock", "_tensor",
         "_views", "name"
@@ -186,7 +185,6 @@ class Variable(StandIn[Tensor]):
 
     @property
     def requires_grad(self) -> bool:
-        """True if ``backward()`` computes a gradient for it."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -585,9 +583,7 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
             for variable, value in former:
                 variable._store(value)
             raise
-    for variable, _ in ready:
-        if variable._views:
-            views.refresh(variable)
+    views.follow(frozenset(id(variable) for variable, _ in ready))
 
 
 def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
