@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import sys
 import warnings
@@ -27,6 +26,7 @@ from runnel.compile.executable import (
     prepare,
 )
 from runnel.compile.observe.recorder import NotCapturable
+from runnel.compile.observe.values import has_usual_builtins
 from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.compiler.memory.arena import MemoryPlanner
 from runnel.compiler.options import Choices, chosen_by
@@ -64,7 +64,7 @@ class Compiled(FunctionLike, Wrapper):
         self.function = function
         self.name = name
         self._options = options
-        self._entry = cache.entry(function.__code__, function.__builtins__ is vars(builtins), options, name)
+        self._entry = cache.entry(function.__code__, has_usual_builtins(function), options, name)
         self._entry.used_by(self)
         self._quick: Any = None
         self._recent: tuple[Executable, ...] = ()

@@ -170,3 +170,19 @@ def _kept(rec: Recorder, value: Any) -> Any:
             f"a callback holds a {type(value).__name__} that the function makes at each call", "pass it as an argument"
         )
     return value
+
+
+def observed_custom(rec: Recorder, function: Any) -> Any:
+    """Return a copy of a function with a custom derivative, with observed parts."""
+    known = rec.memo.get(("custom", id(function)))
+    if known is None:
+        source = rec.source_of(function)
+        known = rec.memo["custom", id(function)] = object.__new__(type(function))
+        known.__dict__.update(function.__dict__)
+        for name in function.users_functions:
+            part = getattr(function, name)
+            if source is not None:
+                part = rec.reach(part, rec.log.source(source, f"{{p}}.{name}", f"{source}", part))
+            setattr(known, name, part if part is None else rec.callback(part))
+        rec.keep(function)
+    return known

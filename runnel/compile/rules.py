@@ -312,7 +312,7 @@ class Rules(Policy):
         if isinstance(value, StatefulTree):
             return _tree_checked(rec, value)
         if isinstance(value, CustomDerivative):
-            return _observed_custom(rec, value)
+            return given_functions.observed_custom(rec, value)
         if isinstance(value, Wrapper):
             return rec.callback(value)
         if isinstance(value, Uncompiled):
@@ -590,20 +590,4 @@ def _called_uncompiled(rec: Recorder, function: Any, args: Any, kwargs: Any) -> 
 
 
 def _called_custom(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return returning(boundary.run(rec, _observed_custom(rec, function), args, kwargs))
-
-
-def _observed_custom(rec: Recorder, function: Any) -> Any:
-    """Return a copy of a function with a custom derivative, with observed parts."""
-    known = rec.memo.get(("custom", id(function)))
-    if known is None:
-        source = rec.source_of(function)
-        known = rec.memo["custom", id(function)] = object.__new__(type(function))
-        known.__dict__.update(function.__dict__)
-        for name in function.users_functions:
-            part = getattr(function, name)
-            if source is not None:
-                part = rec.reach(part, rec.log.source(source, f"{{p}}.{name}", f"{source}", part))
-            setattr(known, name, part if part is None else rec.callback(part))
-        rec.keep(function)
-    return known
+    return returning(boundary.run(rec, given_functions.observed_custom(rec, function), args, kwargs))

@@ -76,7 +76,8 @@ class Generator:
         """
         while True:
             state = self.state.read()
-            key: Tensor = ops.fold_in(state[0:2], state[2])
+            now = state.untaped()  # whose items do not follow the Variable
+            key: Tensor = ops.fold_in(now[0:2], now[2])
             following = state + state.lift(_ONE, dtypes.uint32)
             if self.state.replace(following, state):
                 return key if ACTIVE.level is None else own_keys(key)

@@ -244,9 +244,11 @@ class Tensor(Handle["Tensor"]):
     def look_again(self, value: Tensor) -> None:
         """Take the present value of this view, after its base has changed."""
         trace = tracing.ACTIVE.trace
-        if trace is not None and self._is_outside(trace):
-            base = self._view.base
-            if trace.refuse is not None and isinstance(base, Handle):
+        # Another thread may have made the view during the trace. A view of a Variable inside has a node or a level.
+        is_of_tensor = isinstance(self._view.base, Handle)
+        is_eager = self._node is None and self._level is None and not is_of_tensor
+        if trace is not None and (is_eager or self._is_outside(trace)):
+            if trace.refuse is not None and is_of_tensor:
                 trace.refuse(*OutsideHandles.REFUSAL)
             trace.facet(OutsideHandles).views.append(self)  # each run of the program ends with ``views.follow``
             return
@@ -258,8 +260,16 @@ class Tensor(Handle["Tensor"]):
 
     def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
         """Take the value and the tape of ``after``. Records of this handle refer to ``before`` from now on."""
-        for attribute, value in self.becoming(name, after, before, trace).items():
-            setattr(self, attribute, value)
+        attributes = self.becoming(name, after, before, trace)
+        value, storage, layout = map(attributes.pop, ("_aval", "_storage", "_layout"))
+        self._aval, self._storage, self._layout, self._array = (
+            value,
+            storage,
+            layout,
+            None,
+        )  # atomic: other threads read
+        for attribute, x in attributes.items():
+            setattr(self, attribute, x)
 
     def becoming(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> dict[str, Any]:
         """Return the attributes that this handle has after taking the value of ``after``."""

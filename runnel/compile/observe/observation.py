@@ -27,6 +27,7 @@ from runnel.compile.observe.values import (
     SETS,
     container_of,
     described,
+    has_usual_builtins,
     instance_dict,
     is_class,
     is_python_class,
@@ -212,7 +213,7 @@ def _reached(
     source = rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
     code = weakref.ref(function.__code__)
     rec.log.check(source, "{v}.__code__ is not {0}()", f"code of {source}", (code,))
-    if function.__builtins__ is not vars(builtins):
+    if not has_usual_builtins(function):
         rec.refuse("the function has custom built-in names")
     rec.keep(function)
     return values, named

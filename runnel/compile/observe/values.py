@@ -5,6 +5,7 @@ Nothing here calls ``isinstance``, ``==`` or ``in`` on a user's value, because t
 
 from __future__ import annotations
 
+import builtins
 import collections
 import enum
 import itertools
@@ -92,6 +93,11 @@ def is_python_class(kind: type) -> bool:
     Classes of extension modules that are not marked immutable count as Python classes, which only watches more.
     """
     return _flags(kind) & (_ON_HEAP | _IMMUTABLE) == _ON_HEAP
+
+
+def has_usual_builtins(function: Any) -> bool:
+    """Return whether a Python function finds the usual built-in names."""
+    return function.__builtins__ is vars(builtins)
 
 
 def is_class(value: Any) -> bool:

@@ -143,7 +143,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
     "an index of take": (lambda: rn.take(X, LABELS - 4, 0), AxisError, r"\[take\] index -4.*axis 0.*\(3, 4\)"),
     "a word as index": (lambda: X["a"], AxisError, r"\[getitem\] takes integers, slices.*str"),
     "floats as index": (lambda: X[np.array([0.5])], DTypeError, r"\[getitem\].*float64"),
-    "item": (lambda: X.item(), ValueError, r"\[item\].*size 1.*\(3, 4\)"),
+    "item": (lambda: X.item(), ValueError, r"\[item\].*one element.*\(3, 4\)"),
     "truth": (lambda: bool(X), ValueError, r"\[bool\].*\(3, 4\).*any, all, sum"),
     # gradients
     "a leaf in place": (change_a_leaf, GradientError, r"\[iadd\].*no_grad.*clone"),
