@@ -5,6 +5,7 @@ The tables say what PyTorch 2.13 does.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 import runnel as rn
 from runnel import nn
+from runnel.core.errors import CaptureWarning
+from tests.compiler.harness import Traced
 from tests.fuzz import views
 
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -239,6 +242,45 @@ def test_dead_views_are_forgotten() -> None:
     for _ in range(1000):
         x[0]
     assert len(x._views) < 20
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, lambda x: x.requires_grad_()])
+@pytest.mark.parametrize("loss", [rn.sum, lambda x: x.T.sum(), lambda x: x[0].mean()])
+def test_gradients_are_no_views(kind: Callable[[Any], Any], loss: Callable[[Any], Any]) -> None:
+    x = kind(array())
+    loss(x).backward()
+    x.grad.mul_(2.0)
+    x.grad[0] = 1.0
+    x.grad.data.zero_()
+    assert x.grad.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_a_view_of_a_variable_follows_compiled_functions() -> None:
+    v = rn.Variable(np.ones(3, np.float32))
+    row = v[0:2]
+    step = rn.compile(lambda x: v.assign(v * x))
+    for _ in range(3):
+        step(rn.asarray(2.0))
+        assert row.tolist() == v.tolist()[:2]
+
+    with pytest.warns(CaptureWarning, match="a view of it is held outside"):
+        rn.compile(lambda x: (v.assign(v * x), row + 0.0))(rn.asarray(2.0))
+    assert row.tolist() == [16, 16]
+
+
+def test_a_view_of_another_thread_takes_no_traced_value() -> None:
+    v = rn.Variable(np.ones(3, np.float32))
+    held: list[rn.Tensor] = []
+
+    def step() -> rn.Tensor:
+        other = threading.Thread(target=lambda: held.append(v[0:1]))
+        other.start()
+        other.join()
+        v.assign(v * 2.0)
+        return v.read()
+
+    Traced(step, ())
+    assert held[0].tolist() == [1]
 
 
 @pytest.mark.parametrize("seed", range(40))
