@@ -36,11 +36,11 @@ class ByCategories(Distribution):
             raise ShapeError(f"[{owner}] {name} must have an element for each category; got shape {tensor.shape}.")
         if logits is None:
             total = ops.sum(tensor, -1, keepdims=True)
-            require(owner, "an element of probs", tensor, lambda x: x >= 0, "is not negative")
+            require(owner, "an element of probs", tensor, lambda x: x >= 0, "must not be negative")
             require(owner, "the sum of probs", total, lambda x: (x > 0) & (x < math.inf), "is finite and not 0")
             self._probs = tensor / total
         else:
-            require(owner, "an element of logits", tensor, lambda x: x == x, "is a number")
+            require(owner, "an element of logits", tensor, lambda x: x == x, "must be a number")
             self._logits = tensor - ops.logsumexp(tensor, -1, keepdims=True)
         return tuple(tensor.shape)
 

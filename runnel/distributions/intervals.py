@@ -27,7 +27,7 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all("Uniform", low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
         if self._validate_args:
-            drawing.require("Uniform", "high - low", self.high - self.low, lambda x: x > 0, "is greater than 0")
+            drawing.require("Uniform", "high - low", self.high - self.low, lambda x: x > 0, "must be greater than 0")
 
     support = property(lambda self: constraints.interval(self.low, self.high))
 

@@ -123,14 +123,14 @@ def _resized(x: Array, n: int) -> Array:
 def _norm(name: str, norm: str | None) -> str:
     norm = "backward" if norm is None else norm
     if norm not in _ADJOINT:
-        raise ArgumentError(f"[{name}] norm is 'backward', 'ortho' or 'forward'; received {short_repr(norm)}.")
+        raise ArgumentError(f"[{name}] norm must be 'backward', 'ortho' or 'forward'; got {short_repr(norm)}.")
     return norm
 
 
 def _length(name: str, n: Any, default: int) -> int:
     length = default if n is None else operator.index(n)
     if length < 1:
-        raise ShapeError(f"[{name}] a transform has one element at least; received {length}.")
+        raise ShapeError(f"[{name}] a transform must have at least one element; got {length}.")
     return length
 
 
@@ -148,7 +148,7 @@ def _sizes(name: str, x: Array, s: Sequence[int] | None, axes: Axis) -> list[tup
 
 def _float(name: str, x: Array) -> Array:
     if x.dtype.is_complex:
-        raise DTypeError(f"[{name}] takes real numbers; received {x.dtype.name}. Use {name.replace('r', '')}().")
+        raise DTypeError(f"[{name}] x must be real; got {x.dtype.name}. Use {name.replace('r', '')}().")
     return cast(x, _single_or_double(x))
 
 

@@ -106,7 +106,7 @@ def istft(
     where they overlap, and divided by the sum of the squared windows; ValueError where that is 0. ``onesided``
     follows from the number of frequencies. ``length`` cuts or zero-pads the signal."""
     if x.ndim not in (2, 3) or not x.dtype.is_complex:
-        raise ShapeError(f"[istft] takes complex numbers of shape (…, frequencies, frames); received {x.aval}.")
+        raise ShapeError(f"[istft] x must be complex, of shape (…, frequencies, frames); got {x.aval}.")
     size, hop, factors = _frames("istft", x, n_fft, hop_length, win_length, window)
     half = x.shape[-2] != size if onesided is None else bool(onesided)
     if x.shape[-2] != (size // 2 + 1 if half else size):
@@ -143,13 +143,13 @@ def _frames(name: str, x: Array, n_fft: Any, hop: Any, width: Any, window: Array
     wide = size if width is None else operator.index(width)
     if size < 1 or step < 1 or not 0 < wide <= size:
         given = f"n_fft={n_fft}, hop_length={step}, win_length={wide}"
-        raise ShapeError(f"[{name}] all are positive, and win_length is n_fft at most; received {given}.")
+        raise ShapeError(f"[{name}] all must be positive, and win_length at most n_fft; got {given}.")
     if window is None:
         factors = full_like(x, 1, (wide,), dtype=real_of(complex_of(x.dtype)))
     elif window.shape != (wide,):
         raise ShapeError(f"[{name}] the window has shape ({wide},); got {window.shape}.")
     elif not window.dtype.is_inexact:
-        raise DTypeError(f"[{name}] the window is made of floats; received {window.dtype.name}.")
+        raise DTypeError(f"[{name}] the window must be floating; got {window.dtype.name}.")
     else:
         factors = window
     left = (size - wide) // 2

@@ -159,7 +159,7 @@ cost.register(row_order_p, lambda pivots, *, rows: pivots.size)
 @abstract_eval.rule(row_order_p)
 def _row_order_abstract_eval(pivots: ShapedArray, *, rows: int) -> ShapedArray:
     if not pivots.dtype.is_integer or not pivots.ndim or pivots.shape[-1] > rows:
-        raise DTypeError(f"[lu] pivots are at most {rows} integers for each matrix; received {pivots}.")
+        raise DTypeError(f"[lu] pivots must be at most {rows} integers for each matrix; got {pivots}.")
     return aval((*pivots.shape[:-1], rows), int64)
 
 

@@ -76,7 +76,7 @@ def _require(name: str, x: Array, tau: Array) -> tuple[int, int]:
     m, n = require_matrices(name, x)
     if tau.ndim != x.ndim - 1 or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > min(m, n):
         raise ShapeError(
-            f"[{name}] matrices (..., m, n) need factors of shape (..., k) with k ≤ min(m, n); received shapes "
+            f"[{name}] matrices (..., m, n) must have factors of shape (..., k) with k ≤ min(m, n); got shapes "
             f"{x.shape} and {tau.shape}."
         )
     return m, n
@@ -88,7 +88,7 @@ def householder_product(x: Array, tau: Array) -> Array:
     v is column i of ``x`` below the diagonal, 1 on it and 0 above it; τᵢ is ``tau[..., i]``."""
     m, n = _require("householder_product", x, tau)
     if n > m:
-        raise ShapeError(f"[householder_product] takes matrices (..., m, n) with m ≥ n; received shape {x.shape}.")
+        raise ShapeError(f"[householder_product] x must be matrices (..., m, n) with m ≥ n; got shape {x.shape}.")
     identity = cast(equal(iota(x, (m, n), 0), iota(x, (m, n), 1)), x.dtype)
     return _reflected(x, tau, broadcast_to(identity, x.shape), last_first=True)
 

@@ -156,7 +156,7 @@ cost.register(layout_p, lambda pivots: pivots.size)
 @abstract_eval.rule(layout_p)
 def _layout_abstract_eval(pivots: ShapedArray) -> tuple[ShapedArray, ShapedArray, ShapedArray]:
     if not pivots.dtype.is_integer or not pivots.ndim:
-        raise DTypeError(f"[ldl_solve] pivots are integers, a vector for each matrix; received {pivots}.")
+        raise DTypeError(f"[ldl_solve] pivots must be integers, a vector for each matrix; got {pivots}.")
     vector = aval(pivots.shape, int64)
     return aval((*pivots.shape, pivots.shape[-1]), int64), vector, vector
 

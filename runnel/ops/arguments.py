@@ -68,7 +68,7 @@ def as_sizes(name: str, shape: int | Iterable[int]) -> Shape:
     """Convert to a shape as :func:`as_shape` does; ShapeError for negative sizes and for too many elements."""
     sizes = as_shape(name, shape)
     if min(sizes, default=0) < 0:
-        raise ShapeError(f"[{name}] sizes are not negative; received the shape {sizes}.")
+        raise ShapeError(f"[{name}] sizes must not be negative; got the shape {sizes}.")
     if is_too_large(sizes):
         raise ShapeError(f"[{name}] no array has as many elements as the shape {sizes} says.")
     return sizes

@@ -47,7 +47,7 @@ def require_same_shape(name: str, x: Array, target: Array) -> None:
     """Raise ShapeError unless both have one shape: broadcasting (N, 1) and (N,) would pair N² elements."""
     if x.shape != _shape(target) != ():
         raise ShapeError(
-            f"[{name}] x and target have one shape; received {x.shape} and {_shape(target)}. Use reshape, squeeze(1) "
+            f"[{name}] x and target must have the same shape; got {x.shape} and {_shape(target)}. Use squeeze(1) "
             "or unsqueeze(1)."
         )
 
@@ -94,7 +94,7 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
     """Return d² / 2 for differences |d| below delta, which must be positive, and delta·(|d| - delta/2) for larger
     ones."""
     if delta <= 0:
-        raise ValueError(f"[huber_loss] delta is positive; received {delta}.")
+        raise ValueError(f"[huber_loss] delta must be positive; got {delta}.")
     distance = abs(_difference("huber_loss", x, target))
     is_far = greater_equal(distance, delta)
     near = multiply(square(where(is_far, 0, distance)), 0.5)  # no infinity is squared

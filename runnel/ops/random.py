@@ -180,7 +180,7 @@ def random_bits(key: RandomKey, shape: int | Iterable[int], word: int = 0) -> Ar
 
 def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:
     if not 0 <= word <= 3:
-        raise ValueError(f"[random_bits] word is 0, 1, 2 or 3; received {word}.")
+        raise ValueError(f"[random_bits] word must be 0, 1, 2 or 3; got {word}.")
     if key.shape != (2,) or key.dtype is not uint32:
         raise ShapeError(f"[random_bits] a key is a uint32 array of shape (2,); got {key.aval}.")
     k0, k1 = (reshape(narrow(key, 0, i, 1), (1,) * len(shape)) for i in range(2))

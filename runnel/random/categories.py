@@ -50,9 +50,9 @@ def multinomial(
     count = operator.index(num_samples)
     weights = ops.cast(ops.stop_gradient(x), float64)
     if weights.ndim not in (1, 2) or not weights.shape[-1]:
-        raise ShapeError(f"[multinomial] weights are a vector or a matrix that is not empty; received {x.shape}.")
+        raise ShapeError(f"[multinomial] weights must be a vector or a matrix that is not empty; got {x.shape}.")
     if count <= 0:
-        raise ValueError(f"[multinomial] num_samples is greater than 0; received {num_samples}.")
+        raise ValueError(f"[multinomial] num_samples must be greater than 0; got {num_samples}.")
     require_weights("multinomial", x, 1 if replacement else count)
     of = key_of(generator, key, None if key is not None else x.device)
     return with_replacement(of, weights, count) if replacement else without_replacement(of, weights, count)
@@ -60,7 +60,7 @@ def multinomial(
 
 def require_weights(name: str, weights: Any, positive: int) -> None:
     """ValueError unless weights are finite and not negative, and ``positive`` of each row greater than 0."""
-    require(name, "a weight", weights, lambda w: (w >= 0) & (w < float("inf")), "is finite and not negative")
+    require(name, "a weight", weights, lambda w: (w >= 0) & (w < float("inf")), "must be finite and not negative")
     if positive > weights.shape[-1]:
         raise ValueError(
             f"[{name}] {positive} different ones cannot be chosen among {weights.shape[-1]}; allow replacement."

@@ -59,7 +59,7 @@ def truncated_normal(
     inversion in float64, on the side of the mean where probabilities are small numbers. ValueError if ``std`` is not
     positive, or ``high`` not greater than ``low``."""
     require_positive("truncated_normal", std=std)
-    require("truncated_normal", "high - low", _difference(high, low), lambda x: x > 0, "is greater than 0")
+    require("truncated_normal", "high - low", _difference(high, low), lambda x: x > 0, "must be greater than 0")
     draw = drawn("truncated_normal", (mean, std, low, high), size, dtype, generator, key, device)
     centre, scale, lowest, highest = draw.in_float64()
     a, b = (lowest - centre) / scale, (highest - centre) / scale

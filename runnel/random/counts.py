@@ -105,7 +105,7 @@ def binomial(
     Means below 10 are drawn by inversion, others by rejection (W. Hörmann, "The generation of binomial random
     variates", 1993, algorithm BTRS), with the smaller of p and 1 - p.
     """
-    require("binomial", "n", n, lambda x: (x >= 0) & (x == x // 1), "is a whole number that is not negative")
+    require("binomial", "n", n, lambda x: (x >= 0) & (x == x // 1), "must be a whole number that is not negative")
     require_probability("binomial", p=p)
     draw = drawn("binomial", (n, p), size, dtype, generator, key, device, floating=False)
     trials, chance = map(ops.stop_gradient, draw.in_float64())
@@ -151,7 +151,7 @@ def geometric(
 ) -> Tensor:
     """Draw the number of trials of probability ``p`` until the first success, at least 1, by inversion. ValueError
     unless p is in (0, 1]."""
-    require("geometric", "p", p, lambda x: (x > 0) & (x <= 1), "is a probability greater than 0")
+    require("geometric", "p", p, lambda x: (x > 0) & (x <= 1), "must be a probability greater than 0")
     draw = drawn("geometric", (p,), size, dtype, generator, key, device, floating=False)
     chance = ops.stop_gradient(draw.in_float64()[0])
     waits = ops.log(open_unit(draw.key, draw.shape, float64)) / ops.log1p(-chance)
@@ -174,7 +174,7 @@ def negative_binomial(
     and 0 < p ≤ 1.
     """
     require_positive("negative_binomial", n=n)
-    require("negative_binomial", "p", p, lambda x: (x > 0) & (x <= 1), "is a probability greater than 0")
+    require("negative_binomial", "p", p, lambda x: (x > 0) & (x <= 1), "must be a probability greater than 0")
     draw = drawn("negative_binomial", (n, p), size, dtype, generator, key, device, floating=False)
     successes, chance = map(ops.stop_gradient, draw.in_float64())
     log_mean = log_standard_gamma(successes, ops.fold_in(draw.key, 0)) + ops.log1p(-chance) - ops.log(chance)

@@ -80,7 +80,7 @@ def drawn(
         kind = common_dtype(add_p, tuple(tensors)) if tensors else float32
         kind = kind if kind.is_float else float32
     if floating and not kind.is_float:
-        raise DTypeError(f"[{name}] draws floats; received dtype {kind.name}.")
+        raise DTypeError(f"[{name}] the dtype must be floating; got {kind.name}.")
     place = as_device(device) if device is not None else tensors[0].device if tensors and key is None else None
     return Draw(key_of(generator, key, place), shape, kind, arrays)
 
@@ -108,7 +108,7 @@ def require(name: str, parameter: str, value: Any, test: Callable[[Any], Any], d
         require_at_run(lambda: test(value), f"[{name}] {parameter} {description}")
     elif known is not None and not np.all(test(known)):
         wrong = known[~np.asarray(test(known))].flat[0] if known.ndim else known
-        raise ValueError(f"[{name}] {parameter} {description}; received {float(wrong):g}.")
+        raise ValueError(f"[{name}] {parameter} {description}; got {float(wrong):g}.")
 
 
 def known_values(value: Any) -> np.ndarray | None:
@@ -122,13 +122,13 @@ def known_values(value: Any) -> np.ndarray | None:
 def require_positive(name: str, **parameters: Any) -> None:
     """ValueError unless each of them is greater than 0."""
     for parameter, value in parameters.items():
-        require(name, parameter, value, lambda x: x > 0, "is greater than 0")
+        require(name, parameter, value, lambda x: x > 0, "must be greater than 0")
 
 
 def require_scale(name: str, **parameters: Any) -> None:
     """ValueError if one of them is negative, or not a number."""
     for parameter, value in parameters.items():
-        require(name, parameter, value, lambda x: x >= 0, "is not negative")
+        require(name, parameter, value, lambda x: x >= 0, "must not be negative")
 
 
 def require_probability(name: str, **parameters: Any) -> None:

@@ -22,7 +22,7 @@ _SIGNIFICANT_BITS: Final = {"float64": 53, "float32": 24, "float16": 11, "bfloat
 
 def _float(name: str, x: Array) -> DType:
     if not x.dtype.is_float:
-        raise DTypeError(f"[{name}] draws floats; received a tensor of dtype {x.dtype.name}.")
+        raise DTypeError(f"[{name}] the dtype must be floating; got {x.dtype.name}.")
     kind: DType = x.dtype
     return kind
 

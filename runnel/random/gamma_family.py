@@ -133,7 +133,7 @@ def dirichlet(
     alpha = as_parameter(alpha)
     if not getattr(alpha, "ndim", 0):
         raise ShapeError(
-            "[dirichlet] alpha has an element for each probability along its last axis; received a number."
+            "[dirichlet] alpha must have an element for each probability along its last axis; got a number."
         )
     require_positive("dirichlet", alpha=alpha)
     draw = drawn("dirichlet", (alpha,), vectors("dirichlet", size, alpha.shape[-1]), dtype, generator, key, device)
@@ -156,7 +156,7 @@ def multivariate_normal(
     n = mean.shape[-1] if getattr(mean, "ndim", 0) else -1
     if getattr(cov, "ndim", 0) < 2 or cov.shape[-2:] != (n, n):
         raise ShapeError(
-            f"[multivariate_normal] a mean (…, n) goes with a covariance (…, n, n); received shapes "
+            f"[multivariate_normal] a mean (…, n) must go with a covariance (…, n, n); got shapes "
             f"{getattr(mean, 'shape', ())} and {getattr(cov, 'shape', ())}."
         )
     factor = cholesky(cov)

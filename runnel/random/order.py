@@ -27,7 +27,7 @@ def randperm(n: int, *, dtype: Dtype = int64, generator: Any = None, key: Any = 
     """Return 0, …, n - 1 in random order: the sorting order of n random numbers of 64 bits."""
     count = operator.index(n)
     if count < 0:
-        raise ValueError(f"[randperm] n is not negative; received {n}.")
+        raise ValueError(f"[randperm] n must not be negative; got {n}.")
     result: Tensor = ops.cast(_order(key_of(generator, key, device), count), as_dtype(dtype))
     return result
 
@@ -55,7 +55,7 @@ def shuffle(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None) ->
     lists and NumPy arrays, which :func:`permutation` takes."""
     if not isinstance(x, ArrayMethods):
         raise ArgumentError(
-            f"[shuffle] x is a tensor or a Variable; received {type(x).__name__}. permutation() gives a "
+            f"[shuffle] x must be a tensor or a Variable; got {type(x).__name__}. permutation() gives a "
             "shuffled tensor."
         )
     x.update("shuffle", lambda value: permutation(value, axis, generator=generator, key=key))
@@ -87,7 +87,7 @@ def choice(
     array = asarray(a) if is_array else None
     along = 0 if array is None else normalize_axis("choice", axis, array.ndim)
     if array is None and not hasattr(type(a), "__index__"):
-        raise ArgumentError(f"[choice] a is an array or the number of choices, an int; received {short_repr(a)}.")
+        raise ArgumentError(f"[choice] a must be an array or the number of choices, an int; got {short_repr(a)}.")
     n = operator.index(a) if array is None else array.shape[along]
     sizes = () if size is None else as_sizes("choice", size)
     count = math.prod(sizes)
@@ -107,7 +107,7 @@ def _probabilities(p: Any, n: int, positive: int) -> Any:
     else ValueError."""
     weights = ops.stop_gradient(asarray(p))
     if weights.shape != (n,):
-        raise ShapeError(f"[choice] p has a probability for each of {n}; received shape {weights.shape}.")
+        raise ShapeError(f"[choice] p must have a probability for each of {n}; got shape {weights.shape}.")
     require_weights("choice", weights, positive)
     known = known_values(weights)
     tolerance = 1e-8 if weights.dtype is float64 else 1e-4

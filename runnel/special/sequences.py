@@ -29,7 +29,7 @@ from runnel.ops.sorting.order import searchsorted
 def _require_vectors(name: str, *vectors: Array) -> None:
     if any(v.ndim != 1 or not v.size for v in vectors):
         shapes = ", ".join(str(v.shape) for v in vectors)
-        raise ShapeError(f"[{name}] takes vectors of one element at least; received shapes {shapes}.")
+        raise ShapeError(f"[{name}] x must be a vector of at least one element; got shapes {shapes}.")
 
 
 def _middle(name: str, whole: Array, longer: int, shorter: int, mode: str) -> Array:
@@ -40,7 +40,7 @@ def _middle(name: str, whole: Array, longer: int, shorter: int, mode: str) -> Ar
         return narrow(whole, 0, (shorter - 1) // 2, longer)
     if mode == "valid":
         return narrow(whole, 0, shorter - 1, longer - shorter + 1)
-    raise ValueError(f"[{name}] mode is 'full', 'same' or 'valid'; received {mode!r}.")
+    raise ValueError(f"[{name}] mode must be 'full', 'same' or 'valid'; got {mode!r}.")
 
 
 def convolve(x: Array, y: Array, mode: str = "full") -> Array:
@@ -70,7 +70,7 @@ def interp(x: Array, xp: Array, fp: Array, left: float | None = None, right: flo
     at the two points."""
     _require_vectors("interp", xp, fp)
     if xp.shape != fp.shape:
-        raise ShapeError(f"[interp] xp and fp have as many elements; received {xp.size} and {fp.size}.")
+        raise ShapeError(f"[interp] xp and fp must have as many elements; got {xp.size} and {fp.size}.")
     last = xp.size - 1
     above = clip(searchsorted(xp, x, "right"), min(1, last), last)
     below = clip(subtract(above, 1), 0, last)
@@ -138,7 +138,7 @@ def polyder(p: Array, m: int = 1) -> Array:
     """Return the coefficients of derivative ``m`` of a polynomial."""
     _require_vectors("polyder", p)
     if m < 0:
-        raise ValueError(f"[polyder] the order m is 0 at least; received {m}.")
+        raise ValueError(f"[polyder] the order m must be at least 0; got {m}.")
     for _ in range(min(m, p.size)):
         n = p.size - 1
         p = multiply(narrow(p, 0, 0, n), subtract(n, iota(p, (n,), 0))) if n else multiply(p, 0)
@@ -149,7 +149,7 @@ def polyint(p: Array, m: int = 1) -> Array:
     """Return the coefficients of the integral of order ``m`` of a polynomial, with value 0 at 0."""
     _require_vectors("polyint", p)
     if not 0 <= m < _MOST:
-        raise ValueError(f"[polyint] the order m is from 0 to {_MOST - 1}; received {m}.")
+        raise ValueError(f"[polyint] the order m must be from 0 to {_MOST - 1}; got {m}.")
     for _ in range(m):
         p = concat([divide(p, subtract(p.size, iota(p, (p.size,), 0))), multiply(getitem(p, slice(0, 1)), 0.0)])
     return p

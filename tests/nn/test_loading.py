@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RunnelError], list[
         StateError,
         ["'0.bias' of Sequential must be an array of numbers"],
     ),
-    "nothing": (lambda s: s.update({"0.bias": None}), StateError, ["received NoneType"]),
+    "nothing": (lambda s: s.update({"0.bias": None}), StateError, ["got NoneType"]),
     "complex": (lambda s: s.update({"0.bias": np.ones(3, complex)}), DTypeError, ["complex128"]),
 }
 

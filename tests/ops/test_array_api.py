@@ -36,7 +36,7 @@ def test_masks_of_size_zero_choose_nothing() -> None:
 
 
 def test_vecdot_does_not_broadcast_what_it_sums_over() -> None:
-    with pytest.raises(ShapeError, match=r"\[vecdot\] axis -1 has one size in both"):
+    with pytest.raises(ShapeError, match=r"\[vecdot\] axis -1 must have the same size in both"):
         rn.vecdot(rn.ones(1), rn.ones(3))
     assert rn.vecdot(rn.ones((2, 3)), rn.ones(3)).tolist() == [3.0, 3.0]
 

@@ -150,7 +150,7 @@ def test_keys_that_do_not_fit() -> None:
         ((slice(None), [0, -4]), AxisError, r"index -4 lies outside axis 1 of shape \(2, 3, 4\)"),
         ((0, rn.asarray([3])), AxisError, r"index 3 lies outside axis 1"),
         (rn.asarray(np.array([2], np.uint8)), AxisError, r"index 2 lies outside axis 0"),
-        (np.array([0.5]), DTypeError, "integers or truths; received float64"),
+        (np.array([0.5]), DTypeError, "integers or truths; got float64"),
         (np.ones(3, bool), AxisError, r"a mask of shape \(3,\) does not fit the axes from 0"),
         (([0, 1], [0, 1, 2]), ShapeError, r"do not broadcast"),
         ((0, 0, 0, [0]), AxisError, r"4 indices"),

@@ -152,7 +152,7 @@ def test_what_is_refused() -> None:
         rn.linalg.svd(rn.zeros((2, 3), "float16"))
     with pytest.raises(ShapeError, match="right sides"):
         rn.linalg.solve(rn.zeros((2, 2)), rn.zeros((3, 1)))
-    with pytest.raises(ValueError, match="UPLO is 'L' or 'U'"):
+    with pytest.raises(ValueError, match="UPLO must be 'L' or 'U'"):
         rn.linalg.eigh(rn.zeros((2, 2)), "X")
     with pytest.raises(GradientError, match="mode 'reduced'"):
         rn.grad(lambda a: rn.linalg.qr(a, "complete").Q.sum())(rn.asarray(drawn(3, 2)))

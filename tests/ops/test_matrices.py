@@ -104,7 +104,7 @@ def test_what_is_refused() -> None:
         LINALG.cholesky(rn.asarray(-np.eye(2)))
     with pytest.raises(ShapeError, match=r"\[det\] needs square matrices"):
         LINALG.det(rn.ones((2, 3)))
-    with pytest.raises(ValueError, match="ord is one of fro, nuc"):
+    with pytest.raises(ValueError, match="ord must be one of fro, nuc"):
         LINALG.matrix_norm(rn.ones((2, 3)), ord=3)
 
 

@@ -110,7 +110,7 @@ def test_gradients(name: str) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(AxisError, match=r"\[delete\] positions \[7\] are out of range for an axis of 5"):
         rnp.delete(rn.asarray(Y), 7, axis=1)
-    with pytest.raises(ShapeError, match=r"\[convolve\] takes vectors of one element at least"):
+    with pytest.raises(ShapeError, match=r"\[convolve\] x must be a vector of at least one element"):
         rnp.convolve(rn.asarray(Y), rn.asarray(V))
-    with pytest.raises(ValueError, match=r"\[convolve\] mode is 'full', 'same' or 'valid'"):
+    with pytest.raises(ValueError, match=r"\[convolve\] mode must be 'full', 'same' or 'valid'"):
         rnp.convolve(rn.asarray(V), rn.asarray(W), "wrap")

@@ -107,7 +107,7 @@ def conv(
     pairs = padding_pairs("conv", padding, weight.shape[2:], steps, gaps)
 
     if algorithm not in ALGORITHMS:
-        raise ValueError(f"[conv] algorithm is one of {', '.join(ALGORITHMS)}; received {algorithm!r}.")
+        raise ValueError(f"[conv] algorithm must be one of {', '.join(ALGORITHMS)}; got {algorithm!r}.")
     if algorithm == WINOGRAD and not winograd.fits(weight.shape[2:], steps, gaps, groups):
         raise ShapeError(
             f"[conv] algorithm='winograd' is for 3×3 kernels of stride 1, dilation 1 and one group; this one is of "

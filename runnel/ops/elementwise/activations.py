@@ -80,7 +80,7 @@ def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
 
     Unlike ``clip``, no gradient passes at the bounds or at NaN. Integers stay integers."""
     if low > high:
-        raise ValueError(f"[hardtanh] the lower bound is not above the upper one; received {low} and {high}.")
+        raise ValueError(f"[hardtanh] the lower bound must not be above the upper one; got {low} and {high}.")
     if x.dtype.is_integer:
         low, high = int(low), int(high)
     else:

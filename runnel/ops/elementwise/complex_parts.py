@@ -113,9 +113,7 @@ def real(x: Array) -> Array:
 def imag(x: Array) -> Array:
     """Return the imaginary part of complex numbers; DTypeError for a real array."""
     if not x.dtype.is_complex:
-        raise DTypeError(
-            f"[imag] takes complex numbers; received {x.dtype.name}, whose imaginary part is zeros_like(x)."
-        )
+        raise DTypeError(f"[imag] x must be complex; got {x.dtype.name}, whose imaginary part is zeros_like(x).")
     return x.view_by(_IMAG)
 
 
@@ -129,7 +127,7 @@ def complex(real: Operand, imag: Operand) -> Array:
     like = anchor(pair_p, (real, imag))
     x, y = meet(pair_p, real, imag)
     if not x.dtype.is_float:
-        raise DTypeError(f"[complex] takes floats; received {x.dtype.name}. Cast the operands first.")
+        raise DTypeError(f"[complex] operands must be floats; got {x.dtype.name}. Cast the operands first.")
     wide = real_of(complex_of(x.dtype))
     return like.apply_op(pair_p, (cast(x, wide), cast(y, wide)), {})
 

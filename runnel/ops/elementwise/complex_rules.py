@@ -49,7 +49,7 @@ def _rule(op: Op, *avals: ShapedArray) -> ByNumPy:
         return rule
     names = ", ".join(x.dtype.name for x in avals)
     raise DTypeError(
-        f"[{op.name}] takes no complex numbers; received {names}. Take real(z), imag(z) or abs(z) of them first."
+        f"[{op.name}] operands must not be complex; got {names}. Take real(z), imag(z) or abs(z) of them first."
     )
 
 

@@ -258,7 +258,7 @@ def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equa
 
     Equal infinities are close; NaN is close to NaN only with ``equal_nan``. ValueError for a negative tolerance."""
     if not (rtol >= 0 and atol >= 0):
-        raise ValueError(f"[isclose] tolerances are not negative; received rtol={rtol!r}, atol={atol!r}.")
+        raise ValueError(f"[isclose] tolerances must not be negative; got rtol={rtol!r}, atol={atol!r}.")
     a, b = meet(add_p, x, y)
     if not a.dtype.is_inexact or a.dtype.itemsize < 4:
         wide = float32 if a.dtype.is_float else float64

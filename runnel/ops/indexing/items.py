@@ -125,7 +125,7 @@ def _count_of_axes(k: Any) -> int:
         return count
     if not dtype.is_integer:
         raise DTypeError(
-            f"[getitem] an array of indices holds integers or truths; received {dtype.name}. Cast it first."
+            f"[getitem] an array of indices must hold integers or truths; got {dtype.name}. Cast it first."
         )
     return 1
 

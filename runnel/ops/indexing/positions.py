@@ -100,7 +100,7 @@ def _numbers(name: str, x: Array, size: Any, stride: Any, offset: int | None) ->
     shape: Shape = as_sizes(name, size)
     steps = as_shape(name, stride)
     if len(shape) != len(steps) or min(steps, default=0) < 0:
-        raise ShapeError(f"[{name}] size {shape} has a stride from 0 up for each axis; received {steps}.")
+        raise ShapeError(f"[{name}] size {shape} must have a stride from 0 up for each axis; got {steps}.")
     first = 0 if offset is None else int(offset)
     last = first + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
     if 0 not in shape and not 0 <= first <= last < x.size:

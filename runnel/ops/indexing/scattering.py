@@ -42,7 +42,7 @@ Scatter = TypeVar("Scatter", bound=Callable[..., Any])
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the rows at ``index``, a vector of integers, along the axis ``dim``."""
     if index.ndim > 1:
-        raise ShapeError(f"[index_select] the index is a vector; received shape {index.shape}.")
+        raise ShapeError(f"[index_select] the index must be a vector; got shape {index.shape}.")
     return take(x, reshape(index, (index.size,)), dim)
 
 
@@ -61,7 +61,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 def _window(name: str, x: Array, dim: int, index: Array) -> tuple[int, Array]:
     """Return the axis, and the part of ``x`` that an index array reaches."""
     if not index.dtype.is_integer:
-        raise DTypeError(f"[{name}] the index is made of integers; received {index.dtype.name}.")
+        raise DTypeError(f"[{name}] the index must hold integers; got {index.dtype.name}.")
     axis = normalize_axis(name, dim, x.ndim)
     fits = index.ndim == x.ndim and all(
         a == axis or n <= m for a, (n, m) in enumerate(zip(index.shape, x.shape, strict=True))
@@ -114,7 +114,7 @@ def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None =
     elements."""
     if reduce is not None:
         if reduce not in ("add", "multiply"):
-            raise ValueError(f"[scatter] reduce is None, 'add' or 'multiply'; received {reduce!r}.")
+            raise ValueError(f"[scatter] reduce must be None, 'add' or 'multiply'; got {reduce!r}.")
         return scatter_reduce(x, dim, index, _source("scatter", x, index, src), {"add": "sum"}.get(reduce, "prod"))
     axis, _ = _window("scatter", x, dim, index)
     require_in_range("scatter", index, axis, x.shape)
@@ -142,7 +142,7 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, 
     if x.dtype is bool_:  # or, and
         return cast(scatter_reduce(cast(x, int64), dim, index, src, reduce, include_self), bool_)
     if reduce not in _REDUCTIONS:
-        raise ValueError(f"[scatter_reduce] reduce is one of {', '.join(_REDUCTIONS)}; received {reduce!r}.")
+        raise ValueError(f"[scatter_reduce] reduce must be one of {', '.join(_REDUCTIONS)}; got {reduce!r}.")
     axis, _ = _window("scatter_reduce", x, dim, index)
     require_in_range("scatter_reduce", index, axis, x.shape)
     segment_ids = _flat_places(x, axis, index)
@@ -184,7 +184,7 @@ def put_along_axis(x: Array, indices: Array, values: Operand, axis: int) -> Arra
     place = normalize_axis("put_along_axis", axis, x.ndim)
     if indices.ndim != x.ndim or not indices.dtype.is_integer:
         raise ShapeError(
-            f"[put_along_axis] indices are integers with as many axes as the array; received {indices.aval} for shape "
+            f"[put_along_axis] indices must be integers with as many axes as the array; got {indices.aval} for shape "
             f"{x.shape}."
         )
     shape = tuple(indices.shape[a] if a == place else n for a, n in enumerate(x.shape))
@@ -197,7 +197,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """Return ``x`` with the elements of ``source``, in order, where ``mask`` is True. ``x`` and ``mask`` broadcast.
     Raise AxisError if ``source`` has too few elements."""
     if mask.dtype is not bool_:
-        raise DTypeError(f"[masked_scatter] the mask is bool; received {mask.dtype.name}.")
+        raise DTypeError(f"[masked_scatter] the mask must be bool; got {mask.dtype.name}.")
     shape = broadcast_shapes("masked_scatter", x.shape, mask.shape)
     x, chosen = broadcast_to(x, shape), broadcast_to(mask, shape)
     if not source.size or not x.size:
@@ -339,7 +339,7 @@ def segment_reduce(
     """
     names = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}
     if reduce not in names:
-        raise ValueError(f"[segment_reduce] reduce is one of {', '.join(names)}; received {reduce!r}.")
+        raise ValueError(f"[segment_reduce] reduce must be one of {', '.join(names)}; got {reduce!r}.")
     if axis != 0 or indices is not None or (lengths is None) == (offsets is None):
         raise ValueError("[segment_reduce] takes either lengths or offsets, vectors for the runs along axis 0.")
     sizes = known("segment_reduce", lengths) if offsets is None else np.diff(known("segment_reduce", offsets))

@@ -46,7 +46,7 @@ def _times(other: Operand, alpha: Any) -> Operand:
 def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Array:
     """Return x / other, rounded down ("floor"), toward 0 ("trunc"), or not rounded (None)."""
     if rounding_mode not in (None, "floor", "trunc"):
-        raise ValueError(f"[div] rounding_mode is None, 'floor' or 'trunc'; received {rounding_mode!r}.")
+        raise ValueError(f"[div] rounding_mode must be None, 'floor' or 'trunc'; got {rounding_mode!r}.")
     if rounding_mode == "floor":
         return floor_divide(x, other)
     return divide(x, other) if rounding_mode is None else cast(trunc(divide(x, other)), x.dtype)
@@ -77,7 +77,7 @@ def filled(x: Array, value: float | Array) -> Array:
     if isinstance(value, (bool, int, float)):
         return put(x, ..., value)
     if value.size != 1:
-        raise ShapeError(f"[fill_] the value is one number; received shape {value.shape}.")
+        raise ShapeError(f"[fill_] the value must be one number; got shape {value.shape}.")
     return put(x, ..., value.reshape(()))
 
 
@@ -131,9 +131,9 @@ def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
     """Return ``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
     broadcasts to the shape of ``x``."""
     if not is_mask(mask):
-        raise DTypeError(f"[masked_fill] the mask is bool; received {getattr(mask, 'dtype', type(mask).__name__)}.")
+        raise DTypeError(f"[masked_fill] the mask must be bool; got {getattr(mask, 'dtype', type(mask).__name__)}.")
     if getattr(value, "size", 1) != 1:
-        raise ShapeError(f"[masked_fill] the value is one number; received shape {getattr(value, 'shape', ())}.")
+        raise ShapeError(f"[masked_fill] the value must be one number; got shape {getattr(value, 'shape', ())}.")
     filling = reshape(lifted(x, value, x.dtype, 0), ())
     return where(lifted(x, mask, bool_, 0), filling, x)
 
@@ -142,7 +142,7 @@ def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
     """Return the axis ``dim``, and the key of the rows at ``index`` along it."""
     axis = normalize_axis(name, dim, x.ndim)
     if index.ndim > 1:
-        raise ShapeError(f"[{name}] the index is a vector; received shape {index.shape}.")
+        raise ShapeError(f"[{name}] the index must be a vector; got shape {index.shape}.")
     return axis, (*[slice(None)] * axis, reshape(index, (index.size,)))
 
 

@@ -243,7 +243,7 @@ def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
     rank = max(x.ndim, y.ndim)
     place = normalize_axis("vecdot", axis, rank) - rank
     if -place > min(x.ndim, y.ndim) or x.shape[place] != y.shape[place]:
-        raise ShapeError(f"[vecdot] axis {axis} has one size in both operands; received {x.shape} and {y.shape}.")
+        raise ShapeError(f"[vecdot] axis {axis} must have the same size in both operands; got {x.shape} and {y.shape}.")
     return sum(multiply(conj(x), y), axis=place, dtype=common_dtype(matmul_p, (x, y)))
 
 

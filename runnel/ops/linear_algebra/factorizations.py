@@ -305,7 +305,7 @@ def eigh(a: Array, UPLO: str = "L") -> Eigh:
 
 def _is_lower(half: str) -> bool:
     if half not in ("L", "U"):
-        raise ValueError(f"[eigh] UPLO is 'L' or 'U'; received {half!r}.")
+        raise ValueError(f"[eigh] UPLO must be 'L' or 'U'; got {half!r}.")
     return half == "L"
 
 
@@ -313,7 +313,7 @@ def qr(a: Array, mode: str = "reduced") -> QR:
     """Q (..., m, k) with orthonormal columns and upper triangular R (..., k, n), of matrices (..., m, n) = Q·R; k is
     min(m, n), or m in mode "complete". The gradient needs the first min(m, n) columns to be independent."""
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"[qr] mode is 'reduced' or 'complete'; received {mode!r}.")
+        raise ValueError(f"[qr] mode must be 'reduced' or 'complete'; got {mode!r}.")
     return QR(*apply(qr_p, a, complete=mode == "complete"))
 
 

@@ -318,7 +318,7 @@ def matrix_power(x: Array, n: int) -> Array:
     times = operator.index(n)
     size, _ = require_matrices("matrix_power", x, square=True)
     if abs(times) >= 1 << 62:
-        raise ShapeError(f"[matrix_power] the power is of 62 bits at most; received {n}.")
+        raise ShapeError(f"[matrix_power] the power must have at most 62 bits; got {n}.")
     if times < 0:
         return matrix_power(inv(x), -times)
     result, square_of = None, x
@@ -402,12 +402,12 @@ def matrix_norm(x: Array, ord: float | str | None = "fro", axis: Axis = (-2, -1)
         raise ShapeError(f"[matrix_norm] needs matrices in two axes; got shape {x.shape}.")
     axes = [normalize_axis("matrix_norm", a, x.ndim) for a in as_tuple(() if axis is None else axis)]
     if len(axes) != 2 or axes[0] == axes[1]:
-        raise AxisError(f"[matrix_norm] matrices have two axes; received axis={axis}.")
+        raise AxisError(f"[matrix_norm] matrices must have two axes; got axis={axis}.")
     x = moveaxis(x, axes, (-2, -1))
     if ord is None:
         ord = "fro"
     if not isinstance(ord, (str, int, float)) or ord not in _ORDERS:
-        raise ValueError(f"[matrix_norm] ord is one of {', '.join(map(str, _ORDERS))}; received {ord!r}.")
+        raise ValueError(f"[matrix_norm] ord must be one of {', '.join(map(str, _ORDERS))}; got {ord!r}.")
     if ord == "fro":
         norms = norm_along(x, axis=(-2, -1))
     elif ord in _SINGULAR:

@@ -82,7 +82,7 @@ def _letter(number: Any) -> str:
     if number is ...:
         return "..."
     if not 0 <= operator.index(number) < len(string.ascii_letters):
-        raise ArgumentError(f"[einsum] axes have numbers from 0 to 51; received {number}.")
+        raise ArgumentError(f"[einsum] axes must have numbers from 0 to 51; got {number}.")
     return (string.ascii_uppercase + string.ascii_lowercase)[number]
 
 
@@ -94,11 +94,11 @@ def meet_dtypes(operands: Sequence[Array]) -> list[Array]:
 def _parsed(equation: str, operands: Sequence[Array]) -> tuple[list[str], str]:
     """Return the letters of each operand and of the result; the axes of ``...`` have separate letters."""
     if not isinstance(equation, str) or not operands:
-        raise ArgumentError(f"[einsum] takes an equation such as 'ij,jk->ik' and arrays; received {equation!r}.")
+        raise ArgumentError(f"[einsum] an equation such as 'ij,jk->ik' must come first; got {equation!r}.")
     left, arrow, result = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise ShapeError(f"[einsum] '{equation}' has {len(terms)} operands; received {len(operands)}.")
+        raise ShapeError(f"[einsum] '{equation}' must have {len(terms)} operands; got {len(operands)}.")
     free = [c for c in string.ascii_letters if c not in equation][::-1]
     counts = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
     most = max((n for n, t in zip(counts, terms, strict=True) if "..." in t), default=0)
@@ -304,7 +304,7 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
         raise ShapeError(f"[cov] takes a vector or a matrix of rows; got shape {x.shape}.")
     rows = rows if rows.dtype.is_inexact else cast(rows, float32)
     if fweights is not None and not fweights.dtype.is_integer:
-        raise DTypeError(f"[cov] fweights count columns: integers; received {fweights.dtype.name}.")
+        raise DTypeError(f"[cov] fweights must be integers; got {fweights.dtype.name}.")
     if any(w is not None and w.shape not in ((), rows.shape[1:]) for w in (fweights, aweights)):
         raise ShapeError(f"[cov] weights are numbers or vectors, a number for each of the {rows.shape[1]} columns.")
     weights = [cast(w, rows.dtype) for w in (fweights, aweights) if w is not None]

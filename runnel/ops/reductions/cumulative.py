@@ -184,7 +184,7 @@ def diff(x: Array, n: int = 1, axis: int = -1, prepend: Array | None = None, app
     For bools, whether adjacent elements differ."""
     place, times = normalize_axis("diff", axis, x.ndim), operator.index(n)
     if times < 0:
-        raise ShapeError(f"[diff] n is not negative; received {n}.")
+        raise ShapeError(f"[diff] n must not be negative; got {n}.")
     if times == 0:
         return x.handle()
     x = concat([y for y in (prepend, x, append) if y is not None], place)

@@ -86,7 +86,7 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
     if isinstance(ord, str) and ord == "fro":
         ord = 2
     if isinstance(ord, bool) or not isinstance(ord, numbers.Real) or math.isnan(ord):
-        raise ArgumentError(f"[norm] ord is a number or 'fro'; received {short_repr(ord)}.")
+        raise ArgumentError(f"[norm] ord must be a number or 'fro'; got {short_repr(ord)}.")
     if ord == 0:
         return sum(not_equal(x, 0), axis, keepdims, dtype=real_of(x.dtype))
     size = abs(x)

@@ -176,7 +176,7 @@ def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
 def powers(x: Array, n: int, increasing: bool) -> Array:
     """Return ``n`` powers of each element along a new last axis."""
     if n < 0:
-        raise ShapeError(f"[vander] the number of columns is not negative; received {n}.")
+        raise ShapeError(f"[vander] the number of columns must not be negative; got {n}.")
     as_sizes("vander", (x.size, n, 1 << 20))  # so many powers that no program computes them are refused
     columns = [ones_like(x)]
     while len(columns) < n:
@@ -191,7 +191,7 @@ def fill_diagonal(x: Array, value: Operand, wrap: bool = False) -> Array:
     For a matrix, ``wrap`` continues the diagonal after a row is skipped. With more axes, which must have one size,
     it writes where all positions are equal."""
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
-        raise ShapeError(f"[fill_diagonal] takes a matrix, or more axes of one size; received shape {x.shape}.")
+        raise ShapeError(f"[fill_diagonal] x must be a matrix, or have more axes of one size; got shape {x.shape}.")
     size = x.size
     step = x.shape[-1] + 1 if x.ndim == 2 else builtins.sum(x.shape[0] ** axis for axis in range(x.ndim))
     flat = iota(x, (size,), 0)

@@ -100,7 +100,7 @@ def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     PyTorch)."""
     as_sizes("chunk", (max(operator.index(chunks), 0), 1 << 20))  # so many pieces that no list holds them are refused
     if chunks < 1:
-        raise ShapeError(f"[chunk] there is at least one piece; received chunks={chunks}.")
+        raise ShapeError(f"[chunk] there must be at least one piece; got chunks={chunks}.")
     n = x.shape[normalize_axis("chunk", axis, x.ndim)]
     return split(x, max(-(-n // chunks), 1), axis) if n else (x,) * chunks
 
@@ -114,7 +114,7 @@ def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int =
     if is_single(indices_or_sections):
         count = operator.index(indices_or_sections)  # type: ignore[arg-type]
         if count < 1:
-            raise ShapeError(f"[tensor_split] there is at least one piece; received {count}.")
+            raise ShapeError(f"[tensor_split] there must be at least one piece; got {count}.")
         as_sizes("tensor_split", (count, 1 << 20))  # so many pieces that no list holds them are refused
         sizes = [n // count + (i < n % count) for i in range(count)]
         return split(x, sizes, place)
@@ -185,7 +185,7 @@ def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = No
     counts = required(repeats, traced) if isinstance(repeats, TensorLike) else np.asarray(repeats)
     n = x.shape[place]
     if counts.dtype.kind not in "iu" or counts.ndim > 1 or counts.size not in (1, n) or (counts < 0).any():
-        raise ShapeError(f"[repeat] repeats are whole numbers from 0 up, one or {n}; received {counts.tolist()}.")
+        raise ShapeError(f"[repeat] repeats must be whole numbers from 0 up, one or {n}; got {counts.tolist()}.")
     if counts.size == 1:
         times = int(counts.reshape(()))
         wide = broadcast_to(expand_dims(x, place + 1), (*x.shape[: place + 1], times, *x.shape[place + 1 :]))
@@ -208,7 +208,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     The axes have the order of the arguments ("ij"), or the first two exchanged ("xy"), as in the Array API and
     NumPy."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"[meshgrid] indexing is 'xy' or 'ij'; received {indexing!r}.")
+        raise ValueError(f"[meshgrid] indexing must be 'xy' or 'ij'; got {indexing!r}.")
     if len(arrays) == 1 and not isinstance(arrays[0], TensorLike):
         arrays = tuple(arrays[0])
     if any(x.ndim > 1 for x in arrays):
@@ -234,7 +234,7 @@ def cartesian_prod(*arrays: Array) -> Array:
 def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
     """Return the rows of all choices of ``r`` elements of the vector ``x``, in order."""
     if x.ndim != 1 or not 0 <= operator.index(r) <= max(x.size, 64):
-        raise ShapeError(f"[combinations] chooses r ≥ 0 elements of a vector; received shape {x.shape} and r={r}.")
+        raise ShapeError(f"[combinations] x must be a vector and r at least 0; got shape {x.shape} and r={r}.")
     r = int(r)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(x.size), r)), np.int64)
@@ -257,7 +257,7 @@ def rot90(x: Array, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """Rotate ``x`` ``k`` times by 90° in the plane of two axes, from the first toward the second."""
     plane = normalize_axes("rot90", axes, x.ndim)
     if len(plane) != 2:
-        raise ShapeError(f"[rot90] turns in the plane of two axes; received {axes}.")
+        raise ShapeError(f"[rot90] axes must be two; got {axes}.")
     first, second = (normalize_axis("rot90", a, x.ndim) for a in axes)
     order = list(range(x.ndim))
     order[first], order[second] = second, first

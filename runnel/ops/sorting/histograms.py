@@ -58,7 +58,7 @@ def _range(name: str, x: Array, limits: Sequence[float] | None) -> tuple[float, 
     else:
         low, high = map(float, limits)
     if not -np.inf < low <= high < np.inf:
-        raise ValueError(f"[{name}] bins lie between finite numbers in order; received {low} and {high}.")
+        raise ValueError(f"[{name}] bins must lie between finite numbers in order; got {low} and {high}.")
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
@@ -72,13 +72,13 @@ def _edges(name: str, x: Array, bins: Array | int, limits: Sequence[float] | Non
         edges = cast(bins, x.dtype)
     else:
         if not hasattr(type(bins), "__index__") or np.ndim(bins):
-            raise ArgumentError(f"[{name}] bins is an int, or a tensor of edges; received {short_repr(bins)}.")
+            raise ArgumentError(f"[{name}] bins must be an int, or a tensor of edges; got {short_repr(bins)}.")
         if operator.index(bins) < 1:
-            raise ShapeError(f"[{name}] there is at least one bin; received bins={bins}.")
+            raise ShapeError(f"[{name}] there must be at least one bin; got bins={bins}.")
         as_sizes(name, (bins,))
         edges = x.lift(np.linspace(*_range(name, x, limits), bins + 1).astype(x.dtype.numpy), x.dtype)
     if edges.ndim != 1 or edges.size < 2:
-        raise ShapeError(f"[{name}] edges are a vector of two at least; received shape {edges.shape}.")
+        raise ShapeError(f"[{name}] edges must be a vector of two at least; got shape {edges.shape}.")
     return edges
 
 
@@ -124,7 +124,7 @@ def histogramdd(
         density: divide by the number of points and by the boxes' volumes.
     """
     if x.ndim < 1 or not x.shape[-1]:
-        raise ShapeError(f"[histogramdd] points have an axis of coordinates; received shape {x.shape}.")
+        raise ShapeError(f"[histogramdd] points must have an axis of coordinates; got shape {x.shape}.")
     dimensions = x.shape[-1]
     points = _wide(reshape(x, (x.size // dimensions, dimensions)))
     parts = list(bins) if isinstance(bins, Sequence) else [bins] * dimensions
@@ -133,7 +133,7 @@ def histogramdd(
         limits = list(zip(limits[::2], limits[1::2], strict=True))
     if len(parts) != dimensions or len(limits) != dimensions:
         raise ShapeError(
-            f"[histogramdd] points of {dimensions} coordinates need as many numbers of bins, and of limits; received "
+            f"[histogramdd] points of {dimensions} coordinates must have as many numbers of bins, and of limits; got "
             f"{len(parts)} and {len(limits)}."
         )
     coordinates = [getitem(points, (slice(None), axis)) for axis in builtins.range(dimensions)]

@@ -177,7 +177,7 @@ def _quantile(
     if not x.dtype.is_float:
         raise DTypeError(f"[{name}] does not take {x.dtype.name}; cast the array to a float first.")
     if interpolation not in _INTERPOLATIONS:
-        raise ValueError(f"[{name}] interpolation is one of {', '.join(_INTERPOLATIONS)}; received {interpolation!r}.")
+        raise ValueError(f"[{name}] interpolation must be one of {', '.join(_INTERPOLATIONS)}; got {interpolation!r}.")
     ndim = x.ndim
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
@@ -209,13 +209,13 @@ def _quantile(
 def _required_shares(name: str, shares: Array) -> Array:
     """Return ``shares``, which must be in [0, 1]; a program checks values that are not known yet."""
     if shares.ndim > 1:
-        raise ShapeError(f"[{name}] q is a number or a vector; received shape {shares.shape}.")
+        raise ShapeError(f"[{name}] q must be a number or a vector; got shape {shares.shape}.")
     known = shares.known()
     if known is None:
         inside = logical_and(greater_equal(shares, 0), less_equal(shares, 1))
         return requiring(shares, inside, f"[{name}] q lies in [0, 1]")
     if not ((known >= 0) & (known <= 1)).all():
-        raise ValueError(f"[{name}] q lies in [0, 1]; received {known.tolist()}.")
+        raise ValueError(f"[{name}] q must lie in [0, 1]; got {known.tolist()}.")
     return shares
 
 
@@ -261,7 +261,7 @@ def searchsorted(
     each is searched in its own row and the other axes must agree. ``sorter`` has the positions that sort the
     sequence. Binary search: one step for each bit of the length."""
     if side not in ("left", "right"):
-        raise ValueError(f"[searchsorted] side is 'left' or 'right'; received {side!r}.")
+        raise ValueError(f"[searchsorted] side must be 'left' or 'right'; got {side!r}.")
     sequence, queries = alike(add_p, sorted_sequence, values)
     if sorter is not None:
         sequence = take_along_axis(sequence, sorter, -1)
@@ -269,7 +269,7 @@ def searchsorted(
     if sequence.ndim != 1 and sequence.shape[:-1] != queries.shape[:-1]:
         raise ShapeError(
             f"[searchsorted] a sequence of shape {sequence.shape} serves values whose other axes are "
-            f"{sequence.shape[:-1]}; received shape {queries.shape}."
+            f"{sequence.shape[:-1]}; got shape {queries.shape}."
         )
     rows = sequence.size // n if n else 1
     kind = int32 if out_int32 else int64
@@ -302,7 +302,7 @@ def _binary_search(rows: Array, queries: Array, is_right: bool) -> Array:
 def bucketize(x: Operand, boundaries: Array, right: bool = False, out_int32: bool = False) -> Array:
     """Return for each element the number of ascending ``boundaries`` below it, or with ``right`` not above it."""
     if boundaries.ndim != 1:
-        raise ShapeError(f"[bucketize] boundaries are a vector; received shape {boundaries.shape}.")
+        raise ShapeError(f"[bucketize] boundaries must be a vector; got shape {boundaries.shape}.")
     return searchsorted(boundaries, x, right=right, out_int32=out_int32)
 
 

@@ -87,7 +87,7 @@ def flatnonzero(x: Array) -> Array:
 def masked_select(x: Array, mask: Array) -> Array:
     """Return the elements of ``x`` where ``mask`` holds, as a vector; the two broadcast."""
     if mask.dtype is not bool_:
-        raise DTypeError(f"[masked_select] the mask is bool; received {mask.dtype.name}.")
+        raise DTypeError(f"[masked_select] the mask must be bool; got {mask.dtype.name}.")
     return getitem(*broadcast_arrays(x, mask))
 
 
@@ -193,11 +193,11 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
 
     Sums are float64 unless the weights are floats. AxisError for a negative label."""
     if x.ndim != 1 or not x.dtype.is_integer:
-        raise ShapeError(f"[bincount] takes a vector of integers; received shape {x.shape} of {x.dtype.name}.")
+        raise ShapeError(f"[bincount] x must be a vector of integers; got shape {x.shape} of {x.dtype.name}.")
     greatest = int(known("bincount", x).astype(np.int64).max(initial=-1)) + 1
     rows = max(greatest, operator.index(minlength))
     if weights is None:
         return scatter_add(x, full_like(x, 1, dtype=int64), rows) if rows else full_like(x, 0, (0,), int64)
     if weights.shape != x.shape:
-        raise ShapeError(f"[bincount] {x.size} labels need as many weights; received shape {weights.shape}.")
+        raise ShapeError(f"[bincount] {x.size} labels must have as many weights; got shape {weights.shape}.")
     return scatter_add(x, weights if weights.dtype.is_float else cast(weights, float64), rows)
