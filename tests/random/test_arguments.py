@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "length": (lambda: rn.random.choice(3, 4, p=[0.5, 0.5]), ShapeError, r"a probability for each of 3"),
     "few": (lambda: rn.multinomial(rn.asarray([1.0, 0.0, 0.0]), 2), ValueError, r"fewer weights .* than the 2"),
     "zeros": (lambda: rn.multinomial(rn.zeros(3), 2, True), ValueError, r"fewer weights are positive than the 1"),
-    "weight": (lambda: rn.multinomial(rn.asarray([1.0, -1.0]), 1), ValueError, r"a weight must be finite and not negative"),
+    "weight": (lambda: rn.multinomial(rn.asarray([1.0, -1.0]), 1), ValueError, "must be finite and not negative"),
     "samples": (lambda: rn.multinomial(rn.ones(3), 0), ValueError, r"num_samples must be greater than 0"),
     "categories": (lambda: rn.random.categorical(rn.zeros((2, 0))), ShapeError, r"there is no category"),
     "size": (lambda: rn.normal(rn.zeros(3), 1.0, (2,)), ShapeError, r"\(3,\) do not broadcast to the size \(2,\)"),
@@ -40,7 +40,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "matrix": (lambda: rn.random.multivariate_normal(rn.zeros(2), rn.eye(3)), ShapeError, r"\[multivariate_normal\]"),
     "integers": (lambda: rn.zeros(2, dtype="int32").normal_(), DTypeError, r"\[normal_\] the dtype must be floating"),
     "range": (lambda: rn.zeros(2, dtype="int8").random_(0, 1000), ValueError, r"\[random_\] the .*got \[0, 1000\)"),
-    "rate in place": (lambda: rn.zeros(2).exponential_(0.0), ValueError, r"\[exponential_\] lambd must be greater than 0"),
+    "rate in place": (lambda: rn.zeros(2).exponential_(0.0), ValueError, "lambd must be greater than 0"),
 }  # fmt: skip
 
 
