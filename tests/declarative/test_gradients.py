@@ -66,7 +66,7 @@ def test_values_without_a_gradient() -> None:
     x, n = dg.placeholder(shape=(3,)), dg.placeholder("int64", (3,))
     assert dg.gradients((x * 2).sum(), [x, n])[1] is None
     assert dg.gradients((x > 0).astype("float32").sum(), [x]) == [None]
-    with pytest.raises(GradientError, match="the dtype must be floating"):
+    with pytest.raises(GradientError, match="only floating tensors have gradients"):
         dg.gradients(n.sum(), [n])
     with pytest.raises(ArgumentError, match="xs must be declared tensors"):
         dg.gradients(x, [1.0])

@@ -95,7 +95,7 @@ def test_decorators(decorate: Any) -> None:
     with pytest.raises(StopIteration, match="end"):
         next(walk)
     assert not asyncio.run(later()) and rn.is_grad_enabled()
-    with pytest.raises(TypeError, match="decorates functions"):
+    with pytest.raises(TypeError, match="must be a function"):
         decorate(nn.Linear)
 
 
