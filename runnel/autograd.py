@@ -1,4 +1,4 @@
-"""Differentiation as PyTorch spells it: gradients along the tape, and derivatives of one's own."""
+"""Differentiation as PyTorch spells it: gradients along the tape, and custom derivatives."""
 
 from runnel.core.namespaces import namespace
 

@@ -149,7 +149,7 @@ class _Checker:
         if not isinstance(count, Ref):
             self.stride(count)
         elif self.expr(count) is not dtypes.int64 or count.name in self.lane_wise:
-            self.fail(f"the bound '{count.name}' is not an int64 known outside of vec loops")
+            self.fail(f"the bound '{count.name}' is not an int64 known outside vec loops")
 
     def index(self, index: Index) -> None:
         self.stride(index.offset)
@@ -234,7 +234,7 @@ def _update(c: _Checker, stmt: Update) -> None:
         c.fail(f"a {stmt.value.dtype.name} value cannot update a {acc.dtype.name} accumulator")
     in_vec = any(loop.kind == "vec" for loop in c.loops[acc.depth :])
     if acc.in_vec is not None and acc.in_vec != in_vec:
-        c.fail(f"accumulator '{stmt.name}' is updated both inside and outside of vec loops")
+        c.fail(f"accumulator '{stmt.name}' is updated both inside and outside vec loops")
     acc.in_vec = in_vec
 
 
@@ -248,7 +248,7 @@ def _store(c: _Checker, stmt: Store) -> None:
 
 def _check(c: _Checker, stmt: Check) -> None:
     if any(loop.kind == "vec" for loop in c.loops):
-        c.fail("a Check stands outside of vec loops; inside, gather what it needs in an accumulator")
+        c.fail("a Check must be outside vec loops; inside, gather what it needs in an accumulator")
     if c.expr(stmt.value) is not dtypes.bool_:
         c.fail(f"a Check is of a bool, not of {stmt.value.dtype.name}")
     if stmt.code == 0:
@@ -291,7 +291,7 @@ def _contract(c: _Checker, stmt: Contract) -> None:
 
 def _product(c: _Checker, stmt: Product) -> None:
     if any(loop.kind == "vec" for loop in c.loops):
-        c.fail("a Product stands outside of vec loops")
+        c.fail("a Product must be outside vec loops")
     if stmt.dtype not in (dtypes.float32, dtypes.float64):
         c.fail(f"a Product accumulates in float32 or float64, not {stmt.dtype.name}")
     for name, at in ((stmt.a, stmt.a_at), (stmt.b, stmt.b_at), (stmt.c, stmt.c_at)):
@@ -381,7 +381,7 @@ def _application_fault(op: ScalarOp, args: tuple[DType, ...], result: DType) -> 
     """
     if op.result == "free":
         if op is scalar.bitcast and (args[0].itemsize != result.itemsize or "bool" in (args[0].kind, result.kind)):
-            return f"the bits of {args[0].name} are not those of a {result.name}"
+            return f"{args[0].name} and {result.name} have different bits"
         return ""
     operands = args
     if op is scalar.select:

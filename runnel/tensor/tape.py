@@ -257,8 +257,8 @@ class ResultCotangent(NamedTuple):
     g: Any
 
 
-# What is pending for a tensor: a cotangent; those of slices of it, to be put together; or, for a joint node, those
-# of the results by index.
+# What is pending for a tensor: a cotangent; cotangents of slices of it, to be put together; or, for a joint node,
+# cotangents of the results by index.
 Cotangent = Any
 Pending = dict[int, Cotangent]
 

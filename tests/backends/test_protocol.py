@@ -1,4 +1,4 @@
-"""What every backend has, and that the rest of the house asks the backend for memory and for what plans depend on."""
+"""Every backend has the protocol; the other folders ask it for memory and for what plans depend on."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_device_target_and_threads_change_inside_of_one_process(compiled: bool) 
 
 
 def test_every_part_of_a_context_is_in_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contexts that differ in one part only have plans of their own, and programs on disk of their own."""
+    """Contexts that differ in one part have separate plans, and separate programs on disk."""
     graph = rn.compile(lambda x: x.tanh()).program(data(3)).graph
     x, here = data(3), context.current()
     changes: dict[str, Any] = {"threads": here.threads + 1, "precision": "other", "stress": 1, "cache": here.cache * 2}

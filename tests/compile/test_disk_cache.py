@@ -41,7 +41,7 @@ BACKEND = base.of(CPU)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of its own; checked programs are always made anew, so nothing is checked here. Rules that other tests
+    """A separate folder; checked programs are always made again, so nothing is checked here. Rules that other tests
     have registered are forgotten."""
     monkeypatch.setattr(Table, "registrations", Table.own_registrations)
     with switches.override(verify=False, cache=True, cache_dir=str(tmp_path / "cache")):
@@ -295,7 +295,7 @@ def test_a_buffer_whose_numbers_lead_astray_is_a_miss() -> None:
 
 
 def forget() -> None:
-    """What a new process does not know."""
+    """A new process knows nothing of the old one."""
     build.compiler.cache_clear()
     build._provided.cache_clear()
     objects.digest.cache_clear()

@@ -103,7 +103,7 @@ def others_may_call(f):
 
 
 def script(body: str, threads: int = 1) -> str:
-    """What a process prints that runs ``body``."""
+    """Return what a process that runs ``body`` prints."""
     command = [sys.executable, "-c", _COMMON + body, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

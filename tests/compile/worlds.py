@@ -109,7 +109,7 @@ class Look:
         kind = type(value)
         if kind in (int, float, str, bool, bytes, type(None), complex, slice, range) or isinstance(value, Enum):
             return (kind.__name__, repr(value))
-        if kind is tuple:  # those of shapes are shared or not
+        if kind is tuple:  # shapes are shared or not
             return ("tuple", [self(x) for x in value])
         if id(value) in self.met:
             return ("again", self.met[id(value)])

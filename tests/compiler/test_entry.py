@@ -29,7 +29,7 @@ PRODUCTS = {"Plan", "Program", "CommandBuffer"}  # what the compiler makes
 
 
 def gives_product(node: ast.AST) -> bool:
-    """Whether this is a function that makes one of the products, by its annotation."""
+    """Return whether this is a function that makes one of the products, by its annotation."""
     if not isinstance(node, ast.FunctionDef) or node.returns is None:
         return False
     words = {name.id for name in ast.walk(node.returns) if isinstance(name, ast.Name)}
@@ -48,7 +48,7 @@ def makers() -> set[str]:
 
 
 def called(tree: ast.Module) -> set[str]:
-    """What a module calls by names that it has imported."""
+    """Return the functions that a module calls by imported names."""
     names = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
@@ -85,7 +85,7 @@ def test_such_a_call_is_found(line: str) -> None:
 
 @pytest.mark.suite
 def test_nobody_but_reports_looks_into_a_backend() -> None:
-    """What the others want to know, they ask the protocol."""
+    """Other modules ask the protocol."""
     own = ("runnel.backends.cpu", "runnel.backends.interpreter")
     allowed = (*own, "runnel.inspection.")  # reports show machine code, and time it
     offenders = {

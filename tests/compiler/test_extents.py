@@ -62,7 +62,7 @@ def kernels_made() -> int:
 
 
 def test_other_lengths_compile_nothing() -> None:
-    """Axes of size 1, sums of more than TILE_K products and sums of several blocks have kernels of their own: these are
+    """Axes of size 1, sums of more than TILE_K products and sums of several blocks have separate kernels: these are
     met first."""
     rng = np.random.default_rng(0)
     step = training_step()

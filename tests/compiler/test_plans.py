@@ -181,7 +181,7 @@ def test_reversed_update_is_not_done_in_place():
 
 
 def test_weight_update_is_an_epilogue():
-    """The gradient of a weight never reaches memory of its own beyond the product's place."""
+    """The gradient of a weight never gets memory beyond the product's place."""
     x = numbers(24, 20)
     y = rn.asarray(np.random.default_rng(1).integers(0, 5, 24))
     step, _ = make_training()
@@ -194,7 +194,7 @@ def test_weight_update_is_an_epilogue():
 
 @pytest.mark.parametrize("k", [1, 32, 256, 257, 300])
 def test_products_of_updates_lie_in_tiles(k):
-    """A product that only its epilogue reads has no memory of its own, unless k is too long for one go."""
+    """A product that only its epilogue reads has no separate memory, unless k is too long for one go."""
     w = Variable(np.zeros((70, 1100), np.float32))
 
     def step(x, y):

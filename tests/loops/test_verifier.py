@@ -154,7 +154,7 @@ BAD = {
     ),
     "update in and out of lanes": (
         kernel(Acc("s", "sum", float32), rows(Update("s", ZERO)), columns(Update("s", ZERO))),
-        "both inside and outside of vec loops",
+        "both inside and outside vec loops",
     ),
     "bool constant": (of(Const(1, bool_)), "the bool constant 1 is not True or False"),
     "wide constant": (of(Const(200, int8)), "the constant 200 is not a value of int8"),
@@ -166,7 +166,7 @@ BAD = {
     "undefined op": (of(call(scalar.div, Const(1, int32), Const(1, int32))), "'div' is not defined on int32"),
     "undefined on floats": (of(call(scalar.and_, ZERO, ZERO)), "'and' is not defined on float32"),
     "condition": (of(Apply(scalar.select, (ZERO, ZERO, ZERO), float32)), "the condition of a select is a bool"),
-    "bitcast size": (of(Apply(scalar.bitcast, (ZERO,), float64)), "the bits of float32 are not those of a float64"),
+    "bitcast size": (of(Apply(scalar.bitcast, (ZERO,), float64)), "float32 and float64 have different bits"),
     "foreign scalar op": (
         of(Apply(scalar.ScalarOp("mystery", 1, abs), (ZERO,), float32)),
         "'mystery' is not in the table",

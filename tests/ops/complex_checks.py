@@ -1,4 +1,4 @@
-"""What every function of complex numbers must be: NumPy's values, gradients and tangents that are differences, the same
+"""Every function of complex numbers must have NumPy's values, gradients and tangents that are differences, the same
 bits compiled, and under vmap what a loop gives."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an op becomes as loops means what its reference says: expressions are evaluated, views read by element."""
+"""The loops of an op compute what its reference says: expressions are evaluated, views read by element."""
 
 from __future__ import annotations
 

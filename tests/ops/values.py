@@ -80,7 +80,7 @@ def grad(out: ArrayValue, *wrt: ArrayValue) -> list[ArrayValue]:
 
 
 def _cotangent(v: ArrayValue, cotangents: dict[int, ArrayValue]) -> Any:
-    """What a rule of table vjp is given for ``v``, or for all results of its op; None if there is none."""
+    """Return the argument of a rule of table vjp for ``v``, or for all results of its op; None if there is none."""
     if not v.siblings:
         return cotangents.get(id(v))
     actual = tuple(cotangents.get(id(x)) for x in v.siblings)

@@ -247,7 +247,7 @@ def handlers(seconds: float) -> str:
     return disturbance.end()
 
 
-def finalisers(seconds: float) -> str:
+def finalizers(seconds: float) -> str:
     """Finalizers of cycles and callbacks of weak references into them, which the garbage collector runs wherever it is
     called."""
     disturbance = Disturbance()
@@ -386,7 +386,7 @@ def exits(seconds: float) -> str:
 
 
 SCENARIOS: dict[str, Callable[[float], str]] = {
-    f.__name__: f for f in (readers, steps, draws, handlers, finalisers, forks, exits)
+    f.__name__: f for f in (readers, steps, draws, handlers, finalizers, forks, exits)
 }
 
 

@@ -83,7 +83,7 @@ def test_ill_formed(value: Expr, code: Any, why: str) -> None:
 
 def test_not_in_lanes() -> None:
     inside = For(I, 0, 1, "seq", (For(J, RangeBound.J0, RangeBound.J1, "vec", (Check(SMALL, 7),)),))
-    with pytest.raises(VerifierError, match="outside of vec loops"):
+    with pytest.raises(VerifierError, match="outside vec loops"):
         verifier.verify(kernel(inside))
 
 

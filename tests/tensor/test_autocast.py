@@ -169,7 +169,7 @@ def test_a_compiled_function_has_a_program_for_each() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients_are_float32(compiled: bool) -> None:
-    """And those of the products' operands, rounded as the operands are."""
+    """And gradients of the products' operands, rounded as the operands are."""
     w = rn.nn.Parameter(values(5, 4))
     x = rn.asarray(values(7, 4, seed=1))
 
@@ -190,7 +190,7 @@ def test_gradients_are_float32(compiled: bool) -> None:
 
 
 def test_what_runs_again_for_backward_runs_as_it_did() -> None:
-    """A compiled function's late tape and a checkpoint compute outside of the block what was made inside."""
+    """A compiled function's late tape and a checkpoint compute outside the block what was made inside."""
     x, w = rn.asarray(values(4, 6)), rn.nn.Parameter(values(5, 6, seed=1))
 
     def layer(x: rn.Tensor) -> rn.Tensor:

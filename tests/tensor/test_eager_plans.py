@@ -1,4 +1,4 @@
-"""Eager calls of single ops: plans are bounded in number, and results that share memory are values of their own."""
+"""Eager calls of single ops: plans are bounded in number, and results that share memory are separate values."""
 
 import threading
 

@@ -54,7 +54,7 @@ def operands(name: str) -> tuple[Any, ...]:
 
 
 def takes_another(name: str) -> bool:
-    """Whether a method needs an argument."""
+    """Return whether a method needs an argument."""
     _, *others = inspect.signature(getattr(rn.Tensor, name)).parameters.values()
     return any(p.default is p.empty for p in others)
 

@@ -14,7 +14,7 @@ import runnel as rn
 from runnel import optim
 from runnel.tensor.variable import Variable
 
-N = 48  # large enough for a block of memory of its own
+N = 48  # large enough for a separate block of memory
 
 Read = Callable[[Variable], Any]
 Update = Callable[[Variable], None]
@@ -156,7 +156,7 @@ def test_a_copy_is_made_exactly_while_a_handle_lives(read: str, stepped: tuple[V
     assert address(v) == at, "nobody holds the old value: it is updated in place"
     reference = READS[read](v)
     step()
-    shares = read not in ("another Variable",)  # that one has memory of its own from the start
+    shares = read not in ("another Variable",)  # that one has separate memory from the start
     assert (address(v) != at) is shares
     at = address(v)
     step()

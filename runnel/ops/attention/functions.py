@@ -124,7 +124,7 @@ def _require_fitting(query: Array, key: Array, value: Array, enable_gqa: bool) -
     if enable_gqa and query.ndim >= 3:
         few, many = key.shape[-3], query.shape[-3]
         if query.shape[:-3] != key.shape[:-3] or few == 0 or many % few:
-            raise ShapeError(f"{name} {shapes}: the heads of query, {many}, are no multiple of those of key, {few}.")
+            raise ShapeError(f"{name} {shapes}: query must have a multiple of the heads of key, {few}; got {many}.")
 
 
 def _four_axes(x: Array) -> Array:
@@ -182,13 +182,13 @@ def varlen_attn(
     """Attention within each of several sequences that lie one after another, as (queries, H, V).
 
     Args:
-        query: (queries, H, D), those of all sequences.
-        key: (keys, H, D); with ``enable_gqa`` H may be a divisor of that of ``query``.
+        query: (queries, H, D), the queries of all sequences.
+        key: (keys, H, D); with ``enable_gqa`` H may be a divisor of the H of ``query``.
         value: (keys, H, V).
         cu_seq_q: integers, one more than there are sequences: where each one's queries begin, then the end of the last.
             They ascend and are no greater than the number of queries; what lies outside belongs to no sequence: such
             queries give 0. Others are an AxisError.
-        cu_seq_k: the same of the keys; those of the queries by default.
+        cu_seq_k: the same for the keys; ``cu_seq_q`` by default.
         max_q: not needed; there because callers know it elsewhere.
         max_k: likewise.
         is_causal: hides later keys, where the last query of a sequence stands beside its last key.

@@ -281,7 +281,7 @@ def _divisor(total: Array, counts: list[list[int]]) -> Array | int:
     return total.lift(product.reshape(1, *product.shape, 1).astype(total.dtype.numpy), total.dtype)
 
 
-_MOST_WINDOWS: Final = 1 << 20  # along one axis, each of which is a node of its own where they are uneven
+_MOST_WINDOWS: Final = 1 << 20  # along one axis, each of which is a separate node where they are uneven
 
 
 def _bins(n: int, count: int) -> list[tuple[int, int]]:

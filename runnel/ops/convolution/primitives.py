@@ -37,12 +37,12 @@ convolution_p = Op(
 convolution_input_gradient_p = Op(
     "convolution_input_gradient",
     "g, w, *, size, stride, padding, dilation, groups, algorithm",
-    "The cotangent of x, of spatial shape size, where g is that of convolution(x, w); as a layer, a transposed one.",
+    "The cotangent of x, of spatial shape size, for a cotangent g of convolution(x, w); as a layer, a transposed one.",
 )
 convolution_weight_gradient_p = Op(
     "convolution_weight_gradient",
     "x, g, *, kernel, stride, padding, dilation, groups, algorithm",
-    "The cotangent of w, of spatial shape kernel, where g is that of convolution(x, w).",
+    "The cotangent of w, of spatial shape kernel, for a cotangent g of convolution(x, w).",
 )
 
 for _op in (convolution_p, convolution_input_gradient_p, convolution_weight_gradient_p):

@@ -4,7 +4,7 @@ A tile of 4×4 results needs 36 multiplications for each pair of channels instea
 Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A for a filter g and the 6×6 inputs d of the tile (A. Lavin, S. Gray, "Fast Algorithms for
 Convolutional Neural Networks", 2015). The matrices come from evaluating polynomials at five points and at infinity
 (Cook and Toom; S. Winograd, "Arithmetic Complexity of Computations", 1980). The points 0, ±3/4, ±3/2 keep the error in
-float32 near that of a direct sum; docs/internals/winograd.md has the bound. Everything here is channels-last.
+float32 near the error of a direct sum; docs/internals/winograd.md has the bound. Everything here is channels-last.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _cost(x: ShapedArray, filters: ShapedArray, *, height: int, width: int, coun
 winograd_gradient_p = Op(
     "winograd_gradient",
     "x, dy",
-    "What a loss changes by with the transformed filters of y = winograd(x, filters): S parts (S·36, C, ·) of the sum "
+    "The gradient by the transformed filters of y = winograd(x, filters): S parts (S·36, C, ·) of the sum "
     "over tiles, from x[N, H, W, C] and dy[N, height, width, K]; columns beyond K hold anything.",
 )
 lower.register(winograd_gradient_p, WinogradGradient())

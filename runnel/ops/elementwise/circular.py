@@ -126,7 +126,7 @@ def copysign(x: Operand, y: Operand) -> Array:
     return binary_float(copysign_p, x, y)
 
 
-signbit_p = Op("signbit", "x", "Whether x has a minus sign, zeros and NaN included.", is_late=True)
+signbit_p = Op("signbit", "x", "True where x has a minus sign, zeros and NaN included.", is_late=True)
 elementwise(
     signbit_p,
     scalar_operation("signbit", 1, series.signbit, 1, result="bool", on_bits=True, kinds=("int", "uint", "float")),

@@ -246,7 +246,7 @@ def binary_function(
 ) -> tuple[Op, Callable[[Operand, Operand], Array]]:
     """Return an elementwise op of two operands, and the function that broadcasts, promotes and applies it.
 
-    The arguments are those of :func:`unary_function` and :func:`elementwise`, with a slope for each operand."""
+    It takes the arguments of :func:`unary_function` and :func:`elementwise`, with a slope for each operand."""
     op = Op(op_name or name, "x, y", doc)
     elementwise(op, operation, accepted, of_bools=of_bools, literal=literal)
     partials(op, *slopes)

@@ -43,7 +43,7 @@ from runnel.ops.shapes.views import inverse_order, moveaxis, permute, reshape
 
 
 def put(x: Array, key: Any, value: Operand) -> Array:
-    """``x`` with ``value``, broadcast and converted to the dtype of ``x``, at ``x[key]``.
+    """Return ``x`` with ``value``, broadcast and converted to the dtype of ``x``, at ``x[key]``.
 
     Args:
         x: the array.

@@ -33,9 +33,7 @@ from runnel.ops.shapes.views import bare, expand_dims, merged_rows, moveaxis, pe
 
 # --- take ---------------------------------------------------------------------------------------------------------
 
-take_p = Op(
-    "take", "x, indices, *, axis", "The elements of x at indices along axis; the axes of indices stand in its place."
-)
+take_p = Op("take", "x, indices, *, axis", "The elements of x at indices along axis; the axes of indices replace it.")
 lower.register(take_p, Gather())
 jvp.register(take_p, linear(take_p))
 cost.register(take_p, lambda x, indices, *, axis: 0)
@@ -45,7 +43,7 @@ cost.register(take_p, lambda x, indices, *, axis: 0)
 def _take_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int) -> ShapedArray:
     require_dtype("take", indices.dtype, INTEGERS)
     if not 0 <= axis < x.ndim:
-        raise ShapeError(f"[take] axis {axis} is no axis of shape {x.shape}.")
+        raise ShapeError(f"[take] axis must be below {x.ndim} for shape {x.shape}; got {axis}.")
     if x.shape[axis] == 0 and indices.size:
         raise ShapeError(f"[take] axis {axis} of shape {x.shape} is empty: there is nothing to take.")
     return aval(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)

@@ -41,7 +41,7 @@ class Chosen(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Elements of a window, chosen by arrays that meet in ``shape``; these axes stand at ``place`` of the result."""
+    """Elements of a window, chosen by arrays that meet in ``shape``; their axes begin at ``place`` of the result."""
 
     part: Window
     chosen: tuple[Chosen, ...]
@@ -195,14 +195,14 @@ def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
     require_fitting_mask(mask, axis, shape)
     counted = (
         "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), whose "
-        "result has a known shape, or choose outside of the compiled function."
+        "result has a known shape, or choose outside the compiled function."
     )
     known = required(mask, counted) if isinstance(mask, TensorLike) else mask
     return tuple(np.nonzero(known)) if known.ndim else (np.zeros(int(known), np.int64),)
 
 
 def require_fitting_mask(mask: Any, axis: int, shape: Shape) -> None:
-    """AxisError unless the axes of ``mask`` have the sizes of those of ``shape`` from ``axis`` on, or 0."""
+    """Raise AxisError unless the axes of ``mask`` have the sizes in ``shape`` from ``axis`` on, or 0."""
     sizes = shape[axis : axis + mask.ndim]
     if len(sizes) < mask.ndim or any(n not in (0, size) for n, size in zip(mask.shape, sizes, strict=True)):
         raise AxisError(

@@ -67,8 +67,8 @@ def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_off
     ``x``.
 
     The result, a view, has the shape ``size``. An element may occur several times; its gradient is the sum. Positions
-    are always those of a contiguous array, because a tensor is a value without memory of its own. ShapeError for a
-    position outside ``x``.
+    count the elements of ``x`` in row-major order, however they lie in memory. ShapeError for a position outside
+    ``x``.
     """
     numbers = _numbers("as_strided", x, size, stride, storage_offset)
 

@@ -28,7 +28,7 @@ Widths = tuple[tuple[int, int, int], ...]  # for each axis: elements before, ele
 pad_p = Op(
     "pad",
     "x, value, *, widths",
-    "x with `low` elements of value before, `high` after, and neighbours `step` apart, along each axis of widths.",
+    "x with `low` elements of value before, `high` after, and neighbors `step` apart, along each axis of widths.",
 )
 lower.register(pad_p, Padding())
 cost.register(pad_p, lambda x, value, *, widths: 0)

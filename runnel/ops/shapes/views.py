@@ -132,7 +132,7 @@ write_back.register(permute_p, lambda x, new, *, axes: apply(permute_p, new, axe
 @abstract_eval.rule(permute_p)
 def _permute_abstract_eval(x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
     if sorted(axes) != list(range(x.ndim)):
-        raise AxisError(f"[permute] axes {axes} are no order of the {x.ndim} axes of shape {x.shape}.")
+        raise AxisError(f"[permute] axes must name each of the {x.ndim} axes of shape {x.shape} once; got {axes}.")
     return aval(tuple(x.shape[a] for a in axes), x.dtype)
 
 

@@ -119,8 +119,8 @@ def histogramdd(
 
     Args:
         bins: the number of equal parts along each axis, one number or d of them; or d vectors of edges.
-        range: the least and the greatest number along each axis: d pairs, or 2·d numbers in a row. By default those of
-            the points.
+        range: the least and the greatest number along each axis: d pairs, or 2·d numbers in a row. By default the
+            limits of the points.
         density: divide by the number of points and by the boxes' volumes.
     """
     if x.ndim < 1 or not x.shape[-1]:

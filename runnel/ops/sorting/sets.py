@@ -34,7 +34,7 @@ def known(name: str, x: Array) -> np.ndarray[Any, Any]:
     values = required(
         x,
         f"[{name}] the shape of the result depends on the values of an array of shape {x.shape}, which exist only "
-        "when the program runs; compute it outside of the compiled function.",
+        "when the program runs; compute it outside the compiled function.",
     )
     array: np.ndarray[Any, Any] = values if values.dtype.kind in "biufc" else values.astype(np.float32)
     return array

@@ -82,7 +82,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]
 
 
 class Steps:
-    """A program in which each thread works, passes the commit and changes a word of its own, with barriers around."""
+    """A program in which each thread works, passes the commit and changes its own word, with barriers around."""
 
     def __init__(self, kernels: dict[str, int], threads: int, slow: int = 0) -> None:
         self.state = np.zeros((threads, 16), np.int64)

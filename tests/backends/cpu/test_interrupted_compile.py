@@ -1,4 +1,4 @@
-"""What is left of a compilation that was broken off: whoever holds its traceback may let it go at any time."""
+"""Interrupted compilations leave nothing: whoever holds its traceback may let it go at any time."""
 
 from __future__ import annotations
 

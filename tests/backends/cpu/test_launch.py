@@ -174,7 +174,7 @@ def test_kernels_see_their_thread_block(kernels: dict[str, int], threads: int, s
         assert list(report[3:5]) == [number, threads]
         assert report[5] == team.current().address and report[6] == 0
     assert len(set(reports[:, 1])) == threads
-    target[0] = 43  # binding anew is writing a word
+    target[0] = 43  # binding again writes a word
     run.run()
     assert set(reports[:, 8]) == {43}
 

@@ -115,7 +115,7 @@ def test_wrong_arguments_are_errors_and_run_nothing() -> None:
 
 
 def test_threads_that_come_first_at_once_keep_what_their_starts_refer_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first starts of a process, made by several threads: each may make a method of its own."""
+    """The first starts of a process, made by several threads: each may make a method."""
     launch._method.cache_clear()
     waiting = threading.Barrier(4)
     compiler = driver.host_compiler()

@@ -95,7 +95,7 @@ def test_a_folder_whose_group_may_replace_it_is_refused_unless_it_is_the_users_o
 ) -> None:
     folder.parent.chmod(0o770)
     state = folder.parent.stat()
-    if state.st_uid == state.st_gid:  # users with a group of their own often let it write everywhere
+    if state.st_uid == state.st_gid:  # users with a separate group often let it write everywhere
         assert cache_in(folder).get(KEY) == b"object"
     monkeypatch.setattr("runnel.backends.host.own_folder._user_name", lambda uid: "somebody")
     assert_refused(folder, "others may write to .*outer")

@@ -170,7 +170,7 @@ def test_what_the_system_refuses_is_a_memory_error() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("nbytes", [1 << 10, 1 << 19, 1 << 23])
 def test_a_forked_child_has_memory_of_its_own(nbytes: int) -> None:
-    """Whether a block came from malloc or from a mapping, with huge pages or without."""
+    """Return whether a block came from malloc or from a mapping, with huge pages or without."""
     block = memory.allocate(nbytes).ndarray((nbytes,), np.uint8, writeable=True)
     block[:] = 1
     child = os.fork()

@@ -16,7 +16,7 @@ OLD = 1_000_000_000  # a time, in seconds
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A package of two files, and a cache of its own."""
+    """A package of two files, and a separate cache."""
     folder = tmp_path / "package"
     for name in ("ops/add.py", "ops/deep/dot.py"):
         write(folder / name, f"# {name}")

@@ -1,4 +1,4 @@
-"""Processes that multiprocessing starts, in each of its ways, run and compile programs of their own."""
+"""Processes that multiprocessing starts, in each of its ways, run and compile programs."""
 
 from __future__ import annotations
 

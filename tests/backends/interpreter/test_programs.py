@@ -120,13 +120,13 @@ def host(device: str) -> list[Any]:
 
 
 def trained(device: str) -> list[Any]:
-    """A small network with a convolution, normalisation, dropout and Adam: three compiled steps and an eager one."""
+    """A small network with a convolution, normalization, dropout and Adam: three compiled steps and an eager one."""
     rn.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.2),
         nn.Linear(36, 3),
     ).to(device)  # fmt: skip
-    rn.manual_seed(1)  # the initial values were drawn on the CPU, and each device has a stream of its own
+    rn.manual_seed(1)  # the initial values were drawn on the CPU, and each device has a separate stream
     optimizer = optim.Adam(model.parameters(), lr=0.05)
     x, y = drawn(device, 4, 2, 6, 6), rn.tensor([0, 1, 2, 1], device=device)
 

@@ -154,7 +154,7 @@ def test_threads_take_turns_at_the_same_variables() -> None:
 
 
 def test_the_main_thread_serves_and_hears_of_signals() -> None:
-    """What a handler raises comes out when the work has ended, and the work is told."""
+    """The error of a handler comes out when the work has ended, and the work is told."""
     requests: list[str] = []
     started, ended = threading.Event(), threading.Event()
 

@@ -43,7 +43,7 @@ def test_state_made_at_each_call_runs_eagerly() -> None:
 
 
 def test_a_layer_is_looked_into_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is called, as long as the function changes nothing; then what it holds is looked at anew."""
+    """However often it is called, as long as the function changes nothing; then it is looked at again."""
     walked: list[Any] = []
     monkeypatch.setattr(boundary, "structure", lambda value, *rest: walked.append(value) or structure(value, *rest))
     layer = nn.Linear(2, 2)

@@ -69,7 +69,7 @@ Step = Callable[[], Any]
 
 
 def outcome(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state: Step) -> tuple[Any, ...]:
-    """What a call gives or raises, and the state it leaves."""
+    """Return the result or error of a call, and the state it leaves."""
     try:
         result: Any = ("gives", shown(function(*args, **kwargs)))
     except Exception as problem:

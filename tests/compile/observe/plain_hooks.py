@@ -223,7 +223,7 @@ def no_context_manager(value: Any) -> TypeError:
 
 
 def match_keys(actor: Any, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The values of a mapping pattern's keys; None where one is not there."""
+    """The values of a mapping pattern's keys; None where one is missing."""
     if len(set(keys)) != len(keys):
         twice = next(key for i, key in enumerate(keys) if key in keys[:i])
         raise ValueError(f"mapping pattern checks duplicate key ({twice!r})")

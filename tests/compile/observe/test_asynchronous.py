@@ -1,5 +1,5 @@
-"""What the interpreter runs between two instructions (callbacks and finalisers of the garbage collector, handlers of
-signals) is no part of the function that is captured at that moment: it is captured nevertheless."""
+"""Code that runs between two instructions (callbacks and finalizers of the garbage collector, handlers of
+signals) is not part of the function that is captured at that moment: it is captured nevertheless."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Callback:
 
     def note(self, phase: str) -> None:
         self.calls += 1
-        Cycle()  # whose finaliser runs when the next collection comes
+        Cycle()  # whose finalizer runs when the next collection comes
 
 
 @contextlib.contextmanager
@@ -79,7 +79,7 @@ def require_native(function: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["object", "method", "partial"])
-def test_callbacks_and_finalisers_of_the_garbage_collector(kind: str) -> None:
+def test_callbacks_and_finalizers_of_the_garbage_collector(kind: str) -> None:
     counter = Callback()
     callbacks = {"object": counter, "method": counter.method, "partial": functools.partial(counter.method)}
     finalized = Cycle.finalized

@@ -28,7 +28,7 @@ def written(lines: list[Line]) -> str:
 
 
 def outcome(body: str, args: tuple[Any, ...]) -> Any:
-    """What the statements give: a miss, the type of an error, or the values read."""
+    """Return the outcome of the statements: a miss, the type of an error, or the values read."""
     indented = "\n".join(f"  {line}" for line in body.splitlines())
     space: dict[str, Any] = {"differs": differs, "one": 1, "other": 2}
     exec(f"def guard(args):\n{indented}\n  return v0, v1, v2, v3, v4", space)

@@ -1,4 +1,4 @@
-"""What is not captured: each class of program runs eagerly, with eager's results, after one sentence that says why.
+"""Refusals of capture: each class of program runs eagerly, with eager's results, after one sentence that says why.
 
 One row for each class of refusal. The text of a row is a part of its sentence.
 """

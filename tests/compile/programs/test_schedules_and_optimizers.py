@@ -1,4 +1,4 @@
-"""Programs as practitioners write them: learning rates and optimizers around and inside of a compiled step."""
+"""Programs as practitioners write them: learning rates and optimizers around and inside a compiled step."""
 
 from __future__ import annotations
 

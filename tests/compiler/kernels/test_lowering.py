@@ -1,4 +1,4 @@
-"""The protocol of kernel families: the compiler asks objects, and nothing outside of a family looks at its types."""
+"""The protocol of kernel families: the compiler asks objects, and nothing outside a family looks at its types."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def classes_of_families() -> dict[str, str]:
 
 
 def names_of(tree: ast.Module, module: str) -> dict[str, str]:
-    """What the names of a module stand for, in full."""
+    """Return the full names that a module's names mean."""
     names = {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -113,7 +113,7 @@ def test_types_of_the_own_family_may_be_tested() -> None:
 
 @pytest.mark.suite
 def test_rules_are_looked_up_in_one_place() -> None:
-    """Who needs a rule of table ``lower`` asks for its lowering."""
+    """Readers of table ``lower`` ask for a lowering."""
     readers = {
         module_name(path)
         for path in sources()
@@ -125,7 +125,7 @@ def test_rules_are_looked_up_in_one_place() -> None:
 
 
 def test_no_driver_reads_the_names_of_kernels() -> None:
-    """What a kernel is called says nothing to the compiler."""
+    """Names of kernels tell the compiler nothing."""
     text = [(path, line) for path in (PACKAGE / "compiler").rglob("*.py") for line in path.read_text().splitlines()]
     assert [str(path) for path, line in text if "kernel.name.startswith" in line or "kernel.name ==" in line] == []
 

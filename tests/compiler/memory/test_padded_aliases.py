@@ -42,7 +42,7 @@ def values(*shape: int, dtype: Any = np.float32) -> Tensor:
 
 
 def checked(fn: Function, *args: Tensor, threads: int = 1) -> Traced:
-    """The program of ``fn``, after a look at its results: bits are those of one op after the other."""
+    """The program of ``fn``, after a look at its results: bits equal one op after the other."""
     traced = Traced(fn, args, threads=threads)
     eager = fn(*args)
     for expected, actual in zip(eager if isinstance(eager, tuple) else (eager,), traced(*args), strict=True):

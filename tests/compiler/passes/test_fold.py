@@ -1,4 +1,4 @@
-"""What becomes a constant, and what must not."""
+"""Values that become constants, and values that must not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every pass must do: keep each value to the bit, keep the graph well-formed, and know no limit of depth."""
+"""Every pass must keep each value to the bit, keep the graph well-formed, and know no limit of depth."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_stays(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", dtypes.REAL, ids=lambda d: d.name)
 def test_values_of_every_dtype_stay(dtype: DType) -> None:
-    """What a row makes of values at the ends of each dtype's range is what the ops give one by one."""
+    """A row's result for values at the ends of each dtype's range equals the ops one by one."""
 
     def rewritten(x: Any) -> Any:
         column = ops.reshape(x, (-1, 1))

@@ -77,7 +77,7 @@ def test_too_many_pieces_are_refused(monkeypatch):
 
 
 def test_lists_lead_to_their_elements_alone():
-    """A product over the inside of an array goes by lists of offsets: it reads nothing of the border."""
+    """A product over the interior of an array goes by lists of offsets: it reads no border."""
 
     def f(x, w):
         return ops.tensordot(x[:, 1:-1, 1:-1], w, ((0,), (0,)))

@@ -90,7 +90,7 @@ def test_gradients(name: str) -> None:
     gradient = rn.grad(lambda a: function(a).sum())
     a = rn.asarray(A)
     assert gradient(a).tolist() == expected
-    assert a.tolist() == A.tolist(), "grad() passes handles of its own"
+    assert a.tolist() == A.tolist(), "grad() passes separate handles"
     if name != "own argument":  # a compiled function must not write to its caller's tensor, nor backward() to a leaf
         leaf = rn.tensor(A, requires_grad=True)
         function(leaf).sum().backward()

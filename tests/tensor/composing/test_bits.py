@@ -36,7 +36,7 @@ def first_order(fn: Callable[..., Any], arguments: Arguments) -> list[rn.Tensor 
 
 
 def second_order(fn: Callable[..., Any], arguments: Arguments) -> list[rn.Tensor | None]:
-    """Gradients, and those of the sum of their squares."""
+    """Gradients, and gradients of the sum of their squares."""
     leaves = leaves_like(arguments)
     floats = [x for x in leaves if x.requires_grad]
     out = fn(*leaves)

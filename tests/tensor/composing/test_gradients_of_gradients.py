@@ -1,4 +1,4 @@
-"""Whether a gradient needs a gradient: the same at every call, op by op and as a program, and as PyTorch has it."""
+"""A gradient needs a gradient: the same at every call, op by op and as a program, and as PyTorch has it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CACHES = ("_programs", "_structure", "_known_ids")  # of an optimizer: what foll
 
 
 def described(thing: Any, visited: dict[int, int] | None = None) -> Any:
-    """``thing`` as nested tuples of numbers, strings and bytes. What occurs twice is a number the second time."""
+    """``thing`` as nested tuples of numbers, strings and bytes. A repeated object is a number the second time."""
     visited = {} if visited is None else visited
     if isinstance(thing, (type(None), bool, int, float, complex, str, bytes, rn.float32.__class__)):
         return type(thing).__name__, repr(thing)
@@ -82,7 +82,7 @@ def _array(thing: Any) -> Iterator[tuple[str, Any]]:
     yield "shape", thing.shape
     yield "bytes", np.ascontiguousarray(thing.numpy()).tobytes()
     yield "requires_grad", thing.requires_grad
-    yield "grad", thing._grad  # what stands there after a compiled step too
+    yield "grad", thing._grad  # what a compiled step leaves there too
 
 
 def tensors_in(thing: Any, visited: set[int] | None = None) -> Iterator[rn.Tensor]:
@@ -103,7 +103,7 @@ def tensors_in(thing: Any, visited: set[int] | None = None) -> Iterator[rn.Tenso
 
 
 def memory_of(thing: Any) -> list[tuple[int, int]]:
-    """The address and the end of each block that tensors in ``thing`` stand in; of those that have one. Of a slab,
+    """The address and the end of each block that tensors in ``thing`` lie in, if they have one. Of a slab,
     which unrelated values share, that is each value's part."""
     return sorted({_extent(tensor, tensor._storage) for tensor in tensors_in(thing) if tensor.size and tensor._storage})
 
@@ -115,6 +115,6 @@ def _extent(tensor: Any, block: Any) -> tuple[int, int]:
 
 
 def overlap(one: Any, other: Any) -> bool:
-    """Whether two objects have memory in common."""
+    """Return whether two objects share memory."""
     theirs = memory_of(other)
     return any(a < end and start < b for a, b in memory_of(one) for start, end in theirs)

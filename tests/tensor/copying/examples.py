@@ -133,13 +133,13 @@ def tripled(x: Any) -> Any:
 
 @rn.custom_vjp
 def doubled(x: Any) -> Any:
-    """Twice x, with a gradient of its own."""
+    """Twice x, with a custom gradient."""
     return x * 2.0
 
 
 @rn.custom_jvp
 def halved(x: Any) -> Any:
-    """Half of x, with a tangent of its own."""
+    """Half of x, with a custom tangent."""
     return x * 0.5
 
 
@@ -450,7 +450,7 @@ def made(kind: type) -> Any:
 
 
 def called(kind: type, instance: Any) -> Any:
-    """What ``instance`` gives for arrays of its example's shapes; random numbers are those of a seed."""
+    """Call ``instance`` with arrays of its example's shapes, after seeding the random numbers."""
     shapes = EXAMPLES[kind].shapes
     if shapes is None:
         return None

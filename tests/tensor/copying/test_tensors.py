@@ -117,7 +117,7 @@ def test_what_hangs_on_a_tape_is_not_copied_deeply() -> None:
     actual = pickle.loads(pickle.dumps(h))
     assert actual.requires_grad and actual.tolist() == [3.0, 6.0]
     actual.sum().backward()
-    assert actual.grad.tolist() == [1.0, 1.0] and w.grad is None, "a leaf of its own"
+    assert actual.grad.tolist() == [1.0, 1.0] and w.grad is None, "a separate leaf"
 
 
 def test_gradients_flags_and_attributes_survive() -> None:
@@ -220,7 +220,7 @@ def test_a_pickle_does_not_change_while_its_buffers_wait() -> None:
 
 
 def test_equal_tensors_have_equal_pickles() -> None:
-    """What is cached by its pickle (as in joblib) is found again."""
+    """A cache by pickles, as in joblib, finds equal objects again."""
     one, two = rn.asarray(np.ones((3, 4), np.float32)), rn.ones((3, 4)) * 1.0
     two.numpy()
     assert pickle.dumps(one) == pickle.dumps(two)

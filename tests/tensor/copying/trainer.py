@@ -84,5 +84,5 @@ renamed = rn.compile(doubled, name="another name", keep_grads=True)
 
 
 def summed(model: Any, x: Any) -> float:
-    """What a worker process computes from what was sent to it."""
+    """Compute in a worker process from the object sent to it."""
     return float(model(x).sum())

@@ -26,7 +26,7 @@ def parameter(seed: int, *shape: int) -> rn.Parameter:
 
 
 def bits(tree: Any) -> list[Any]:
-    """What a tree of tensors holds, comparable by ``==``; None where a gradient is missing."""
+    """Return the values of a tree of tensors, comparable by ``==``; None where a gradient is missing."""
     return [x if x is None else (x.shape, x.dtype.name, np.asarray(x).tobytes()) for x in flatten(tree)[0]]
 
 
@@ -35,7 +35,7 @@ def gradients(of: Sequence[Any]) -> list[Any]:
 
 
 def agree(run: Run) -> None:
-    """``run(compiles)`` makes something anew, compiles its functions by ``compiles``, and gives what is to be the same
+    """``run(compiles)`` makes new objects, compiles its functions by ``compiles``, and gives what is to be the same
     bits without that. All that is compiled must run as programs."""
     eager = run(lambda function: function)
     results = []

@@ -96,7 +96,7 @@ def test_a_hook_that_changes_the_dtype(compiles: Compiles) -> None:
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (4, 1)])
 def test_where_a_parameter_is_gone(shape: tuple[int, ...]) -> None:
-    """Gradients of what is still there are those of the whole tape."""
+    """Gradients of what is still there equal the whole tape's."""
 
     def run(compiles: Compiles) -> Any:
         found = []

@@ -505,7 +505,7 @@ def test_nothing_is_kept_when_the_tape_is_gone() -> None:
     ],
 )
 def test_a_plain_step_keeps_what_its_backward_reads(model: Callable[[], nn.Module], data: tuple[int, ...]) -> None:
-    """Making the tape anew needs nothing more."""
+    """Making the tape again needs nothing more."""
     result = model()
     loss = rn.compile(lambda x: (result(x) ** 2).mean())
     loss(numbers(0, *data)).backward()

@@ -26,7 +26,7 @@ def grown(w: rn.Parameter, x: rn.Tensor) -> rn.Tensor:
 
 
 def test_forwards_at_once_and_backwards_on_other_threads() -> None:
-    """Each thread differentiates what another one has computed, with regard to leaves of its own."""
+    """Each thread differentiates what another one has computed, with regard to its leaves."""
     w = parameter(0, 6, 6)
     w.requires_grad = False  # so that threads add nothing to one gradient
     f = rn.compile(lambda x: grown(w, x))

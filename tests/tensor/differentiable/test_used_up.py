@@ -15,7 +15,7 @@ STEPS = 6
 
 
 class Pair:
-    """Two networks that learn from each other, each with an optimizer of its own."""
+    """Two networks that learn from each other, each with its optimizer."""
 
     def __init__(self) -> None:
         rn.manual_seed(0)

@@ -1,4 +1,4 @@
-"""An image of kernels and memory, run as a process of its own: NEON code under QEMU's user-mode emulator.
+"""An image of kernels and memory, run as a separate process: NEON code under QEMU's user-mode emulator.
 
 Kernels, the library of contractions and the driver are compiled for the target NEON, or NEON_BF16, and linked with a
 start-up routine (written here, in LLVM text) into a static executable without a C library. It reads the image from its
@@ -47,7 +47,7 @@ def missing(row: InstructionSet = NEON) -> str:
 
 
 def _cpu(row: InstructionSet) -> str:
-    """The emulator's processor: that of the row, or for dot instructions the one that has all there are."""
+    """The emulator's processor: the row's, or for dot instructions one that has them all."""
     return "max" if row.dot else row.cpu
 
 
@@ -92,7 +92,7 @@ def _object(text: str, row: InstructionSet) -> bytes:
 
 @functools.cache
 def _library(row: InstructionSet) -> tuple[tuple[str, bytes], ...]:
-    """What every executable holds: the contractions and the driver, with their names."""
+    """Return what every executable contains: the contractions and the driver, with their names."""
     products = [(symbol, contract.emit_module(dtypes.by_name(name), row)) for name, symbol in contract.SYMBOLS.items()]
     if row.dot:
         products.append((dot_contract.SYMBOL, dot_contract.emit_module(row)))

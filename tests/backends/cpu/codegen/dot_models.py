@@ -1,7 +1,7 @@
-"""What the dot instructions compute, in NumPy and in LLVM text: as their makers' manuals say it.
+"""Models of the dot instructions, in NumPy and in LLVM text: as their makers' manuals say it.
 
 VDPBF16PS (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2) adds the product of the second
-elements of the pairs, then that of the first ones, each fused and rounded to nearest; subnormal operands and results
+elements of the pairs, then the first ones' product, each fused and rounded to nearest; subnormal operands and results
 are zeros. BFDOT (Arm Architecture Reference Manual for A-profile, functions BFDotAdd and BFAdd, without FEAT_EBF16)
 adds the two products, rounded to odd, and that to the total, rounded to odd.
 """

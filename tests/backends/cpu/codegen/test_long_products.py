@@ -18,7 +18,7 @@ LONG = [K_BLOCK + 1, 2 * K_BLOCK, 3 * K_BLOCK - 1, 4 * K_BLOCK, 5 * K_BLOCK + 3,
 
 
 def in_blocks(run: Any, a: Any, b: Any, start: Any = None) -> Any:
-    """What short products of the blocks give, added in the order that the definition names."""
+    """Add short products of the blocks in the order that the definition names."""
     blocks = []
     for at in range(0, a.shape[1], K_BLOCK):
         resumes = start is not None and at == 0

@@ -90,7 +90,7 @@ def test_kernels_of_training_steps_compile_everywhere(network: Any, draw: Any) -
     texts: set[str] = set()
     others = [row for row in target.TARGETS if row.name != target.host().name]  # for which all other tests compile
     for row in reversed(others):  # of machines that share a text, the least
-        quick = replace(row, effort=1)  # its selection of instructions is that of more effort
+        quick = replace(row, effort=1)  # it selects instructions as with more effort
         for text in [nest.emit_kernel(kernel, row) for kernel in kernels]:
             if text not in texts:
                 texts.add(text)

@@ -100,7 +100,7 @@ def test_stray_writes_and_faults_are_seen(tmp_path: Path) -> None:
 
 def points(dtype: DType, seed: int) -> Array:
     """Values of every magnitude and special ones, and for floats many where functions are neither flat nor infinite;
-    their number is no multiple of the lanes."""
+    their number is not a multiple of the lanes."""
     values = sample(dtype, 300, seed)
     if not dtype.is_float:
         return values[:299]
@@ -210,7 +210,7 @@ def test_tails_of_all_lengths(tmp_path: Path) -> None:
 
 
 def test_positions(tmp_path: Path) -> None:
-    """Loop variables as values, from begins that are no multiple of the lanes."""
+    """Loop variables as values, from begins that are not a multiple of the lanes."""
     image = Image()
     named = []
     for dtype in dtypes.INTEGERS:

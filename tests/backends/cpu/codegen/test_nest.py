@@ -298,7 +298,7 @@ def test_a_scalar_chain_in_order_of_index() -> None:
 
 
 def test_three_passes_over_a_row() -> None:
-    """The shape of a normalised row: maximum, sum of a function, quotient."""
+    """The shape of a normalized row: maximum, sum of a function, quotient."""
     x = load("x", float32, (I, N), (J, 1))
     below = op(scalar.sub, x, Ref("top", float32))
     term = op(scalar.div, ONE, op(scalar.add, ONE, op(scalar.mul, below, below)))

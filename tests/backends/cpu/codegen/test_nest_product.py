@@ -34,7 +34,7 @@ T = Var("t")
 
 
 def blocks_of_rows(dtype: DType) -> Kernel:
-    """out[r] = (x[r]·yᵀ + 1)·y for each block of rows, whose first rows stand in a table; the last block is shorter."""
+    """out[r] = (x[r]·yᵀ + 1)·y for each block of rows, whose first rows are in a table; the last block is shorter."""
     rows, inner, width = Param("rows"), Param("inner"), Param("width")
     first = Apply(scalar.cast, (Load("table", at((T, 1)), int32),), int64)
     left = Apply(scalar.sub, (rows, Ref("first", int64)), int64)
@@ -98,11 +98,11 @@ def test_products_are_checked_and_printed() -> None:
     assert "s[0 + i*inner + j] = product float32 i<height, j<inner, k<width of" in printer.text(kernel)
     inside = Product("x", Index(), "y", Index(), "s", Index(), float32, 1, 1, 1, 1, 1, 1, 1, 1)
     wrong = Kernel("wrong", kernel.buffers, kernel.params, (vec(J, 0, 4, inside),))
-    with pytest.raises(VerifierError, match="outside of vec loops"):
+    with pytest.raises(VerifierError, match="outside vec loops"):
         verifier.verify(wrong)
     lane = Let("lane", Position(J, int64))
     wrong = Kernel("wrong", kernel.buffers, (), (vec(J, 0, 4, lane, seq(I, 0, Ref("lane", int64))),))
-    with pytest.raises(VerifierError, match="known outside of vec loops"):
+    with pytest.raises(VerifierError, match="known outside vec loops"):
         verifier.verify(wrong)
     early = Store("out", at((J, 1)), load("s", float32, (J, 1)))
     with pytest.raises(VerifierError, match="mode scratch"):

@@ -198,7 +198,7 @@ def test_integers_to_a_power() -> None:
 
 
 def exact_integer(x: Any, to: DType) -> int:
-    """What a float is as an integer: cut toward 0, saturated, NaN as 0."""
+    """Convert a float to an integer: cut toward 0, saturated, NaN as 0."""
     info = np.iinfo(to.numpy)
     value = float(x)
     if value != value:
@@ -311,10 +311,10 @@ def test_undefined_symbols_are_seen() -> None:
 @pytest.mark.parametrize("target", [AVX2, AVX512, NEON], ids=lambda t: t.name)
 @pytest.mark.parametrize("op", SCALAR_OPS, ids=str)
 def test_object_code_needs_no_library(op: ScalarOp, target: InstructionSet) -> None:
-    machine = replace(target, effort=1).machine()  # its selection of instructions is that of more effort
+    machine = replace(target, effort=1).machine()  # it selects instructions as with more effort
     for arguments, result in distinct_forms(op):
         for lanes in (16, 1):
             if str(op) == "signbit" and bfloat16 in arguments and lanes == 1:
-                continue  # LLVM cannot lower that of one passed by value; kernels read theirs from memory
+                continue  # LLVM cannot lower one passed by value; kernels read theirs from memory
             module = llvm.parse_assembly(module_text(target, op, arguments, result, lanes))
             assert not undefined_symbols(machine.emit_object(module)), (arguments, result)

@@ -290,7 +290,7 @@ def test_an_index_out_of_range_in_a_loop_is_reported_and_nothing_changed() -> No
 
 
 def test_long_loops_are_planned_at_once() -> None:
-    """The calls of a body stand in the plan once (and once for the first iteration), however long the loop is."""
+    """The plan has the calls of a body once (and once for the first iteration), however long the loop is."""
     ins = inputs_for([random((2, 3)), random((20000, 2, 3))])
     parts = scanned(lambda c, x: twice(c * 0.5 + x), [], ins[:1], ins[1:], 20000)
     run = Run(Graph(ins, parts[1:], {}), 2)

@@ -111,7 +111,7 @@ def test_fused(name: str, shape: tuple[int, int]) -> None:
 
 
 def test_numbers_drawn_beside_a_transposed_operand() -> None:
-    """What is computed from an element's number belongs to the same element."""
+    """A value computed from an element's number belongs to the same element."""
     x = rn.asarray(numbers((50, 90)))
     key = rn.asarray(np.array([3, 4], np.uint32))
 
