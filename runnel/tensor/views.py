@@ -32,7 +32,7 @@ Steps = tuple[OpStep | ViewStep, ...]
 DETACHED: Final[OpStep] = (stop_gradient_p, {})
 _RESHAPED: Final[Recent[Any, bool]] = Recent(512)
 _FEW: Final = 8  # views that are remembered before the dead ones are dropped
-VIEWED: Final[set[weakref.ref[Any]]] = set()  # Variables that views were made of. Programs write these, too
+VIEWED: Final[dict[int, weakref.ref[Any]]] = {}  # by id: Variables that views were made of. Programs write these, too
 
 
 class View:
@@ -85,7 +85,8 @@ def watched(view: Any, source: Any, steps: Steps) -> Any:
     if views is None:
         base._views = [weakref.ref(view)]
         if not isinstance(base, Handle):
-            VIEWED.add(weakref.ref(base, VIEWED.discard))
+            key = id(base)
+            VIEWED[key] = weakref.ref(base, lambda _: VIEWED.pop(key, None))
     else:
         if len(views) >= _FEW and not len(views) & (len(views) - 1):  # a power of two: the dead are few at any time
             views[:] = [known for known in views if known() is not None]
@@ -176,14 +177,14 @@ def refresh(base: Any) -> None:
 
 def follow(written: frozenset[int]) -> None:
     """Refresh the views of the Variables with these ids, after a run that has written them."""
-    for known in list(VIEWED):
+    for key, known in list(VIEWED.items()):
         base = known()
-        if base is not None and id(base) in written:
+        if key in written and base is not None:
             if base._views:
                 refresh(base)
             if not base._views:
                 base._views = None
-                VIEWED.discard(known)
+                VIEWED.pop(key, None)
 
 
 def sever(base: Any, kept: Any) -> None:
