@@ -16,10 +16,10 @@ from runnel.core.tables import Op
 
 
 class ViewStep(NamedTuple):
-    """How a function makes a view, and how a write to the view is a write to what it shows.
+    """A step from a tensor to a view of it: read, write and layout.
 
-    ``look(x)`` is the view, ``put(x, new)`` is x with new in place of the elements of the view, and
-    ``layout(shape, strides)`` are the shape and strides (in elements) of the view.
+    ``look(x)`` returns the view. ``put(x, new)`` returns x with the elements of the view replaced by new.
+    ``layout(shape, strides)`` returns the shape and strides (in elements) of the view.
     """
 
     look: Callable[[Any], Any]

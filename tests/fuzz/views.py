@@ -1,4 +1,4 @@
-"""Random programs of views and writes. NumPy, whose views share memory, is the oracle; PyTorch, if it is there, too.
+"""Random programs of views and writes. The oracles are NumPy, whose views share memory, and PyTorch if it is installed.
 
 A program is a list of steps over a list of arrays. The same methods carry it out with PyTorch, eagerly and compiled.
 """

@@ -120,7 +120,7 @@ def _buckets(labels: Any, *, rows: int) -> Any:
 
 
 def _bucket_sums(table: Any, labels: Any, updates: Any, *, shape: Any) -> Any:
-    """Of any table: what lies outside it is taken at its edges."""
+    """Sum updates by any table of positions; positions outside the array count as its edges."""
     result, count = np.zeros(shape, updates.dtype), len(updates)
     for row in range(shape[0]):
         for k in range(min(int(table[row + 1]) - int(table[row]), count)):

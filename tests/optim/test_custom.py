@@ -36,7 +36,7 @@ class Signed(optim.Optimizer):
 
 
 class InPyTorchsStyle(optim.Optimizer):
-    """The same with a custom step, and state that it makes when it needs it."""
+    """An optimizer with a custom step, which makes its state on first use."""
 
     def __init__(self, params: Any, lr: float = 0.1, momentum: float = 0.9) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum})

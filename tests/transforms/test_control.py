@@ -192,7 +192,7 @@ def test_cond_compares_its_functions_whichever_runs(
 
 
 def test_a_branch_that_cond_does_not_run_has_no_effects_eagerly() -> None:
-    """It is traced once for its types; code that cannot be traced is not compared. Functions may call themselves."""
+    """Eager cond traces the other branch once for its types, without effects; recursive branches are supported."""
     w, calls = rn.Variable(rn.ones(2)), 0
 
     def other() -> Tensor:

@@ -29,7 +29,7 @@ Sources = dict[Value, Allocation]
 
 @record
 class Results:
-    """How results and updates get where they belong. ``targets`` are the places where their producers store them;
+    """The stores of results and updates. ``targets`` are the places where their producers store them;
     ``overwritten`` are the Variables that are updated so. The other values are copied: ``first`` before all kernels,
     ``late`` and then ``last`` after them."""
 

@@ -127,7 +127,7 @@ def test_kernels_compile(name: str, row: str) -> None:
 @pytest.mark.skipif(bool(aarch64.missing(NEON_BF16)), reason=f"no emulator: {aarch64.missing(NEON_BF16)}")
 @pytest.mark.parametrize("name", ONE_AFTER_THE_OTHER)
 def test_steps_run_emulated(name: str, tmp_path: Path) -> None:
-    """The same bits fused or not, on any number of threads; and nearly the values of products in float32."""
+    """Bits do not depend on fusion or the number of threads; values are close to float32 products."""
     values = CASES[name][1]
     image = Image()
     ways = [planned(name, NEON_BF16.name, threads) for threads in (1, 3)]
