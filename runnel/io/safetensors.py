@@ -95,10 +95,9 @@ def pieces(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Ite
         yield native.reshape(-1).view(np.uint8).data
 
 
-_CONVERT: Final = "write its tensors with safetensors.torch.save_file, and read them with runnel.load_file"
 _OTHERS: Final = {  # how other files begin, unless it is the length of a header
-    b"PK\x03\x04": f"a ZIP archive, as torch.save and numpy.savez write it; for torch.save, {_CONVERT}",
-    b"\x80\x02": f"a pickle, as older versions of torch.save write it; {_CONVERT}",
+    b"PK\x03\x04": "a ZIP archive; runnel.compat.torch.load reads files of torch.save, numpy.load files of numpy.savez",
+    b"\x80\x02": "a pickle; runnel.compat.torch.load reads files of older versions of torch.save",
     b"\x93NUMPY": "a NumPy array; numpy.load reads it",
 }
 

@@ -7,6 +7,7 @@ compiled programs check their guards again. A name that holds a Parameter or a b
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -126,6 +127,15 @@ class Module(Hooks, StatefulTree):
             self._vacant_parameters = self._vacant_parameters | {name}
         else:
             self._vacant_buffers = self._vacant_buffers | {name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set the attributes of a copy; TypeError for the attributes of a module of PyTorch."""
+        if "_parameters" in state:
+            raise TypeError(
+                f"[{type(self).__name__}] PyTorch has pickled this module, and its contents are not Runnel's. Save its "
+                "state_dict() in PyTorch, and load that into a module made here."
+            )
+        self.__dict__.update(state)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -466,7 +476,7 @@ class Module(Hooks, StatefulTree):
             prefix: a string to put before each path.
             keep_vars: return the Variables themselves instead of their values.
         """
-        return saved(self, {} if destination is None else destination, prefix, keep_vars)
+        return saved(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
 
     @ending_at_user
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> LoadReport:

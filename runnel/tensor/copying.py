@@ -21,7 +21,7 @@ _SHARE: Final = 8  # a larger one does with a view that spans at least this part
 def tensor_state(tensor: Handle[Any]) -> dict[str, Any]:
     """Return the state of a tensor for pickle: its value, whether it requires a gradient, ``.grad``, and user
     attributes. The tape and the Variable it may have been read from are left out."""
-    storage, offset, strides = _memory(tensor)
+    storage, offset, strides = memory_of(tensor)
     state = {"aval": tensor.aval, "storage": storage, "offset": offset, "strides": strides}
     return state | {"requires_grad": tensor.requires_grad, "grad": tensor._grad, "attributes": added_to(tensor)}
 
@@ -52,7 +52,7 @@ def refuse_non_leaf(tensor: Handle[Any]) -> None:
         )
 
 
-def _memory(tensor: Handle[Any]) -> tuple[Storage, int, tuple[int, ...]]:
+def memory_of(tensor: Handle[Any]) -> tuple[Storage, int, tuple[int, ...]]:
     """Return the memory to copy, and the offset (from its first byte) and strides of the tensor in it, in elements."""
     array = tensor.numpy()  # raises for a traced tensor
     storage, (offset, strides) = tensor._storage, tensor._layout

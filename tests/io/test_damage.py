@@ -165,8 +165,8 @@ def test_files_of_other_kinds_are_reported(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(100))
     (tmp_path / "notes.txt").write_text("These are notes, and no tensors. " * 10)
     kinds = {
-        "model.pt": "ZIP archive.*save_file",
-        "old.pt": "a pickle.*save_file",
+        "model.pt": "ZIP archive.*torch.load",
+        "old.pt": "a pickle.*torch.load",
         "x.npy": "NumPy",
         "notes.txt": "not a safetensors file",
     }

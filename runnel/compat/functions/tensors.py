@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +12,6 @@ import numpy as np
 from runnel import ops
 from runnel.core.dtype_info import result_type
 from runnel.core.dtypes import Dtype, int64
-from runnel.io import saving
 from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
 from runnel.ops.elementwise.numbers import view_as_complex, view_as_real
 from runnel.ops.indexing.items import getitem
@@ -87,30 +84,6 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None)
     They are always computed from the differences, whatever ``compute_mode`` says.
     """
     return products.cdist(x1, x2, p)
-
-
-def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
-    """Write state dicts and nested containers of tensors and plain values to a path or an open file.
-
-    Code and objects are not saved, so pass ``model.state_dict()`` and not the module.
-    """
-    if not hasattr(f, "write"):
-        saving.save(obj, f)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "saved"
-        saving.save(obj, path)
-        f.write(path.read_bytes())
-
-
-def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool = True, mmap: bool | None = None) -> Any:
-    """Read what :func:`save` wrote to a path or an open file."""
-    if not hasattr(f, "read"):
-        return saving.load(f)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "saved"
-        path.write_bytes(f.read())
-        return saving.load(path)
 
 
 def clone(input: Array, *, memory_format: Any = None) -> Array:

@@ -82,6 +82,7 @@ torch runnel.compat.functions.nn_functional: affine_grid_generator alpha_dropout
 torch runnel.compat.functions.random: initial_seed manual_seed normal rand rand_like randint randint_like randn
     randn_like randperm
 torch runnel.compat.functions.recurrent: gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
+torch runnel.compat.functions.serialization: load save
 torch runnel.compat.functions.settings: OutOfMemoryError __version__ are_deterministic_algorithms_enabled
     clear_autocast_cache=without_effect cudnn_is_acceptable=never from_file get_default_device
     get_deterministic_debug_mode get_device get_float32_matmul_precision get_num_interop_threads
@@ -96,8 +97,8 @@ torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arcco
     arctanh_ as_strided_ asin_ asinh_ atan_ atanh_ cat cdist ceil_ clamp_ clamp_max_ clamp_min_ clip_ clone concat=cat
     concatenate=cat conj_physical_ cos_ cosh_ cross cumprod cumsum deg2rad_ detach detach_ detach_copy=alias_copy
     diagonal_copy erf_ erfc_ exp2_ exp_ expand_copy expm1_ fill_ fix_ floor_ frac_ frobenius_norm from_numpy gcd_ i0_
-    index_put_ lcm_ ldexp_ load log10_ log1p_ log2_ log_ logit_ meshgrid nan_to_num_ narrow_copy neg_ negative_
-    nuclear_norm permute_copy prod rad2deg_ reciprocal_ repeat_interleave resize_as_ round_ rsqrt_ save select_copy
+    index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ meshgrid nan_to_num_ narrow_copy neg_ negative_
+    nuclear_norm permute_copy prod rad2deg_ reciprocal_ repeat_interleave resize_as_ round_ rsqrt_ select_copy
     sigmoid_ sin_ sinc_ sinh_ slice_copy split_copy split_with_sizes_copy sqrt_ square_ squeeze_copy sum t_copy tan_
     tanh_ transpose_copy tril_indices triu_indices trunc_ unbind_copy unfold_copy unsafe_chunk unsafe_split
     unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy where xlogy_ zero_
@@ -252,6 +253,8 @@ overrides runnel.tensor.queries: is_tensor_like=is_tensor
 profiler runnel.compat.functions.profiler: ProfilerAction ProfilerActivity profile record_function schedule
     tensorboard_trace_handler
 random runnel.compat.functions.random: fork_rng initial_seed manual_seed
+serialization runnel.compat.functions.serialization: DEFAULT_PROTOCOL add_safe_globals clear_safe_globals
+    get_safe_globals load safe_globals save
 signal.windows runnel.compat.functions.windows: bartlett blackman cosine exponential gaussian general_cosine
     general_hamming hamming hann kaiser nuttall
 testing runnel.compat.functions.testing: assert_allclose assert_close make_tensor
