@@ -2,7 +2,8 @@
 
 A signature is what a program depends on: the shapes, dtypes, strides and devices of tensors, whether gradients are
 wanted, and the values of all other arguments. A signature is compiled after ``PATIENCE`` calls, and after as many calls
-as the function has programs: shapes seen once or twice compile nothing, and new shapes compile less and less.
+as the function has programs, up to ``MOST_PATIENCE``: shapes seen once or twice compile nothing, and the layers of a
+network all have programs after a few steps.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from runnel.tensor.stand_in import StandIn
 from runnel.tensor.trace import ACTIVE
 
 PATIENCE: Final = 2  # calls of a signature that run op by op
-PROGRAMS: Final = 64  # of a composition, in each of two generations
-SIGNATURES: Final = 512  # that are counted, the same
+MOST_PATIENCE: Final = 8  # a compilation takes as long as 10 to 30 calls op by op
+PROGRAMS: Final = 256  # of a composition, in each of two generations
+SIGNATURES: Final = 1024  # that are counted, the same
 
 _SETTINGS: Final = frozenset({bool, int, float, str, type(None), DType})
 _SEQUENCES: Final = frozenset({tuple, list})
@@ -50,7 +52,7 @@ class Signatures:
         """Count a call, and return whether ``key`` is to be compiled."""
         calls = self.calls.get(key) or 0
         self.calls[key] = calls + 1
-        return calls >= max(PATIENCE, self.compiled)
+        return calls >= min(max(PATIENCE, self.compiled), MOST_PATIENCE)
 
 
 _SIGNATURES: Final[dict[Composition[Any, Any], Signatures]] = {}

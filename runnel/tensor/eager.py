@@ -39,7 +39,7 @@ from runnel.tensor.traced_values import left_over
 
 Operand: TypeAlias = Handle[Any]
 
-PLANS_PER_GENERATION = 1024  # plans of single ops, a few KB each, in each of two generations
+PLANS_PER_GENERATION = 4096  # plans of single ops, 11 KB each, in each of two generations; DenseNet needs 2500
 OWN_ARENA = 16 << 10  # bytes: up to this size a plan keeps its memory for intermediate values
 
 _ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op with loops

@@ -94,6 +94,10 @@ def test_the_more_programs_a_function_has_the_more_calls_another_one_takes() -> 
         for _ in range(composing.PATIENCE + 2):
             F.softmax(rn.ones((n, 3)))
     assert programs() == composing.PATIENCE + 2
+    for n in range(20, 40):
+        for _ in range(composing.MOST_PATIENCE + 1):
+            F.softmax(rn.ones((n, 3)))
+    assert programs() == composing.PATIENCE + 2 + 20
 
 
 def test_signatures_and_programs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
