@@ -159,6 +159,7 @@ ELSEWHERE = (
 connect(
     Spellings(
         late("runnel.compat.spelling:translated"),
+        late("runnel.compat.positions:repositioned"),
         late("runnel.compat.equivalents:equivalent"),
         late("runnel.compat.equivalents:elsewhere"),
     )

@@ -82,11 +82,12 @@ OWN_MEANINGS: Final[dict[str, dict[str, str]]] = {
     "zeta": {"other": "q"},
 }
 
-# Functions that take `inplace` in PyTorch; the result is the same.
+# Functions that take `inplace` in PyTorch, and give their input the values of the result.
 HAVE_INPLACE_FORMS: Final = frozenset(
     {
-        "celu", "dropout", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6",
-        "rrelu", "selu", "silu", "threshold",
+        "alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout",
+        "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "rrelu", "selu", "silu",
+        "threshold",
     }
 )  # fmt: skip
 
@@ -134,6 +135,9 @@ def _reduction_named(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a loss with ``reduction`` instead of PyTorch's older ones."""
     rest = {keyword: value for keyword, value in kwargs.items() if keyword not in OLD_REDUCTION}
     averages, reduces = (kwargs.get(old) for old in OLD_REDUCTION)
+    for old, value in zip(OLD_REDUCTION, (averages, reduces), strict=True):
+        if isinstance(value, str):
+            raise ArgumentError(f"[{name}] {old} must be a bool or None; got {value!r}. Write reduction={value!r}.")
     if averages is None and reduces is None:
         return rest
     if rest.get("reduction", "mean") != "mean":

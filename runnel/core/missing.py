@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from runnel.core.errors import ArgumentError, MissingNameError
@@ -18,17 +18,25 @@ class Spellings(NamedTuple):
 
     Attributes:
         keywords: translates the keyword arguments of a call: (function's name, kwargs, parameters) -> kwargs.
+        positions: translates a call with too many positional arguments: (function's name, args, kwargs, names of the
+            positional parameters, parameters) -> (args, kwargs), or None.
         equivalent: returns the expression to write for a name that a module or class lacks, or "":
             (owner, name) -> str.
         elsewhere: the same for a name of any other owner, if no own name is similar.
     """
 
     keywords: Callable[[str, dict[str, Any], Collection[str]], dict[str, Any]]
+    positions: Callable[
+        [str, tuple[Any, ...], dict[str, Any], Sequence[str], Collection[str]],
+        tuple[tuple[Any, ...], dict[str, Any]] | None,
+    ]
     equivalent: Callable[[str, str], str]
     elsewhere: Callable[[str, str], str]
 
 
-_spellings = Spellings(lambda name, kwargs, parameters: kwargs, lambda owner, name: "", lambda owner, name: "")
+_spellings = Spellings(
+    lambda name, kwargs, parameters: kwargs, lambda *call: None, lambda owner, name: "", lambda owner, name: ""
+)
 
 
 def connect(spellings: Spellings) -> None:
@@ -44,6 +52,13 @@ def known_keywords(name: str, kwargs: dict[str, Any], parameters: Collection[str
         if keyword not in parameters:
             raise ArgumentError(f"[{name}] takes no argument '{keyword}'; {_accepted(keyword, parameters)}.")
     return known
+
+
+def known_positions(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[str], parameters: Collection[str]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments of a call that has more positions than ``places`` as the function takes them, or None."""
+    return _spellings.positions(name, args, kwargs, places, parameters)
 
 
 def _accepted(keyword: str, parameters: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, KeysView, Mapping
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -17,7 +17,7 @@ from runnel.core import tracebacks
 from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError
 from runnel.core.kinds import Kind, kind_of
-from runnel.core.missing import known_keywords, missing
+from runnel.core.missing import known_keywords, known_positions, missing
 from runnel.core.overrides import Override, overridden
 
 P = ParamSpec("P")
@@ -34,6 +34,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         return cast(Callable[P, R], known)
     plain = _plain(function)
     parameters = _parameters(plain)
+    places = _places(plain)
     name = function.__name__
 
     @functools.wraps(function)
@@ -43,19 +44,29 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
                 if kwargs.get("out") is not None:
                     out = kwargs.pop("out")
                     return _put_into(out, name, call(*args, **kwargs))
+                writes = kwargs.get("inplace")
                 kwargs = known_keywords(name, kwargs, parameters)
+                if writes:
+                    return in_place(name, call, *args, **kwargs)
             return function(*args, **kwargs)
         except Override as override:
             return overridden(override, function, args, kwargs)
         except Exception as error:
-            answer = explained(name, plain, args, kwargs, error)
-            if answer is error:
-                raise
-            try:
-                raise answer from answer.__cause__
-            except Exception:
-                tracebacks.shorten(answer)
-                raise
+            if places is None or len(args) <= len(places) or tracebacks.is_sentence(error):
+                answer = explained(name, plain, args, kwargs, error)
+                if answer is error:
+                    raise
+                try:
+                    raise answer from answer.__cause__
+                except Exception:
+                    tracebacks.shorten(answer)
+                    raise
+        try:
+            args, kwargs = _moved(name, plain, args, kwargs, places)
+        except ArgumentError as error:
+            tracebacks.shorten(error)
+            raise
+        return call(*args, **kwargs)
 
     _PUBLIC[function] = _PUBLIC[call] = call
     return cast(Callable[P, R], call)
@@ -67,12 +78,15 @@ def constructor(kind: type) -> None:
     if not isinstance(initialize, FunctionType) or initialize in _PUBLIC:
         return
     parameters = _parameters(initialize)
+    places = _places(initialize)
 
     @functools.wraps(initialize)
     def call(self: Any, *args: Any, **kwargs: Any) -> None:
         own = type(self).__name__
         args = (self, *args)
         try:
+            if places is not None and len(args) > len(places):
+                args, kwargs = _moved(kind.__name__, initialize, args, kwargs, places)
             if kwargs and parameters is not None and not kwargs.keys() <= parameters:
                 kwargs = known_keywords(own, kwargs, parameters)
             if len(args) > 1 or kwargs:
@@ -137,6 +151,24 @@ def _put_into(out: Any, name: str, result: Any) -> Any:
     for array, value in zip(arrays, values, strict=True):
         array.update(name, lambda _, value=value: value)
     return out if several else arrays[0]
+
+
+def _moved(
+    name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], places: Sequence[str]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with more positions than ``places``; ArgumentError if nobody takes so many."""
+    moved = known_positions(name, args, kwargs, places, _parameters(function) or ())
+    if moved is None:
+        _bound(name, _signature(function), args, kwargs)
+        raise AssertionError(f"{name} has places for all arguments")
+    return moved
+
+
+def in_place(name: str, function: Callable[..., Any], x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Give ``x`` the values of ``function(x, ...)``, and return it: for ``function(x, ..., inplace=True)``."""
+    if not hasattr(x, "update"):
+        raise ArgumentError(f"[{name}] x must be an array that inplace=True changes; got {short_repr(x)}.")
+    return x.update(name, lambda before: function(before, *args, **kwargs))
 
 
 def methods(kind: type[R]) -> type[R]:
@@ -245,6 +277,17 @@ def _plain(function: Any) -> FunctionType:
     """Return the function with the parameters; wrappers (``functools.wraps``) take the parameters of the wrapped
     function."""
     return cast(FunctionType, inspect.unwrap(function))
+
+
+def _places(function: FunctionType) -> Sequence[str] | None:
+    """Return the names of parameters that can be passed by position; None if the function takes any number."""
+    if "__signature__" in vars(function):
+        parameters = inspect.signature(function).parameters.values()
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            return None
+        return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    code = function.__code__
+    return None if code.co_flags & inspect.CO_VARARGS else code.co_varnames[: code.co_argcount]
 
 
 def _parameters(function: FunctionType) -> KeysView[str] | None:

@@ -10,7 +10,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import Dtype
 from runnel.core.errors import ShapeError
-from runnel.core.public import public
+from runnel.core.public import in_place, public
 from runnel.nn import functions, init
 from runnel.nn.layer import Layer, layer
 from runnel.nn.module import Module
@@ -183,7 +183,10 @@ Threshold = layer("Threshold", threshold, "threshold, value, inplace=False")
 
 
 class Hardtanh(Layer):
-    """Clamp x to [min_val, max_val]; no gradient passes at the bounds. ``inplace`` has no effect."""
+    """Clamp x to [min_val, max_val]; no gradient passes at the bounds.
+
+    With ``inplace`` the input gets the values of the result.
+    """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         if min_val > max_val:
@@ -193,6 +196,8 @@ class Hardtanh(Layer):
         self.inplace = inplace
 
     def forward(self, x: Array) -> Any:
+        if self.inplace:
+            return in_place("Hardtanh", ops.hardtanh, x, self.min_val, self.max_val)
         return ops.hardtanh(x, self.min_val, self.max_val)
 
     def extra_repr(self) -> str:
@@ -200,7 +205,7 @@ class Hardtanh(Layer):
 
 
 class ReLU6(Hardtanh):
-    """Clamp x to [0, 6]; no gradient passes at the bounds. ``inplace`` has no effect."""
+    """Clamp x to [0, 6]; no gradient passes at the bounds. With ``inplace`` the input gets the result's values."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -218,7 +223,7 @@ class PReLU(Module):
         dtype: the dtype of the Parameters; float32 by default.
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Dtype = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Dtype = None) -> None:
         self.init = init
         self.weight = Parameter(zeros((num_parameters,), parameter_dtype(dtype)))
         self.reset_parameters()

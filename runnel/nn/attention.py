@@ -272,6 +272,7 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
+        *,
         dtype: Dtype = None,
     ) -> None:
         if num_heads <= 0 or embed_dim <= 0 or embed_dim % num_heads:
@@ -294,7 +295,7 @@ class MultiheadAttention(Module):
             self.k_proj_weight = Parameter(zeros((embed_dim, self.kdim), kind))
             self.v_proj_weight = Parameter(zeros((embed_dim, self.vdim), kind))
         self.register_parameter("in_proj_bias", Parameter(zeros((3 * embed_dim,), kind)) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias, kind)
+        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype=kind)
         self.register_parameter("bias_k", Parameter(zeros((1, 1, embed_dim), kind)) if add_bias_kv else None)
         self.register_parameter("bias_v", Parameter(zeros((1, 1, embed_dim), kind)) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn

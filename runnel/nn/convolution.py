@@ -38,6 +38,7 @@ class Convolution(Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        *,
         dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
@@ -172,6 +173,7 @@ class _Transposed(Convolution):
         bias: bool = True,
         dilation: Size = 1,
         padding_mode: str = "zeros",
+        *,
         dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
@@ -179,7 +181,16 @@ class _Transposed(Convolution):
             raise ValueError(f"[{name}] padding_mode must be 'zeros'; got {padding_mode!r}.")
         self.output_padding = per_axis(name, "output_padding", output_padding, self.spatial)
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            dtype=dtype,
         )
 
     def forward(self, x: Array) -> Any:

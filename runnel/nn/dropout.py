@@ -43,27 +43,24 @@ def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int
     return result
 
 
-def dropout1d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout1d(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
     """Set channels of (N, C, L) or (C, L) to 0 with probability ``p`` and divide the rest by 1 - p.
 
-    J. Tompson et al., 2015. ``inplace`` has no effect.
+    J. Tompson et al., 2015.
     """
     return _of_channels("dropout1d", x, p, training, (2, 3), 2)
 
 
-def dropout2d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout2d(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
     """Set channels of (N, C, H, W) to 0 with probability ``p`` and divide the rest by 1 - p.
 
-    Three axes are (N, C, L), as in PyTorch. ``inplace`` has no effect.
+    Three axes are (N, C, L), as in PyTorch.
     """
     return _of_channels("dropout2d", x, p, training, (3, 4), -1)
 
 
-def dropout3d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set channels of (N, C, D, H, W) or (C, D, H, W) to 0 with probability ``p`` and divide the rest by 1 - p.
-
-    ``inplace`` has no effect.
-    """
+def dropout3d(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
+    """Set channels of (N, C, D, H, W) or (C, D, H, W) to 0 with probability ``p`` and divide the rest by 1 - p."""
     return _of_channels("dropout3d", x, p, training, (4, 5), 4)
 
 
@@ -78,17 +75,17 @@ def _to_lowest(x: Array, p: float, shape: tuple[int, ...]) -> Tensor:
     return result
 
 
-def alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> Tensor:
     """Set elements to SELU's lowest value with probability ``p``; then scale and shift to keep mean and variance.
 
-    G. Klambauer et al., 2017. ``inplace`` has no effect.
+    G. Klambauer et al., 2017.
     """
     _require_probability("alpha_dropout", p)
     return _to_lowest(x, p, x.shape) if training and p else x.read()
 
 
-def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Apply ``alpha_dropout`` to whole channels of (N, C, …). ``inplace`` has no effect."""
+def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> Tensor:
+    """Apply ``alpha_dropout`` to whole channels of (N, C, …)."""
     _require_probability("feature_alpha_dropout", p)
     if not training or not p:
         return x.read()

@@ -122,6 +122,7 @@ class Embedding(Table):
         sparse: bool = False,
         _weight: Any = None,
         _freeze: bool = False,
+        *,
         dtype: Dtype = None,
     ) -> None:
         super().__init__(
@@ -237,6 +238,7 @@ class EmbeddingBag(Table):
         _weight: Any = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
+        *,
         dtype: Dtype = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):

@@ -292,20 +292,20 @@ def _move(running: Array | None, new: Any, momentum: Any) -> None:
         running.update("batch_norm", lambda old: ops.cast(old * (1 - momentum) + step, running.dtype))
 
 
-def mse_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
+def mse_loss(x: Array, target: Array, *, reduction: str = "mean", weight: Array | None = None) -> Tensor:
     """Compute (x - target)². ``weight``, of the shape of x, multiplies each element; a mean is divided by its sum."""
     if weight is None:
-        plain: Tensor = ops.mse_loss(x, target, reduction)
+        plain: Tensor = ops.mse_loss(x, target, reduction=reduction)
         return plain
-    return _weighted("mse_loss", ops.mse_loss(x, target, "none"), weight, reduction)
+    return _weighted("mse_loss", ops.mse_loss(x, target, reduction="none"), weight, reduction)
 
 
-def l1_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
+def l1_loss(x: Array, target: Array, *, reduction: str = "mean", weight: Array | None = None) -> Tensor:
     """Compute |x - target|; ``weight`` as in :func:`mse_loss`."""
     if weight is None:
-        plain: Tensor = ops.l1_loss(x, target, reduction)
+        plain: Tensor = ops.l1_loss(x, target, reduction=reduction)
         return plain
-    return _weighted("l1_loss", ops.l1_loss(x, target, "none"), weight, reduction)
+    return _weighted("l1_loss", ops.l1_loss(x, target, reduction="none"), weight, reduction)
 
 
 def huber_loss(

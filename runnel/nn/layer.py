@@ -10,6 +10,7 @@ from inspect import Parameter
 from typing import Any, ClassVar
 
 from runnel.core.functions import from_text
+from runnel.core.public import in_place
 from runnel.nn.module import Module
 
 
@@ -47,7 +48,7 @@ def layer(
         name: the name of the class, and of the variable that it is assigned to.
         function: a function of arrays and options.
         options: names of parameters of the function, such as ``"p, inplace=False"``; by default all after the inputs.
-            A default value replaces the function's. A name that the function does not have is stored without effect.
+            A default value replaces the function's. With ``inplace``, the layer can write the result into its input.
         inputs: the names of the parameters that a call takes; by default the first ones, as far as they are arrays.
         base: a base class, whose ``_check`` may refuse options.
         doc: text to put after the docstring of the function.
@@ -62,13 +63,20 @@ def layer(
     setting = [
         f"self.register_buffer({p.name!r}, {p.name})" if _is_array(p) else f"self.{p.name} = {p.name}" for p in stored
     ]
-    call = f"return function({_arguments(parameters.values(), values)})"
+    arguments = _arguments(parameters.values(), values)
+    calls = [f"return function({arguments})"]
+    if any(p.name == "inplace" for p in stored):
+        calls[:0] = ["if self.inplace:", f"    return in_place({name!r}, function, {arguments})"]
     space = {
         "__module__": module,
-        "__doc__": _documented(function, doc, [p.name for p in stored if p.name not in parameters]),
+        "__doc__": _documented(function, doc, any(p.name == "inplace" for p in stored)),
         "__init__": _method(f"{name}.__init__", stored, [*setting, "self._check()"], {"__name__": module}, "None"),
         "forward": _method(
-            f"{name}.forward", taken, [call], {"__name__": module, "function": function}, signature.return_annotation
+            f"{name}.forward",
+            taken,
+            calls,
+            {"__name__": module, "function": function, "in_place": in_place},
+            signature.return_annotation,
         ),
         "_options": tuple(p for p in stored if not _is_array(p)),
     }
@@ -136,10 +144,6 @@ def _method(
     return function
 
 
-def _documented(function: Callable[..., Any], doc: str, without_effect: Sequence[str]) -> str:
-    texts = [
-        inspect.getdoc(function) or "",
-        *(f"``{n}`` has no effect." for n in without_effect),
-        inspect.cleandoc(doc),
-    ]
-    return "\n\n".join(filter(None, texts))
+def _documented(function: Callable[..., Any], doc: str, has_inplace: bool) -> str:
+    in_place_form = "With ``inplace`` the input gets the values of the result." if has_inplace else ""
+    return "\n\n".join(filter(None, [inspect.getdoc(function) or "", in_place_form, inspect.cleandoc(doc)]))

@@ -52,15 +52,15 @@ class _Uninitialized(Variable):
 class UninitializedParameter(_Uninitialized, Parameter):
     """A Parameter without a shape, until ``materialize(shape)`` sets one."""
 
-    def __init__(self, requires_grad: bool = True, dtype: Dtype = None) -> None:
+    def __init__(self, requires_grad: bool = True, *, dtype: Dtype = None) -> None:
         super().__init__(dtype, requires_grad=requires_grad)
 
 
 class UninitializedBuffer(_Uninitialized):
     """A buffer without a shape, until ``materialize(shape)`` sets one."""
 
-    def __init__(self, dtype: Dtype = None) -> None:
-        super().__init__(dtype)
+    def __init__(self, *, dtype: Dtype = None) -> None:
+        super().__init__(dtype=dtype)
 
 
 _SIZE: Final = 1  # the size that a lazy layer is made with
@@ -77,9 +77,9 @@ class _Lazy(Module):
         for name in self.unknown:
             value = self.__dict__.get(name)
             if isinstance(value, Parameter):
-                setattr(self, name, UninitializedParameter(value.requires_grad, value.dtype))
+                setattr(self, name, UninitializedParameter(value.requires_grad, dtype=value.dtype))
             elif isinstance(value, Variable):
-                setattr(self, name, UninitializedBuffer(value.dtype))
+                setattr(self, name, UninitializedBuffer(dtype=value.dtype))
         self.register_load_state_dict_pre_hook(_fitted)
 
     def has_uninitialized_params(self) -> bool:
@@ -122,8 +122,8 @@ class LazyLinear(_Lazy, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, dtype: Dtype = None) -> None:
-        Linear.__init__(self, _SIZE, out_features, bias, dtype)
+    def __init__(self, out_features: int, bias: bool = True, *, dtype: Dtype = None) -> None:
+        Linear.__init__(self, _SIZE, out_features, bias, dtype=dtype)
         self.in_features = 0
         self.forget_sizes()
 

@@ -37,7 +37,7 @@ class Linear(Module):
 
     bias: Parameter | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Dtype = None) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, dtype: Dtype = None) -> None:
         kind = parameter_dtype(dtype)
         self.in_features = in_features
         self.out_features = out_features
@@ -143,7 +143,7 @@ class Bilinear(Module):
     bias: Parameter | None
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Dtype = None
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *, dtype: Dtype = None
     ) -> None:
         if in1_features < 1:
             raise ValueError(f"[Bilinear] in1_features must be positive; got {in1_features}.")

@@ -26,7 +26,7 @@ from runnel.tensor.variable import Variable
 
 
 def margin_ranking_loss(
-    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
+    input1: Array, input2: Array, target: Array, margin: float = 0.0, *, reduction: str = "mean"
 ) -> Tensor:
     """Compute max(0, margin - target·(input1 - input2)).
 
@@ -39,7 +39,7 @@ def margin_ranking_loss(
     return result
 
 
-def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, *, reduction: str = "mean") -> Tensor:
     """Compute x where the target is 1, and max(0, margin - x) where it is -1.
 
     ``x`` are distances of similar and dissimilar pairs.
@@ -50,7 +50,7 @@ def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction
     return result
 
 
-def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
+def soft_margin_loss(x: Array, target: Array, *, reduction: str = "mean") -> Tensor:
     """Compute log(1 + exp(-target·x)) for targets 1 and -1 of the shape of x."""
     require_same_shape("soft_margin_loss", x, target)
     result: Tensor = reduced("soft_margin_loss", ops.softplus(-(target * x)), reduction)
@@ -58,7 +58,7 @@ def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor
 
 
 def cosine_embedding_loss(
-    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
+    input1: Array, input2: Array, target: Array, margin: float = 0.0, *, reduction: str = "mean"
 ) -> Tensor:
     """Compute 1 - cos where the target is 1, and max(0, cos - margin) where it is -1.
 
@@ -85,6 +85,7 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
+    *,
     reduction: str = "mean",
 ) -> Tensor:
     """Compute max(0, d(anchor, positive) - d(anchor, negative) + margin) (V. Balntas et al., 2016).
@@ -130,6 +131,7 @@ def multi_margin_loss(
     p: int = 1,
     margin: float = 1.0,
     weight: Array | None = None,
+    *,
     reduction: str = "mean",
 ) -> Tensor:
     """Compute Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i other than the label y.
@@ -154,7 +156,7 @@ def multi_margin_loss(
     return result
 
 
-def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
+def multilabel_margin_loss(x: Array, target: Array, *, reduction: str = "mean") -> Tensor:
     """Compute Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i.
 
     ``x`` is (N, C) or (C,). ``target``, of the same shape, has the labels first, and -1 after the last one.
@@ -180,7 +182,7 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> 
 
 
 def multilabel_soft_margin_loss(
-    x: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
+    x: Array, target: Array, weight: Array | None = None, *, reduction: str = "mean"
 ) -> Tensor:
     """Compute the mean over classes of the binary cross-entropy of sigmoid(x), for x (…, C) and targets 0 and 1."""
     losses = -(target * ops.log_sigmoid(x) + (1 - target) * ops.log_sigmoid(-x))
@@ -222,7 +224,9 @@ def linear_cross_entropy(
     bias = None if linear_bias is None else ops.reshape(linear_bias, (-1,))
     logits = ops.reshape(ops.linear(x, flat, bias), (*x.shape[:-1], *outputs))
     ignored = IGNORED if ignore_index is None else ignore_index
-    result: Tensor = ops.cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+    result: Tensor = ops.cross_entropy(
+        logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
+    )
     return result
 
 
@@ -253,7 +257,7 @@ def gaussian_nll_loss(
 
 
 def poisson_nll_loss(
-    x: Array, target: Array, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+    x: Array, target: Array, log_input: bool = True, full: bool = False, *, eps: float = 1e-8, reduction: str = "mean"
 ) -> Tensor:
     """Compute exp(x) - target·x for the logarithm x of the mean, or else x - target·log(x + eps) for the mean x.
 
@@ -278,7 +282,7 @@ class Loss(Layer):
     reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
     _shows_numbers = False
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, *, reduction: str = "mean") -> None:
         self.reduction = reduction
         self._check()
 
@@ -294,9 +298,9 @@ class WeightedLoss(Loss):
 
     weight: Variable | None
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
         self.register_buffer("weight", weight)
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
 
 
 class _KLDivLoss(Loss):
@@ -424,14 +428,14 @@ class LinearCrossEntropyLoss(WeightedLoss):
         label_smoothing: float = 0.0,
         options: Any = None,
     ) -> None:
-        super().__init__(weight, reduction)
+        super().__init__(weight, reduction=reduction)
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"[LinearCrossEntropyLoss] label_smoothing must be in [0, 1]; got {label_smoothing}.")
         self.num_classes = num_classes
         self.out_features = out_features
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
-        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, dtype)
+        self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, dtype=dtype)
         self.options = options
 
     def forward(self, x: Array, target: Any) -> Any:
@@ -476,6 +480,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
+        *,
         dtype: Dtype = None,
     ) -> None:
         listed = list(cutoffs)
@@ -492,13 +497,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size = listed[0]
         self.n_clusters = len(listed)
         self.head_size = self.shortlist_size + self.n_clusters
-        self.head = Linear(in_features, self.head_size, head_bias, dtype)
+        self.head = Linear(in_features, self.head_size, head_bias, dtype=dtype)
         self.tail = ModuleList()
         for i in range(self.n_clusters):
             hidden = int(in_features // div_value ** (i + 1))
             classes = self.cutoffs[i + 1] - self.cutoffs[i]
             self.tail.append(
-                Sequential(Linear(in_features, hidden, False, dtype), Linear(hidden, classes, False, dtype))
+                Sequential(Linear(in_features, hidden, False, dtype=dtype), Linear(hidden, classes, False, dtype=dtype))
             )
 
     def reset_parameters(self) -> None:

@@ -320,6 +320,7 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
+        *,
         dtype: Dtype = None,
     ) -> None:
         kind = parameter_dtype(dtype)
@@ -362,6 +363,7 @@ class RMSNorm(Module):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
+        *,
         dtype: Dtype = None,
     ) -> None:
         self.normalized_shape = as_sizes("RMSNorm", normalized_shape)

@@ -77,7 +77,7 @@ class RNNCellBase(Module):
     gates: int
     states: int = 1
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Dtype = None) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: Dtype = None) -> None:
         kind = parameter_dtype(dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -154,10 +154,11 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
+        *,
         dtype: Dtype = None,
     ) -> None:
         require_nonlinearity(nonlinearity)
-        super().__init__(input_size, hidden_size, bias, dtype)
+        super().__init__(input_size, hidden_size, bias, dtype=dtype)
         self.nonlinearity = nonlinearity
 
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
@@ -232,6 +233,7 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
+        *,
         dtype: Dtype = None,
     ) -> None:
         name = type(self).__name__
@@ -440,11 +442,12 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        *,
         dtype: Dtype = None,
     ) -> None:
         require_nonlinearity(nonlinearity)
         self.nonlinearity = nonlinearity
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype)
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype=dtype)
 
     def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
         return elman_step(x, state, weight, bias, self.nonlinearity)

@@ -73,14 +73,15 @@ class _Block(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        *,
         dtype: Dtype = None,
     ) -> None:
         kind = parameter_dtype(dtype)
         for name in self.attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind))
-        self.linear1 = Linear(d_model, dim_feedforward, bias, kind)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=kind)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, kind)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=kind)
         self.activation = _activation(activation)
         self.norm_first = norm_first
         parts = range(1, len(self.attentions) + 2)
@@ -327,18 +328,23 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        *,
         dtype: Dtype = None,
     ) -> None:
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        common = (*sizes, batch_first, norm_first, bias, dtype)
+        common = (*sizes, batch_first, norm_first, bias)
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
 
         if custom_encoder is None:
-            custom_encoder = TransformerEncoder(TransformerEncoderLayer(*common), num_encoder_layers, norm())
+            custom_encoder = TransformerEncoder(
+                TransformerEncoderLayer(*common, dtype=dtype), num_encoder_layers, norm()
+            )
         if custom_decoder is None:
-            custom_decoder = TransformerDecoder(TransformerDecoderLayer(*common), num_decoder_layers, norm())
+            custom_decoder = TransformerDecoder(
+                TransformerDecoderLayer(*common, dtype=dtype), num_decoder_layers, norm()
+            )
         self.encoder = custom_encoder
         self.decoder = custom_decoder
         self.d_model = d_model

@@ -65,7 +65,7 @@ def _difference(name: str, x: Array, target: Array) -> Array:
 
 
 @composed
-def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
+def mse_loss(x: Array, target: Array, *, reduction: str = "mean") -> Array:
     """Return the squared error (x - target)²; shapes broadcast with a UserWarning.
 
     ``reduction`` is "mean", "sum" or "none", as in all losses here; ValueError otherwise."""
@@ -73,16 +73,16 @@ def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
 
 
 @composed
-def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
+def l1_loss(x: Array, target: Array, *, reduction: str = "mean") -> Array:
     """Return the absolute error |x - target|; shapes broadcast with a UserWarning."""
     return reduced("l1_loss", abs(_difference("l1_loss", x, target)), reduction)
 
 
 @composed
-def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float = 1.0) -> Array:
+def smooth_l1_loss(x: Array, target: Array, *, reduction: str = "mean", beta: float = 1.0) -> Array:
     """Return d² / (2·beta) for differences |d| below beta, and |d| - beta/2 for larger ones."""
     if beta == 0:
-        return l1_loss(x, target, reduction)
+        return l1_loss(x, target, reduction=reduction)
     distance = abs(_difference("smooth_l1_loss", x, target))
     is_far = greater_equal(distance, beta)
     near = multiply(square(where(is_far, 0, distance)), 0.5 / beta)  # no infinity is squared
@@ -103,7 +103,7 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
 
 
 @composed
-def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
+def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, *, reduction: str = "mean") -> Array:
     """Return -(target·log x + (1 - target)·log(1 - x)) for probabilities x.
 
     Each logarithm is at least -100, and an x outside [0, 1] is NaN. ShapeError unless the target is a number or has
@@ -122,7 +122,7 @@ def _bounded_log(x: Array) -> Array:
 
 @composed
 def binary_cross_entropy_with_logits(
-    x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
+    x: Array, target: Array, weight: Array | None = None, *, reduction: str = "mean", pos_weight: Array | None = None
 ) -> Array:
     """Return the binary cross-entropy of sigmoid(x), without overflow.
 
@@ -139,7 +139,7 @@ def binary_cross_entropy_with_logits(
 
 
 @composed
-def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = False) -> Array:
+def kl_div(x: Array, target: Array, *, reduction: str = "mean", log_target: bool = False) -> Array:
     """Return target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the size of the first
     axis."""
     if log_target:
@@ -157,7 +157,7 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
 
 @composed
 def nll_loss(
-    x: Array, target: Array, weight: Array | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
+    x: Array, target: Array, weight: Array | None = None, *, ignore_index: int = IGNORED, reduction: str = "mean"
 ) -> Array:
     """Return -x at the target's class, for log-probabilities x (N, C, ...) or (C,) and labels (N, ...) or ()."""
     axis = _class_axis("nll_loss", x)
@@ -171,6 +171,7 @@ def cross_entropy(
     x: Array,
     target: Array,
     weight: Array | None = None,
+    *,
     ignore_index: int = IGNORED,
     reduction: str = "mean",
     label_smoothing: float = 0.0,

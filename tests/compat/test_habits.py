@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import runnel.compat.torch as torch
+from runnel.compat.torch import nn
 from runnel.compat.torch.nn import functional as F
-from runnel.core.errors import ArgumentError, AxisError, ShapeError
+from runnel.core.errors import ArgumentError, AxisError, DeviceError, GradientError, ShapeError
 
 ZERO = torch.tensor(0)
 
@@ -191,22 +192,33 @@ def test_square_and_rectangular_matrices_have_gradients_of_their_full_singular_v
 
 
 A, B, M = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), torch.arange(6.0).reshape(2, 3)
-PLACES = torch.tensor([[0, 1, 0]])
+PLACES, P, S = torch.tensor([[0, 1, 0]]), torch.tensor([0, 1]), torch.eye(2)
 
-# Calls with PyTorch's keywords, and the same calls by position.
+# Calls with PyTorch's keywords and positions, and the same calls as Runnel has them.
 KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "add": (lambda: A.add(2, B), lambda: A + 2 * B),
+    "add_": (lambda: A.clone().add_(-1, B), lambda: A - B),
+    "addcdiv_": (lambda: A.clone().addcdiv_(2, B, A), lambda: A + 2 * B / A),
+    "addmm": (lambda: torch.addmm(2, M, 3, S, M), lambda: 2 * M + 3 * S @ M),
     "addcmul": (lambda: A.addcmul(tensor1=A, tensor2=B), lambda: A + A * B),
     "atan2": (lambda: torch.atan2(input=A, other=B), lambda: torch.atan2(A, B)),
     "arctan2": (lambda: A.arctan2(other=B), lambda: torch.atan2(A, B)),
     "atan2_": (lambda: A.clone().atan2_(other=B), lambda: torch.atan2(A, B)),
+    "kl_div": (lambda: F.kl_div(A, B, None, False), lambda: F.kl_div(A, B, reduction="none")),
     "bmm": (lambda: torch.bmm(input=M[None], mat2=M.T[None]), lambda: torch.bmm(M[None], M.T[None])),
+    "CrossEntropyLoss": (
+        lambda: torch.nn.CrossEntropyLoss(None, False, 1, None, "mean", 0.1)(S, P),
+        lambda: F.cross_entropy(S, P, ignore_index=1, reduction="sum", label_smoothing=0.1),
+    ),
     "det": (lambda: torch.linalg.det(A=torch.eye(2)), lambda: torch.linalg.det(torch.eye(2))),
     "dot": (lambda: torch.dot(input=A, tensor=B), lambda: torch.dot(A, B)),
+    "hardtanh": (lambda: F.hardtanh(A.clone(), 0.0, 1.0, True), lambda: F.hardtanh(A, 0.0, 1.0)),
     "hsplit": (lambda: M.hsplit(sections=3)[1], lambda: M.hsplit(3)[1]),
     "igamma": (lambda: torch.igamma(input=A, other=B), lambda: torch.igamma(A, B)),
     "igammac": (lambda: A.igammac(other=B), lambda: torch.igammac(A, B)),
     "isin": (lambda: torch.isin(elements=A, test_elements=B), lambda: torch.isin(A, B)),
     "ldexp": (lambda: A.ldexp(other=B), lambda: A.ldexp(B)),
+    "mse_loss": (lambda: F.mse_loss(A, B, None, None, "sum"), lambda: F.mse_loss(A, B, reduction="sum")),
     "mv": (lambda: torch.mv(input=M, vec=torch.ones(3)), lambda: torch.mv(M, torch.ones(3))),
     "narrow": (lambda: M.narrow(dim=1, start=1, length=2), lambda: M[:, 1:3]),
     "permute": (lambda: M.permute(dims=(1, 0)), lambda: M.T),
@@ -215,6 +227,7 @@ KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "roll": (lambda: torch.roll(M, shifts=1, dims=1), lambda: M.roll(1, 1)),
     "scatter": (lambda: M.scatter(1, PLACES, value=9.0), lambda: M.scatter(1, PLACES, 9.0)),
     "scatter_": (lambda: M.clone().scatter_(dim=1, index=PLACES, value=9.0), lambda: M.scatter(1, PLACES, 9.0)),
+    "softmax": (lambda: F.softmax(M, 1, 3, torch.float64), lambda: torch.softmax(M, 1, torch.float64)),
     "split": (lambda: M.split(split_size=2, dim=1)[1], lambda: M[:, 2:]),
     "split of a function": (lambda: torch.split(tensor=M, split_size_or_sections=1)[1], lambda: M[1:]),
     "split_with_sizes": (lambda: M.split_with_sizes(split_sizes=[1, 2], dim=1)[1], lambda: M[:, 1:]),
@@ -230,3 +243,37 @@ KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 def test_keywords_of_pytorch(name: str) -> None:
     by_name, by_position = KEYWORDS[name]
     assert by_name().tolist() == by_position().tolist()
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.ReLU(True), nn.ReLU6(True), nn.Hardswish(True), nn.SiLU(True), nn.Threshold(0.5, 20, True),
+        nn.Dropout2d(1, True), lambda x: F.elu(x, 1.0, True), lambda x: F.dropout(x, 1.0, inplace=True),
+        lambda x: F.leaky_relu(input=x, inplace=True),
+    ],
+)  # fmt: skip
+def test_inplace_writes_into_the_input(layer: Any) -> None:
+    w = -torch.ones(1, 2, 1, 1)
+    w.requires_grad_()
+    x = w * 1
+    y = layer(x)
+    assert y is x and (x != w).all()
+    (x + y).sum().backward()
+    twice = torch.autograd.grad(2 * layer(w * 1).sum(), w)[0]
+    assert w.grad.tolist() == twice.tolist()
+    with pytest.raises(GradientError, match="a leaf that requires a gradient"):
+        layer(w)
+
+
+def test_positions_of_layers() -> None:
+    assert nn.Linear(2, 2, True, "cpu", torch.float64).weight.dtype is torch.float64
+    assert nn.BatchNorm1d(2, 1e-5, 0.1, True, True, None, torch.float64, bias=False).weight.dtype is torch.float64
+    with pytest.raises(DeviceError, match="'cuda'"):
+        nn.Linear(2, 2, True, "cuda")
+    for call in (
+        lambda: F.mse_loss(A, B, None, None, "sum", reduction="sum"), lambda: F.mse_loss(A, B, "sum"),
+        lambda: F.relu(A, True, 3), lambda: torch.exp(A, B),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError):
+            call()

@@ -131,7 +131,7 @@ def test_loss_weights_are_not_parameters() -> None:
     loss = nn.CrossEntropyLoss(np.ones(6, np.float32))
     assert list(loss.parameters()) == [] and list(loss.state_dict()) == ["weight"]
     with pytest.raises(ValueError, match="reduction must be 'mean', 'sum' or 'none'"):
-        nn.MSELoss("average")
+        nn.MSELoss(reduction="average")
 
 
 def test_functions_with_torch_argument_order() -> None:

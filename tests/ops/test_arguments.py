@@ -110,7 +110,7 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: ops.cross_entropy(V(np.ones((3, 4))), V([0, 1])), ShapeError, r"they need \(3,\)"),
     (lambda: ops.broadcast_to(V(np.ones((2, 3))), (2, 2)), ShapeError, r"\[broadcast\] shape \(2, 3\) cannot become"),
     (lambda: ops.squeeze(V(np.ones((2, 1))), 0), ShapeError, r"\[squeeze\] axis 0 of shape \(2, 1\) has size 2"),
-    (lambda: ops.mse_loss(V([1.0]), V([1.0]), "avg"), ValueError, "reduction is 'mean', 'sum' or 'none'"),
+    (lambda: ops.mse_loss(V([1.0]), V([1.0]), reduction="avg"), ValueError, "reduction is 'mean', 'sum' or 'none'"),
 ]  # fmt: skip
 
 

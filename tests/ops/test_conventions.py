@@ -34,7 +34,7 @@ GRADIENTS: dict[str, tuple[Callable[[rn.Tensor], Any], list[float], list[float]]
     "a norm of order -1 at 0": (lambda x: rn.linalg.vector_norm(x, -1), [0, 2], [0, 0]),
     "the number beside": (lambda x: rn.nextafter(x, rn.asarray([2.0, 1.0])), [1, 1], [1, 0]),
     "a ranking at its margin": (
-        lambda x: functional.margin_ranking_loss(x, rn.zeros(2), rn.ones(2), 1.0, "sum"), [1, 2], [-1, 0],
+        lambda x: functional.margin_ranking_loss(x, rn.zeros(2), rn.ones(2), 1.0, reduction="sum"), [1, 2], [-1, 0],
     ),
     "a triplet at its margin": (
         lambda x: functional.triplet_margin_loss(x[None], x[None] - 5, rn.asarray([[3.0]]), 6.0, eps=0.0), [4], [-1],

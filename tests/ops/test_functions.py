@@ -75,9 +75,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "hardswish": (ops.hardswish, lambda x: x * np.clip(x + 3, 0, 6) / 6, (X,)),
     "glu": (ops.glu, lambda x, y: x * sp.expit(y), (X, Y)),
     "mse_loss": (ops.mse_loss, lambda x, y: ((x - y) ** 2).mean(), (X, Y)),
-    "l1_loss": (lambda x, y: ops.l1_loss(x, y, "sum"), lambda x, y: np.abs(x - y).sum(), (X, Y)),
+    "l1_loss": (lambda x, y: ops.l1_loss(x, y, reduction="sum"), lambda x, y: np.abs(x - y).sum(), (X, Y)),
     "smooth_l1_loss": (
-        lambda x, y: ops.smooth_l1_loss(x, y, "none", 0.8),
+        lambda x, y: ops.smooth_l1_loss(x, y, reduction="none", beta=0.8),
         lambda x, y: np.where(abs(x - y) < 0.8, (x - y) ** 2 / 1.6, abs(x - y) - 0.4), (X, Y),
     ),
     "huber_loss": (lambda x, y: ops.huber_loss(x, y, delta=0.8), lambda x, y: sp.huber(0.8, x - y).mean(), (X, Y)),
@@ -89,7 +89,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
         lambda x, t: ops.binary_cross_entropy_with_logits(x, t, pos_weight=V(P[0])),
         lambda x, t: -(P[0] * t * sp.log_expit(x) + (1 - t) * sp.log_expit(-x)).mean(), (X, P),
     ),
-    "kl_div": (lambda x, t: ops.kl_div(x, t, "batchmean"), lambda x, t: (t * (np.log(t) - x)).sum() / 3, (X, P)),
+    "kl_div": (
+        lambda x, t: ops.kl_div(x, t, reduction="batchmean"), lambda x, t: (t * (np.log(t) - x)).sum() / 3, (X, P)
+    ),
     "linear": (ops.linear, lambda x, w, b: x @ w.T + b, (X, Y, Y[0, :3])),
     "matmul_vectors": (ops.matmul, np.matmul, (X[0], Y[0])),
     "matmul_left_vector": (ops.matmul, np.matmul, (X[0], Y.T)),

@@ -84,7 +84,7 @@ def test_all_terms_a_tenth() -> None:
     two = {
         "mean": (ops.mean(x), value), "norm": (ops.norm(x), value * N**0.5), "std": (ops.std(x) + 1, 1.0),
         "columns": (ops.mean(rows, 0), value), "logsumexp": (ops.logsumexp(x), value + np.log(N)),
-        "mse": (ops.mse_loss(x, x * 0), value**2), "l1": (ops.l1_loss(x, x * 0, "sum"), value * N),
+        "mse": (ops.mse_loss(x, x * 0), value**2), "l1": (ops.l1_loss(x, x * 0, reduction="sum"), value * N),
         "softmax": (ops.sum(ops.softmax(x)), 1.0), "half": (ops.mean(x.astype(rn.float16)), float(np.float16(0.1))),
         "bfloat16": (ops.mean(x.astype(rn.bfloat16)), float(rn.asarray(0.1, rn.bfloat16))),
     }  # fmt: skip

@@ -137,7 +137,7 @@ KINKS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "pow 1 at zero": (lambda x: ops.pow(x, 1), [0.0], [1.0]),
     "softplus": (ops.softplus, [0.0, 1000.0, -1000.0], [0.5, 1.0, 0.0]),
     "log_sigmoid": (ops.log_sigmoid, [1000.0, -1000.0], [0.0, 1.0]),
-    "l1_loss": (lambda x: ops.l1_loss(x, rn.zeros(2, "float64"), "sum"), [0.0, 2.0], [0.0, 1.0]),
+    "l1_loss": (lambda x: ops.l1_loss(x, rn.zeros(2, "float64"), reduction="sum"), [0.0, 2.0], [0.0, 1.0]),
     "where hides a NaN": (lambda x: ops.where(x > 0, x, 0.0), [NAN, 1.0], [0.0, 1.0]),
     "stop_gradient": (lambda x: ops.stop_gradient(x) * x, [3.0], [3.0]),
 }  # fmt: skip

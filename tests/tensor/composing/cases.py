@@ -33,7 +33,7 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
     return {
         "mse_loss": (F.mse_loss, (normal(5, 7), normal(5, 7))),
         "mse_loss of one tensor": (lambda x: F.mse_loss(x, x) + F.mse_loss(x, x * x), (normal(4, 4),)),
-        "l1_loss": (lambda x, y: F.l1_loss(x, y, "sum"), (normal(5, 7), normal(5, 7))),
+        "l1_loss": (lambda x, y: F.l1_loss(x, y, reduction="sum"), (normal(5, 7), normal(5, 7))),
         "smooth_l1_loss": (lambda x, y: F.smooth_l1_loss(x, y, beta=0.5), (normal(5, 7), normal(5, 7))),
         "huber_loss": (lambda x, y: F.huber_loss(x, y, reduction="none"), (normal(5, 7), normal(5, 7))),
         "binary_cross_entropy": (F.binary_cross_entropy, (share(6, 5), share(6, 5))),
