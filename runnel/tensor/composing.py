@@ -127,7 +127,7 @@ def _op_by_op(
         if known.is_due(signature):
             known.compiled += 1
             compiled = imported("runnel.tensor.compositions:compiled")
-            known.programs[signature] = compiled(composition, args, kwargs)
+            known.programs[signature] = compiled(composition, args, kwargs, result)
     finally:
         _INSIDE.composition = None
     return result
