@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runnel import ops
@@ -247,12 +247,56 @@ def batch_norm(
         channels = ops.full_like(x, 1, (x.shape[1],))
         unmoved: Tensor = ops.batch_norm(x, channels - 1, channels, weight, bias, eps)
         return unmoved
-    count = x.size // max(x.shape[1], 1)
-    mean, variance = ops.channel_moments(x)
-    _move(running_mean, mean, momentum)
-    _move(running_var, variance * (count / max(count - 1, 1)), momentum)
-    result = ops.batch_norm(x, mean, variance, weight, bias, eps)
+    old_mean = None if running_mean is None else running_mean.without_tape()
+    old_var = None if running_var is None else running_var.without_tape()
+    result, *moved = batch_norm_in_training(x, old_mean, old_var, weight, bias, momentum, eps)
+    if running_var is not None:
+        _store(
+            running_var,
+            old_var,
+            moved.pop(),
+            lambda old: _moved(old, _unbiased(ops.channel_moments(x)[1], x), momentum),
+        )
+    if running_mean is not None:
+        _store(running_mean, old_mean, moved.pop(), lambda old: _moved(old, ops.channel_moments(x)[0], momentum))
     return result
+
+
+@composed
+def batch_norm_in_training(
+    x: Array,
+    running_mean: Array | None,
+    running_var: Array | None,
+    weight: Array | None,
+    bias: Array | None,
+    momentum: Any,
+    eps: float,
+) -> tuple[Array, ...]:
+    """Return ``x`` normalized by its own moments, and the next values of the running statistics that are not None."""
+    mean, variance = ops.channel_moments(x)
+    moved = [] if running_mean is None else [_moved(running_mean, mean, momentum)]
+    if running_var is not None:
+        moved.append(_moved(running_var, _unbiased(variance, x), momentum))
+    return (ops.batch_norm(x, mean, variance, weight, bias, eps), *moved)
+
+
+def _unbiased(variance: Any, x: Array) -> Any:
+    count = x.size // max(x.shape[1], 1)
+    return variance * (count / max(count - 1, 1))
+
+
+def _moved(running: Any, new: Any, momentum: Any) -> Any:
+    """Return the next value of running statistics."""
+    return ops.cast(running * (1 - momentum) + new.without_tape() * momentum, running.dtype)
+
+
+def _store(running: Any, before: Any, value: Any, again: Callable[[Any], Any]) -> None:
+    """Store running statistics, a Variable or a tensor, whose ``value`` was computed from ``before``. If another thread
+    has assigned a Variable meanwhile, the value is computed ``again``."""
+    if not isinstance(running, Variable):
+        running.update("batch_norm", lambda _: value)
+    elif not running.replace(value, before):
+        running.update("batch_norm", again)
 
 
 def require_variance(x: Any) -> None:
@@ -279,17 +323,11 @@ def instance_norm(
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
     if running_mean is not None and running_var is not None:
         axes = tuple(range(2, x.ndim))
-        _move(running_mean, ops.mean(ops.mean(x, axes), 0), momentum)
-        _move(running_var, ops.mean(ops.var(x, axes, correction=1), 0), momentum)
+        new_mean, new_var = ops.mean(ops.mean(x, axes), 0), ops.mean(ops.var(x, axes, correction=1), 0)
+        running_mean.update("instance_norm", lambda old: _moved(old, new_mean, momentum))
+        running_var.update("instance_norm", lambda old: _moved(old, new_var, momentum))
     result: Tensor = ops.instance_norm(x, weight, bias, eps)
     return result
-
-
-def _move(running: Array | None, new: Any, momentum: Any) -> None:
-    """Update running statistics, a Variable or a tensor."""
-    if running is not None:
-        step = new.without_tape() * momentum
-        running.update("batch_norm", lambda old: ops.cast(old * (1 - momentum) + step, running.dtype))
 
 
 def mse_loss(x: Array, target: Array, *, reduction: str = "mean", weight: Array | None = None) -> Tensor:

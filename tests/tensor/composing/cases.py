@@ -78,6 +78,10 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
             lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
             (normal(6, 4, 5, 5), normal(4), normal(4)),
         ),
+        "batch_norm_in_training": (
+            lambda x, w, b: F.batch_norm(x.transpose(1, 3), rn.zeros((4,)), rn.ones((4,)), w, b, True),
+            (normal(6, 5, 5, 4), normal(4), normal(4)),
+        ),
         "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (normal(3, 4, 5, 5), normal(4), normal(4))),
         "instance_norm": (ops.instance_norm, (normal(3, 4, 5),)),
         "linear": (F.linear, (normal(2, 3, 16), normal(5, 16), normal(5))),
