@@ -66,9 +66,12 @@ class Binding:
         self._inputs = len(others)
         self._numbers = tuple(i for i, x in enumerate(others) if x.kind is InputKind.SCALAR)
         bound = variables()
-        self.locks: list[StateLock] = locks_of(bound)
-        owned = {v.state_lock for v in self._changed(bound)}
-        self.written_ids: Final = frozenset(map(id, self._changed(bound)))
+        changed = self._changed(bound)
+        self.locks: list[StateLock] = locks_of(bound, changed)
+        owned = {v.state_lock for v in changed}
+        self.written_ids: Final = frozenset(map(id, changed))
+        read = {v.state_lock for i, v in enumerate(bound) if i not in self._written}
+        self._read: Final = [lock in read for lock in self.locks]  # hoisted constants read no Variable that is written
         self._modes = [(lock.address, lock in owned) for lock in self.locks]
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
@@ -133,7 +136,10 @@ class Binding:
             frame.pins, frame.versions = pins, versions
         counts = [layout.ANY] * len(self.locks)
         if self._hoisted_constants is not None:
-            states = [(lock.words[WRITES], lock.assigned) for lock in self.locks]
+            states = [
+                (lock.words[WRITES], lock.assigned) if is_read else (layout.ANY, 0)
+                for lock, is_read in zip(self.locks, self._read, strict=True)
+            ]
             counts = [writes for writes, _ in states]
             if frame.prepared_at != states and not self._prepare(frame, self._hoisted_constants, counts):
                 return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
@@ -586,15 +586,19 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
     views.follow(frozenset(id(variable) for variable, _ in ready))
 
 
-def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
+def locks_of(variables: Sequence[Variable], written: Collection[Variable]) -> list[StateLock]:
     """Return the state locks of a program's Variables, in the order in which runs take them. Variables without a lock
-    share a new one."""
-    new: StateLock | None = None
+    share a new one: those that the program writes one, the others another, so that its own runs do not count as changes
+    of what it only reads."""
+    new: dict[bool, StateLock] = {}
     by_address: dict[int, StateLock] = {}
+    own = set(map(id, written))
     for variable in variables:
         lock = variable._state_lock
         if lock is None:
-            new = new or variable.new_lock()
-            lock = variable._lock_with(new)
+            is_written = id(variable) in own
+            if is_written not in new:
+                new[is_written] = variable.new_lock()
+            lock = variable._lock_with(new[is_written])
         by_address[lock.address] = lock
     return [by_address[address] for address in sorted(by_address)]

@@ -99,6 +99,25 @@ def test_what_the_program_changes_is_not_prepared() -> None:
     assert sums[0] > sums[1] > sums[2]
 
 
+def test_a_written_cache_leaves_the_weights_prepared() -> None:
+    weight, cache = rn.Variable(np.ones((SIZE, SIZE), "float32")), rn.Variable(np.zeros((2, SIZE), "float32"))
+
+    @rn.compile
+    def step(x: rn.Tensor) -> rn.Tensor:
+        cache.assign(cache + x)
+        return (x + cache) @ contiguous(rn.exp(weight).T)
+
+    prepared = []
+    for _ in range(3):
+        step(rn.ones((2, SIZE)))
+        (frame,) = native_of(step, rn.ones((2, SIZE))).binding.pool.frames
+        prepared.append(frame.prepared[0])
+    assert prepared[0] is prepared[1] is prepared[2]
+    weight.assign(weight * 0)
+    assert step(rn.ones((2, SIZE))).max().item() == 5 * SIZE
+    assert frame.prepared[0] is not prepared[0]
+
+
 @settings(deadline=None, max_examples=25, derandomize=True)
 @given(
     rows=st.integers(1, 70), inner=st.integers(130, 300), columns=st.integers(127, 300), threads=st.integers(1, 3),
