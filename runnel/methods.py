@@ -43,7 +43,7 @@ METHODS = {
     "atan2": "runnel.ops.elementwise.circular:atan2",
     "atanh": "runnel.ops.elementwise.circular:atanh",
     "baddbmm": "runnel.ops.linear_algebra.products:baddbmm",
-    "bernoulli": "runnel.random.counts:bernoulli",
+    "bernoulli": "runnel.compat.functions.random:bernoulli",
     "bincount": "runnel.ops.sorting.sets:bincount",
     "bitwise_and": "runnel.ops.elementwise.comparison:bitwise_and",
     "bitwise_left_shift": "runnel.ops.elementwise.comparison:bitwise_left_shift",

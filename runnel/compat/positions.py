@@ -12,7 +12,10 @@ from runnel.core.errors import ArgumentError
 ORDERS: Final = {
     name: order.split()
     for names, order in {
+        "copied copy_ type_of": "... non_blocking",
         "cross_entropy CrossEntropyLoss": "... size_average ignore_index reduce reduction label_smoothing",
+        "group_norm": "... cudnn_enabled",
+        "layer_norm": "... cudnn_enable",
         "log_softmax softmax softmin": "x dim _stacklevel dtype",
         "nll_loss NLLLoss NLLLoss2d": "... size_average ignore_index reduce reduction",
         "norm": "x p dim keepdim out dtype",

@@ -16,10 +16,11 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "a_max": ("max", "high"),
     "a_min": ("min", "low"),
     "axis": ("dim",),
-    "axis0": ("first",),
-    "axis1": ("second",),
+    "axis0": ("first", "dim0"),
+    "axis1": ("second", "dim1"),
     "b": ("y",),
     "B": ("y", "b"),
+    "callable": ("function",),
     "ddof": ("correction",),
     "diagonal": ("k",),
     "dim": ("axis", "axes"),
@@ -27,14 +28,18 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "dim1": ("second", "axis1"),
     "dim2": ("axis2",),
     "dims": ("axes", "axis", "repetitions"),
+    "element": ("x",),
     "elements": ("x",),
     "end_dim": ("end",),
     "exponent": ("y",),
+    "ext_tensor": ("data",),
     "fill_value": ("value",),
     "high": ("max",),
     "index": ("indices",),
     "indices": ("indices_or_sections",),
-    "input": ("x", "like", "labels", "condition", "p"),
+    "input": ("x", "like", "labels", "condition", "p", "b", "lam", "factor", "weight", "a"),
+    "input2": ("factor", "tau"),
+    "input3": ("other",),
     "keepdim": ("keepdims",),
     "length": ("size",),
     "low": ("min",),
@@ -43,9 +48,11 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "max_val": ("max", "high"),
     "min": ("low",),
     "min_val": ("min", "low"),
+    "num": ("count",),
     "num_classes": ("classes",),
+    "obj": ("data",),
     "offset": ("k",),
-    "other": ("y",),
+    "other": ("y", "b"),
     "p": ("ord",),
     "repeats": ("repetitions",),
     "sections": ("indices_or_sections",),
@@ -64,6 +71,7 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "tensor_indices_or_sections": ("indices_or_sections",),
     "tensors": ("arrays",),
     "test_element": ("test_elements",),
+    "train": ("training",),
     "value": ("fill_value", "src"),
     "vec": ("y",),
     "vec2": ("y",),
@@ -73,12 +81,30 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
 
 # Keywords of single functions whose parameters have these names with another meaning.
 OWN_MEANINGS: Final[dict[str, dict[str, str]]] = {
+    "arctan2": {"other": "x"},
     "atan2": {"input": "y", "other": "x"},
+    "binomial": {"count": "n", "prob": "p"},
+    "copy": {"other": "source", "src": "source"},
     "dot": {"tensor": "y"},
     "gammainc": {"input": "a", "other": "x"},
     "gammaincc": {"input": "a", "other": "x"},
+    "igamma": {"other": "x"},
+    "igammac": {"other": "x"},
     "ldexp": {"other": "exponent"},
+    "max": {"other": "dim"},
+    "min": {"other": "dim"},
+    "pinv": {"rcond": "rtol"},
+    "random": {"from": "low", "to": "high"},
+    "solve_triangular": {"input": "a"},
+    "tensorsolve": {"input": "a"},
+    "resize_as": {"the_template": "other"},
+    "searchsorted": {"input": "values"},
+    "set_rng_state": {"new_state": "state"},
+    "to": {"other": "target"},
     "unfold": {"dimension": "axis"},
+    "uniform": {"from": "low", "to": "high"},
+    "unsafe_split": {"split_sizes": "split_size"},
+    "vander": {"N": "n"},
     "zeta": {"other": "q"},
 }
 
@@ -95,18 +121,28 @@ HAVE_INPLACE_FORMS: Final = frozenset(
 TAKE_HINTS: Final = frozenset(
     {
         "bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "clone", "contiguous", "copy_", "cpu", "double",
-        "float", "half", "int", "long", "short", "to", "type",
+        "float", "half", "int", "is_contiguous", "long", "resize_", "resize_as_", "short", "to", "type", "type_of",
     }
 )  # fmt: skip
 HINTS: Final = frozenset({"memory_format", "non_blocking"})
 
 # Hints of single functions: for PyTorch's warnings and allocations.
 OWN_HINTS: Final = {
+    "gather": "sparse_grad",
     "grad": "only_inputs",
+    "group_norm": "cudnn_enabled",
+    "layer_norm": "cudnn_enable",
     "log_softmax": "_stacklevel",
     "repeat": "output_size",
     "softmax": "_stacklevel",
     "softmin": "_stacklevel",
+}
+
+# Keywords of functions that make tensors, and their values that change nothing.
+OF_NEW_TENSORS: Final[dict[str, tuple[Any, ...]]] = {
+    "layout": (None, "strided"),
+    "pin_memory": (None, False, True),
+    "requires_grad": (None, False, True),  # the caller asks the result for gradients
 }
 
 # PyTorch's losses took these before they had `reduction`.
@@ -154,7 +190,10 @@ def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[s
         return True
     if keyword in HINTS:
         return name in TAKE_HINTS
-    if keyword == "device" and "dtype" in parameters and "x" not in parameters:  # a creation function
+    makes = "dtype" in parameters and ("x" not in parameters or name.startswith("new_"))
+    if makes and keyword in OF_NEW_TENSORS:
+        return value in OF_NEW_TENSORS[keyword]
+    if keyword == "device" and makes:
         if value is not None and as_device(value).name != switches.device.value:
             requested, default = as_device(value).name, switches.device.value
             raise ArgumentError(
@@ -166,9 +205,9 @@ def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[s
 
 
 def _meaning(name: str, keyword: str, parameters: Collection[str]) -> str:
-    if keyword == "requires_grad":
-        raise ArgumentError(f"[{name}] takes no argument 'requires_grad'; write {name}(…).requires_grad_().")
     known = OWN_MEANINGS.get(name.rstrip("_"), {}).get(keyword)
     if known is not None:
         return known
+    if keyword == "requires_grad":
+        raise ArgumentError(f"[{name}] takes no argument 'requires_grad'; write {name}(…).requires_grad_().")
     return next((own for own in MEANINGS.get(keyword, ()) if own in parameters), keyword)

@@ -171,10 +171,10 @@ def made_of_number(function: Any, place: int) -> Any:
     return rule
 
 
-def requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
+def requires_grad_set(rec: Recorder, value: Any, requires_grad: bool = True) -> Any:
     if rec.source_of(value) is not None:
         rec.refuse(f"requires_grad of '{rec.source_of(value)}' is set", "set it before the call")
-    value.requires_grad = flag
+    value.requires_grad = requires_grad
     return value
 
 

@@ -44,10 +44,12 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
                 if kwargs.get("out") is not None:
                     out = kwargs.pop("out")
                     return _put_into(out, name, call(*args, **kwargs))
-                writes = kwargs.get("inplace")
+                writes, is_leaf = kwargs.get("inplace"), kwargs.get("requires_grad")
                 kwargs = known_keywords(name, kwargs, parameters)
                 if writes:
                     return in_place(name, call, *args, **kwargs)
+                if is_leaf and "requires_grad" not in parameters:
+                    return call(*args, **kwargs).requires_grad_()
             return function(*args, **kwargs)
         except Override as override:
             return overridden(override, function, args, kwargs)

@@ -1,6 +1,6 @@
 """Initial values of Parameters.
 
-Each function fills a Variable, its ``data`` or a tensor from the default random generator, and returns it.
+Each function fills a Variable, its ``data`` or a tensor from ``generator`` (the default one if None), and returns it.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def _filled(tensor: ArrayT, values: Any) -> ArrayT:
     return tensor
 
 
-def uniform_(tensor: ArrayT, a: float = 0.0, b: float = 1.0) -> ArrayT:
+def uniform_(tensor: ArrayT, a: float = 0.0, b: float = 1.0, generator: Any = None) -> ArrayT:
     """Fill ``tensor`` with uniform numbers in [a, b) and return it."""
-    return _filled(tensor, ops.uniform(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, a, b))
+    return _filled(tensor, ops.uniform(random.next_key(generator, tensor.device), tensor.shape, tensor.dtype, a, b))
 
 
-def normal_(tensor: ArrayT, mean: float = 0.0, std: float = 1.0) -> ArrayT:
+def normal_(tensor: ArrayT, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> ArrayT:
     """Fill ``tensor`` with normal numbers of this mean and standard deviation."""
-    return _filled(tensor, ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, mean, std))
+    return _filled(tensor, ops.normal(random.next_key(generator, tensor.device), tensor.shape, tensor.dtype, mean, std))
 
 
 def constant_(tensor: ArrayT, val: float) -> ArrayT:
@@ -87,9 +87,11 @@ def ones_(tensor: ArrayT) -> ArrayT:
     return constant_(tensor, 1)
 
 
-def trunc_normal_(tensor: ArrayT, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> ArrayT:
+def trunc_normal_(
+    tensor: ArrayT, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> ArrayT:
     """Fill ``tensor`` with normal numbers restricted to [a, b], by the inverse of the distribution function."""
-    unit = ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float64").numpy()
+    unit = ops.uniform(random.next_key(generator, tensor.device), tensor.shape, "float64").numpy()
     low, high = (_phi((edge - mean) / std) for edge in (a, b))
     drawn = _inverse_phi(low + unit * (high - low))
     return _filled(tensor, asarray(np.clip(drawn * std + mean, a, b), device=tensor.device).astype(tensor.dtype))
@@ -140,15 +142,15 @@ def gain_of(nonlinearity: str, param: float | None = None) -> float:
 calculate_gain = gain_of
 
 
-def xavier_uniform_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
+def xavier_uniform_(tensor: ArrayT, gain: float = 1.0, generator: Any = None) -> ArrayT:
     """Fill ``tensor`` with uniform numbers of variance 2·gain²/(fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
+def xavier_normal_(tensor: ArrayT, gain: float = 1.0, generator: Any = None) -> ArrayT:
     """Fill ``tensor`` with normal numbers of variance 2·gain²/(fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
 def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> float:
@@ -157,7 +159,9 @@ def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> floa
     return gain_of(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
 
 
-def kaiming_uniform_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> ArrayT:
+def kaiming_uniform_(
+    tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> ArrayT:
     """Fill ``tensor`` with uniform numbers of variance gain²/fan (K. He et al., 2015).
 
     Args:
@@ -165,20 +169,23 @@ def kaiming_uniform_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonli
         a: the slope of a leaky relu.
         mode: "fan_in" or "fan_out".
         nonlinearity: the nonlinearity after the layer, which determines the gain.
+        generator: the generator to draw from; the default one if None.
     """
     bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> ArrayT:
+def kaiming_normal_(
+    tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> ArrayT:
     """Fill ``tensor`` with normal numbers of variance gain²/fan (K. He et al., 2015).
 
     The arguments are as in :func:`kaiming_uniform_`.
     """
-    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
+def orthogonal_(tensor: ArrayT, gain: float = 1.0, generator: Any = None) -> ArrayT:
     """Fill ``tensor`` with orthogonal rows or columns, whichever are fewer, by a QR decomposition in float64.
 
     A. Saxe et al., 2013.
@@ -187,7 +194,7 @@ def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
         raise ShapeError(f"[orthogonal_] tensor must have two axes or more; got shape {tensor.shape}.")
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     drawn = ops.normal(
-        random.next_key(None, tensor.device), (max(rows, columns), min(rows, columns)), "float64"
+        random.next_key(generator, tensor.device), (max(rows, columns), min(rows, columns)), "float64"
     ).numpy()
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diagonal(r))
@@ -221,15 +228,17 @@ def dirac_(tensor: ArrayT, groups: int = 1) -> ArrayT:
     return _filled(tensor, values)
 
 
-def sparse_(tensor: ArrayT, sparsity: float, std: float = 0.01) -> ArrayT:
+def sparse_(tensor: ArrayT, sparsity: float, std: float = 0.01, generator: Any = None) -> ArrayT:
     """Fill ``tensor`` with normal numbers, and the share ``sparsity`` of each column with 0 (J. Martens, 2010)."""
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
         raise ShapeError(
             f"[sparse_] tensor must be a matrix and sparsity in [0, 1]; got {tensor.shape} and {sparsity}."
         )
     rows = tensor.shape[0]
-    order = ops.argsort(ops.argsort(ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float32"), 0), 0)
-    drawn = ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, 0.0, std)
+    order = ops.argsort(
+        ops.argsort(ops.uniform(random.next_key(generator, tensor.device), tensor.shape, "float32"), 0), 0
+    )
+    drawn = ops.normal(random.next_key(generator, tensor.device), tensor.shape, tensor.dtype, 0.0, std)
     return _filled(tensor, ops.where(ops.less(order, math.ceil(sparsity * rows)), 0, drawn))
 
 

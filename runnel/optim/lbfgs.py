@@ -66,10 +66,10 @@ class LBFGS(Optimizer):
              "line_search_fn": line_search_fn},
         )  # fmt: skip
 
-    def add_param_group(self, group: Mapping[str, Any]) -> None:
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         if self.param_groups:
             raise ValueError("[LBFGS] all Parameters must be in one group, since it makes one step for all of them.")
-        super().add_param_group(group)
+        super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Make up to ``max_iter`` steps; return the loss before the first."""

@@ -115,17 +115,17 @@ class Optimizer(Stateful):
 
     # Groups and state -------------------------------------------------------------------------------------------------
 
-    def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Optimize more Parameters, with the hyper-parameters in ``group`` and else the defaults.
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Optimize more Parameters, with the hyper-parameters in ``param_group`` and else the defaults.
 
         After an error the optimizer is unchanged.
         """
         name = type(self).__name__
-        if not isinstance(group, Mapping) or "params" not in group:
-            raise TypeError(f'[{name}] a group must be a dict with "params" and hyper-parameters; got {group!r}.')
-        theirs = group["params"]
+        if not isinstance(param_group, Mapping) or "params" not in param_group:
+            raise TypeError(f'[{name}] a group must be a dict with "params" and hyper-parameters; got {param_group!r}.')
+        theirs = param_group["params"]
         params: list[Any] = []
-        known = {id(p) for group in self.param_groups for p in group.params}
+        known = {id(p) for own in self.param_groups for p in own.params}
         known |= {id(leaf.source) for leaf in self._leaves}
         for entry in [theirs] if isinstance(theirs, Variable) else self._iterated(theirs):
             given = entry[1] if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) else entry
@@ -133,7 +133,7 @@ class Optimizer(Stateful):
             if id(given) in known:
                 raise ValueError(f"[{name}] {params[-1].described} is already in a group.")
             known.add(id(given))
-        values = {**self.defaults, **{key: value for key, value in group.items() if key != "params"}}
+        values = {**self.defaults, **{key: value for key, value in param_group.items() if key != "params"}}
         values = checked(name, values, self.defaults)
         self.check(values, params)
         place = params[0].device if params else None
@@ -289,13 +289,13 @@ class Optimizer(Stateful):
         return snapshot(lambda: state_of(self))
 
     @ending_at_user
-    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore a state that ``state_dict`` returned for Parameters of the same shapes, here or in PyTorch.
 
         Raises:
             StateError, ShapeError, DTypeError: the state does not fit. Nothing has changed then.
         """
-        settings, slots = checked_state(self, saved)
+        settings, slots = checked_state(self, state_dict)
         values: list[tuple[Variable, Any]] = []
         for group, steps, hyperparameters in zip(self.param_groups, self._steps, settings, strict=True):
             group.plain.update(hyperparameters)

@@ -73,7 +73,8 @@ def random_of(x: Array, low: int | None = None, high: int | None = None, *, gene
     """Integers in [low, high) of the shape and dtype of ``x``; in [0, low) where only one is given, and where none is,
     all from 0 on that the dtype holds exactly. At most 2³² of them, or a power of 2, and of that dtype (else
     ValueError)."""
-    first, end = (0, _end(x.dtype)) if low is None else (0, low) if high is None else (low, high)
+    one = high if low is None else low
+    first, end = (0, _end(x.dtype)) if one is None else (0, one) if None in (low, high) else (low, high)
     least, most = _bounds(x.dtype)
     span = end - first
     if not (least <= first < end <= most + 1) or (span > 1 << 32 and span & (span - 1)):

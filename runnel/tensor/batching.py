@@ -135,7 +135,7 @@ class BatchedTensor(LevelTensor):
     def _is_unknown(self) -> bool:
         return False
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         self._require_one_value("numpy()")
         return self.primary.numpy()
 

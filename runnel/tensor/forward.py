@@ -76,7 +76,7 @@ class DualTensor(LevelTensor):
     def _is_unknown(self) -> bool:
         return self.primary._is_unknown
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         return self.primary.numpy()
 
     def known(self) -> np.ndarray | None:

@@ -118,7 +118,7 @@ class Handle(ArrayMethods[T]):
 
     # What NumPy sees --------------------------------------------------------------------------------------------------
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the values as a read-only NumPy array that shares memory (zero-copy)."""
         if self._is_unknown:
             raise traced_value(self._aval, "numpy()")

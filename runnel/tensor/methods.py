@@ -169,7 +169,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """Return the present value as a tensor."""
         raise NotImplementedError
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the values as a read-only NumPy array."""
         raise NotImplementedError
 

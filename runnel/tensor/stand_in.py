@@ -76,7 +76,7 @@ class StandIn(ArrayMethods[T]):
         """Return the present value, without a tape."""
         return self.read().without_tape()
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the present value as a read-only NumPy array, which later changes do not reach."""
         return self.read().numpy()
 

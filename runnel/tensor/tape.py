@@ -110,6 +110,14 @@ def cotangents(
     return run_recording(create_graph, _cotangents, roots, seeds, leaves, create_graph, retain_graph)
 
 
+def leaves_of(inputs: Any) -> list[Any]:
+    """Return the nodes of ``inputs``, a leaf or several; GradientError for what is not a leaf."""
+    nodes = [version(x.read()) for x in ([inputs] if hasattr(inputs, "read") else inputs)]
+    if not nodes or any(node._record is not None or not node.requires_grad for node in nodes):
+        raise GradientError("[backward] inputs must be leaves that require a gradient.")
+    return nodes
+
+
 def accumulate_at_once(root: T, seed: T, retain_graph: bool) -> bool:
     """Do what a backward pass does to the leaves, where one record knows how."""
     if ON_GRADIENT or AFTER_ACCUMULATION:

@@ -388,33 +388,41 @@ class Tensor(Handle["Tensor"]):
         self._become("detach_", before.without_tape(), before, trace)
         return self
 
-    def requires_grad_(self, flag: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Mark this leaf as one that ``backward()`` computes a gradient for; returns the tensor itself."""
         if not self.dtype.is_inexact:
             raise GradientError(f"[requires_grad_] the dtype must be floating; got {self.dtype.name}.")
-        if self._record is not None and not flag:
+        if self._record is not None and not requires_grad:
             raise GradientError("[requires_grad_] only a leaf can be switched off; use detach().")
-        self.requires_grad = bool(flag)
+        self.requires_grad = bool(requires_grad)
         return self
 
     @ending_at_user
-    def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
         """Add d(self)/d(leaf) to ``.grad`` of each leaf (Parameter, or tensor with ``requires_grad``) it was made from.
 
         Args:
             gradient: the seed, of this tensor's shape; may be left out for a tensor of size 1 (then it is 1).
             retain_graph: keep the tape for another backward.
             create_graph: make the gradients differentiable (implies keeping the tape).
+            inputs: the only leaf, or leaves, whose ``.grad`` changes; by default all.
         """
         if not self.requires_grad:
             raise GradientError(
                 "[backward] the tensor does not depend on anything that requires a gradient; "
                 "call requires_grad_() on a leaf, or use Parameters."
             )
-        seed = tape.seed_of(self, gradient)
-        if not create_graph and tape.accumulate_at_once(self, seed, retain_graph):
+        seed, retain_graph = tape.seed_of(self, gradient), bool(retain_graph)
+        if inputs is None and not create_graph and tape.accumulate_at_once(self, seed, retain_graph):
             return
-        cotangents = tape.cotangents([self], [seed], create_graph=create_graph, retain_graph=retain_graph)
+        leaves = None if inputs is None else tape.leaves_of(inputs)
+        cotangents = tape.cotangents([self], [seed], leaves, create_graph=create_graph, retain_graph=retain_graph)
         run_recording(create_graph, tape.add_to_owners, cotangents.values(), seed)
 
 

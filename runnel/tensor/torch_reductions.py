@@ -127,7 +127,7 @@ def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float
 
 
 def norm(
-    x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, dtype: Dtype = None
+    x: Array, p: float | str | None = "fro", axis: Axis = None, keepdims: bool = False, *, dtype: Dtype = None
 ) -> Array:
     """Return the vector norm of order ``p`` over ``axis``; by default the 2-norm of all elements. The derivative at 0
     is 0.

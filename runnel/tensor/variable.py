@@ -195,9 +195,9 @@ class Variable(StandIn[Tensor]):
         self._settled = None  # the next reading is a leaf of the other kind
         STATE_VERSION.now += 1
 
-    def requires_grad_(self, flag: bool = True) -> Self:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set whether ``backward()`` computes a gradient for it; returns the Variable itself."""
-        self.requires_grad = flag
+        self.requires_grad = requires_grad
         return self
 
     # Reading and writing ----------------------------------------------------------------------------------------------

@@ -198,13 +198,19 @@ def _batched(
 
 
 def backward(
-    tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *,
+    inputs: Any = None,
 ) -> None:
-    """Add the gradients of the sum of several tensors to ``.grad`` of the leaves."""
+    """Add the gradients of the sum of several tensors to ``.grad`` of the leaves, or only of the leaves ``inputs``."""
     roots = [_recorded("tensors", y) for y in _several(tensors)]
     keep = create_graph if retain_graph is None else retain_graph
     for number, (root, seed) in enumerate(zip(roots, _seeds(roots, grad_tensors), strict=True)):
-        root.backward(seed, retain_graph=keep or number + 1 < len(roots), create_graph=create_graph)
+        keeps = keep or number + 1 < len(roots)
+        root.backward(seed, retain_graph=keeps, create_graph=create_graph, inputs=inputs)
 
 
 def _walks(nodes: Sequence[Tensor]) -> list[list[Tensor]]:

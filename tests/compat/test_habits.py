@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import runnel as rn
 import runnel.compat.torch as torch
 from runnel.compat.torch import nn
 from runnel.compat.torch.nn import functional as F
@@ -201,11 +202,16 @@ KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "addcdiv_": (lambda: A.clone().addcdiv_(2, B, A), lambda: A + 2 * B / A),
     "addmm": (lambda: torch.addmm(2, M, 3, S, M), lambda: 2 * M + 3 * S @ M),
     "addcmul": (lambda: A.addcmul(tensor1=A, tensor2=B), lambda: A + A * B),
+    "arange": (lambda: torch.arange(end=3), lambda: torch.arange(3)),
+    "as_tensor": (lambda: torch.asarray(obj=A, requires_grad=True).detach(), lambda: A),
     "atan2": (lambda: torch.atan2(input=A, other=B), lambda: torch.atan2(A, B)),
     "arctan2": (lambda: A.arctan2(other=B), lambda: torch.atan2(A, B)),
     "atan2_": (lambda: A.clone().atan2_(other=B), lambda: torch.atan2(A, B)),
     "kl_div": (lambda: F.kl_div(A, B, None, False), lambda: F.kl_div(A, B, reduction="none")),
     "bmm": (lambda: torch.bmm(input=M[None], mat2=M.T[None]), lambda: torch.bmm(M[None], M.T[None])),
+    "cholesky_solve": (lambda: torch.cholesky_solve(input=S, input2=2 * S), lambda: S / 4),
+    "cond": (lambda: torch.cond(A.sum() > 0, torch.add, torch.sub, (A, B)), lambda: A + B),
+    "copy_": (lambda: A.clone().copy_(B, True), lambda: B),
     "CrossEntropyLoss": (
         lambda: torch.nn.CrossEntropyLoss(None, False, 1, None, "mean", 0.1)(S, P),
         lambda: F.cross_entropy(S, P, ignore_index=1, reduction="sum", label_smoothing=0.1),
@@ -218,9 +224,12 @@ KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "igammac": (lambda: A.igammac(other=B), lambda: torch.igammac(A, B)),
     "isin": (lambda: torch.isin(elements=A, test_elements=B), lambda: torch.isin(A, B)),
     "ldexp": (lambda: A.ldexp(other=B), lambda: A.ldexp(B)),
+    "max": (lambda: torch.max(input=A, other=B), lambda: torch.maximum(A, B)),
+    "min": (lambda: A.min(other=B), lambda: torch.minimum(A, B)),
     "mse_loss": (lambda: F.mse_loss(A, B, None, None, "sum"), lambda: F.mse_loss(A, B, reduction="sum")),
     "mv": (lambda: torch.mv(input=M, vec=torch.ones(3)), lambda: torch.mv(M, torch.ones(3))),
     "narrow": (lambda: M.narrow(dim=1, start=1, length=2), lambda: M[:, 1:3]),
+    "nanmean": (lambda: M.nanmean(0, dtype=torch.float64), lambda: M.double().mean(0)),
     "permute": (lambda: M.permute(dims=(1, 0)), lambda: M.T),
     "repeat": (lambda: A.repeat(repeats=(2,)), lambda: A.repeat(2)),
     "reshape": (lambda: M.reshape(shape=(3, 2)), lambda: M.reshape(3, 2)),
@@ -235,6 +244,10 @@ KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "tensor_split": (lambda: M.tensor_split(indices=(1,), dim=1)[1], lambda: M[:, 1:]),
     "tile": (lambda: M.tile(dims=(1, 2)), lambda: torch.cat([M, M], 1)),
     "unfold": (lambda: M.unfold(dimension=1, size=2, step=1), lambda: M.unfold(1, 2, 1)),
+    "while_loop": (
+        lambda: torch.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, x + x), (torch.tensor(0), A))[1],
+        lambda: 4 * A,
+    ),
     "zeta": (lambda: torch.special.zeta(input=B, other=A), lambda: torch.special.zeta(B, A)),
 }
 
@@ -277,3 +290,43 @@ def test_positions_of_layers() -> None:
     ):  # fmt: skip
         with pytest.raises(ArgumentError):
             call()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda **g: torch.rand_like(A, **g), lambda **g: torch.randn_like(A, **g),
+        lambda **g: torch.bernoulli(torch.ones(20), 0.5, **g),
+        lambda **g: torch.randint_like(M, high=99, **g), lambda **g: torch.zeros(4).random_(to=99, **g),
+        lambda **g: nn.init.normal_(torch.zeros(2), **g), lambda **g: nn.init.trunc_normal_(torch.zeros(2), **g),
+        lambda **g: nn.init.orthogonal_(torch.zeros(2, 2), **g),
+        lambda **g: nn.init.xavier_uniform_(torch.zeros(2, 2), **g),
+    ],
+)  # fmt: skip
+def test_generators_draw(draw: Callable[..., Any]) -> None:
+    def seeded() -> Any:
+        return draw(generator=torch.Generator().manual_seed(7))
+
+    before = torch.get_rng_state()
+    first = seeded()
+    assert [x.tolist() for x in torch.get_rng_state()] == [x.tolist() for x in before]
+    assert first.tolist() == seeded().tolist() != draw().tolist() and (first < 99).all()
+
+
+def test_arguments_of_new_tensors_are_honored_or_refused() -> None:
+    x = torch.ones(2, dtype=torch.float64)
+    for make in (x.new_zeros, x.new_ones, x.new_empty, torch.zeros, rn.zeros):
+        new = make((2,), dtype=torch.float32, requires_grad=True, layout=torch.strided, pin_memory=False)
+        assert new.requires_grad and new.is_leaf and new.dtype is torch.float32
+        with pytest.raises(ArgumentError, match="layout"):
+            make((2,), layout="torch.sparse_coo")
+
+
+def test_gradients_of_chosen_leaves() -> None:
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (a * b).sum().backward(None, False, False, [a])
+    assert a.grad.tolist() == [1.0, 1.0] and b.grad is None
+    torch.autograd.backward((a * b).sum(), inputs=b)
+    assert a.grad.tolist() == b.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(GradientError, match="leaves"):
+        (a * b).sum().backward(inputs=[a * 1])

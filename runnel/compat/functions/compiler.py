@@ -13,6 +13,7 @@ from runnel.compile.executable import Options, Unsettled
 from runnel.core.errors import ArgumentError, CaptureError, NewStateError
 from runnel.nn.module import Module
 from runnel.tensor.trace import ACTIVE
+from runnel.transforms import control
 from runnel.transforms.checkpoint import checkpoint as rematerialized
 
 
@@ -154,6 +155,16 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call the function at once; ``wait`` returns the result."""
     return function(*args, **kwargs)
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+    """Return ``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``: ``runnel.cond``."""
+    return control.cond(pred, true_fn, false_fn, *operands)
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
+    """Apply ``body_fn`` while ``cond_fn`` holds, both functions of the carried values: ``runnel.while_loop``."""
+    return control.while_loop(lambda x: cond_fn(*x), lambda x: tuple(body_fn(*x)), tuple(carried_inputs))
 
 
 def is_compiling() -> bool:

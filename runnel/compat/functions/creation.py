@@ -14,7 +14,7 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType, Dtype, as_dtype, float32
-from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.ops import creation_like
 from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor import creation
@@ -44,6 +44,8 @@ def new_tensor(function: Callable[..., Any]) -> Callable[..., Tensor]:
         memory_format: Any = None,
         **named: Any,
     ) -> Tensor:
+        if layout not in (None, "strided"):
+            raise ArgumentError(f"[{function.__name__}] layout must be torch.strided; got {layout!r}.")
         return finished(function(*args, dtype=dtype, **named), None, device, requires_grad)
 
     own = [p for p in inspect.signature(function).parameters.values() if p.name != "dtype"]
@@ -87,11 +89,15 @@ def full(size: Shape, fill_value: bool | int | float | complex, *, dtype: Dtype 
 
 
 @new_tensor
-def arange(start: float, end: float | None = None, step: float = 1, *, dtype: Dtype = None) -> Tensor:
+def arange(start: float | None = None, end: float | None = None, step: float = 1, *, dtype: Dtype = None) -> Tensor:
     """Return evenly spaced numbers from ``start`` (0 if omitted) up to but excluding ``end``.
 
     For an integer dtype, all three are rounded towards 0 first.
     """
+    if start is None:
+        if end is None:
+            raise ArgumentError("[arange] end must be a number; it is left out.")
+        start = 0
     start, end, step = _of_kind(dtype, start, end, step)
     first, last = (0, start) if end is None else (start, end)
     if (last - first) * step < 0:

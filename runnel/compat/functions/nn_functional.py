@@ -150,6 +150,44 @@ def native_group_norm(
     return normal, ops.squeeze(mean, -1), ops.squeeze(rstd, -1)
 
 
+def batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Array:
+    """Return ``nn.functional.batch_norm``, which takes the arguments in another order."""
+    return functions.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Array:
+    """Return ``nn.functional.instance_norm``, which takes the arguments in another order."""
+    return functions.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def embedding(
+    weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Array:
+    """Return ``nn.functional.embedding``, which takes the indices first; a ``padding_idx`` of -1 is none."""
+    padding = None if padding_idx == -1 else padding_idx
+    return functions.embedding(indices, weight, padding, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+
 def native_batch_norm(
     input: Array,
     weight: Array | None,

@@ -17,7 +17,7 @@ from runnel.core.dtypes import Dtype, float32, int64
 from runnel.data.sampling import permutation
 from runnel.distributions import distribution
 from runnel.ops.arguments import Array
-from runnel.random import continuous, filling
+from runnel.random import continuous, counts, filling
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
 from runnel.tensor.random import Generator, default_on, get_rng_state, manual_seed as seed_all, set_rng_state
@@ -44,7 +44,7 @@ def randn(*shape: Any, size: Any = None, generator: Generator | None = None, dty
 
 @new_tensor
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Dtype = None
+    low: int = 0, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Dtype = None
 ) -> Tensor:
     """Draw integers from [low, high), or below one number: ``randint(1, 7, (2,))``, ``randint(10, (2,))``."""
     if size is None:
@@ -60,21 +60,30 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Dtype = None)
 
 
 @new_tensor
-def rand_like(input: Array, *, dtype: Dtype = None) -> Tensor:
+def rand_like(input: Array, *, generator: Generator | None = None, dtype: Dtype = None) -> Tensor:
     """Draw uniform numbers from [0, 1) in the shape of ``input``."""
-    return filling.rand_like(input, dtype=dtype)
+    return filling.rand_like(input, dtype=dtype, generator=generator)
 
 
 @new_tensor
-def randn_like(input: Array, *, dtype: Dtype = None) -> Tensor:
+def randn_like(input: Array, *, generator: Generator | None = None, dtype: Dtype = None) -> Tensor:
     """Draw normal numbers with mean 0 and standard deviation 1 in the shape of ``input``."""
-    return filling.randn_like(input, dtype=dtype)
+    return filling.randn_like(input, dtype=dtype, generator=generator)
 
 
 @new_tensor
-def randint_like(input: Array, low: int, high: int | None = None, *, dtype: Dtype = None) -> Tensor:
+def randint_like(
+    input: Array, low: Any = 0, high: Any = None, *, generator: Generator | None = None, dtype: Dtype = None
+) -> Tensor:
     """Draw integers from [low, high), or below one number, in the shape and dtype of ``input``."""
-    return filling.randint_like(input, low, high, dtype=dtype)
+    return filling.randint_like(input, low, high, dtype=dtype, generator=generator)
+
+
+def bernoulli(input: Array, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Draw 1 or 0 in the shape and dtype of ``input``, whose elements are the probabilities of 1 unless ``p`` is."""
+    if p is None:
+        return counts.bernoulli(input, generator=generator)
+    return filling.bernoulli_of(input, p, generator=generator)
 
 
 def normal(

@@ -69,18 +69,18 @@ PLACES = """
 torch runnel.compat.functions.amp: GradScaler autocast get_autocast_cpu_dtype=get_autocast_dtype get_autocast_dtype
     is_anomaly_check_nan_enabled=is_anomaly_enabled is_anomaly_enabled is_autocast_cpu_enabled is_autocast_enabled
 torch runnel.compat.functions.autograd: vmap
-torch runnel.compat.functions.compiler: compile=compile_
+torch runnel.compat.functions.compiler: compile=compile_ cond while_loop
 torch runnel.compat.functions.creation: arange empty empty_like empty_permuted empty_strided eye frombuffer full
     full_like get_default_dtype linspace logspace ones ones_like range scalar_tensor set_default_dtype tensor zeros
     zeros_like
 torch runnel.compat.functions.factorizations: qr svd triangular_solve
 torch runnel.compat.functions.linalg: chain_matmul lobpcg pca_lowrank svd_lowrank
-torch runnel.compat.functions.nn_functional: affine_grid_generator alpha_dropout_ constant_pad_nd convolution dropout_
-    embedding_renorm_ feature_alpha_dropout_ feature_dropout feature_dropout_ fill grid_sampler
-    grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler native_batch_norm native_dropout native_group_norm
-    native_layer_norm norm_except_dim
-torch runnel.compat.functions.random: initial_seed manual_seed normal rand rand_like randint randint_like randn
-    randn_like randperm
+torch runnel.compat.functions.nn_functional: affine_grid_generator alpha_dropout_ batch_norm constant_pad_nd convolution
+    dropout_ embedding embedding_renorm_ feature_alpha_dropout_ feature_dropout feature_dropout_ fill grid_sampler
+    grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler instance_norm native_batch_norm native_dropout
+    native_group_norm native_layer_norm norm_except_dim
+torch runnel.compat.functions.random: bernoulli initial_seed manual_seed normal rand rand_like randint randint_like
+    randn randn_like randperm
 torch runnel.compat.functions.recurrent: gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
 torch runnel.compat.functions.serialization: load save
 torch runnel.compat.functions.settings: OutOfMemoryError __version__ are_deterministic_algorithms_enabled
@@ -88,23 +88,23 @@ torch runnel.compat.functions.settings: OutOfMemoryError __version__ are_determi
     get_deterministic_debug_mode get_device get_float32_matmul_precision get_num_interop_threads
     init_num_threads=without_effect is_autocast_cache_enabled=never is_autocast_ipu_enabled=never
     is_autocast_xla_enabled=never is_deterministic_algorithms_warn_only_enabled=never is_distributed=never
-    is_storage=never is_vulkan_available=never is_warn_always_enabled=never set_anomaly_enabled set_default_tensor_type
-    set_deterministic_debug_mode=without_effect set_float32_matmul_precision set_flush_denormal
-    set_num_interop_threads=without_effect set_printoptions set_warn_always=without_effect sym_float sym_int sym_ite
-    sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack typename use_deterministic_algorithms
+    is_inference_mode_enabled=never is_storage=never is_vulkan_available=never is_warn_always_enabled=never
+    set_anomaly_enabled set_default_tensor_type set_deterministic_debug_mode=without_effect set_float32_matmul_precision
+    set_flush_denormal set_num_interop_threads=without_effect set_printoptions set_warn_always=without_effect sym_float
+    sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack typename use_deterministic_algorithms
 torch runnel.compat.functions.slopes: gradient
 torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arccos_ arccosh_ arcsin_ arcsinh_ arctan_
     arctanh_ as_strided_ asin_ asinh_ atan_ atanh_ cat cdist ceil_ clamp_ clamp_max_ clamp_min_ clip_ clone concat=cat
     concatenate=cat conj_physical_ cos_ cosh_ cross cumprod cumsum deg2rad_ detach detach_ detach_copy=alias_copy
     diagonal_copy erf_ erfc_ exp2_ exp_ expand_copy expm1_ fill_ fix_ floor_ frac_ frobenius_norm from_numpy gcd_ i0_
-    index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ meshgrid nan_to_num_ narrow_copy neg_ negative_
-    nuclear_norm permute_copy prod rad2deg_ reciprocal_ repeat_interleave resize_as_ round_ rsqrt_ select_copy
-    sigmoid_ sin_ sinc_ sinh_ slice_copy split_copy split_with_sizes_copy sqrt_ square_ squeeze_copy sum t_copy tan_
-    tanh_ transpose_copy tril_indices triu_indices trunc_ unbind_copy unfold_copy unsafe_chunk unsafe_split
-    unsafe_split_with_sizes unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy where xlogy_ zero_
-torch runnel.compat.functions.types: BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor
-    HalfTensor IntTensor LongTensor ShortTensor Size Tensor channels_last channels_last_3d contiguous_format device
-    dtype layout legacy_contiguous_format memory_format preserve_format strided
+    index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ meshgrid nan_to_num_ narrow_copy neg_ negative_ nuclear_norm
+    permute_copy prod rad2deg_ reciprocal_ repeat_interleave resize_as_ round_ rsqrt_ select_copy sigmoid_ sin_ sinc_
+    sinh_ slice_copy split_copy split_with_sizes_copy sqrt_ square_ squeeze_copy sum t_copy tan_ tanh_ transpose_copy
+    tril_indices triu_indices trunc_ unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes
+    unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy where xlogy_ zero_
+torch runnel.compat.functions.types: BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
+    IntTensor LongTensor ShortTensor Size Tensor channels_last channels_last_3d contiguous_format device dtype layout
+    legacy_contiguous_format memory_format preserve_format strided
 torch runnel.compat.functions.windows: bartlett_window blackman_window hamming_window hann_window kaiser_window
 torch runnel.core.dtype_info: cdouble cfloat double float half int long promote_types=result_type short
 torch runnel.fft.short_time: istft stft
@@ -121,7 +121,6 @@ torch runnel.ops.elementwise.gamma: digamma erfc erfinv lgamma mvlgamma polygamm
 torch runnel.ops.elementwise.numbers: angle conj_physical deg2rad exp2 float_power fmax fmin fmod frac heaviside
     isneginf isposinf isreal ldexp logaddexp2 logit polar rad2deg resolve_conj=resolved resolve_neg=resolved rsub sgn
     sinc view_as_complex view_as_real xlogy
-torch runnel.ops.indexing.gather: embedding
 torch runnel.ops.indexing.positions: as_strided as_strided_copy=as_strided as_strided_scatter put=put_flat
     take_along_dim unravel_index
 torch runnel.ops.indexing.scattering: index_reduce masked_scatter scatter_reduce segment_reduce select select_scatter
@@ -133,14 +132,14 @@ torch runnel.ops.linear_algebra.contraction: ger=outer
 torch runnel.ops.linear_algebra.matrices: cholesky cholesky_inverse cholesky_solve det inverse=inv logdet matrix_exp
     matrix_power pinverse=pinv slogdet
 torch runnel.ops.linear_algebra.products: addbmm addmm addmv addr baddbmm corrcoef cov dist inner nanmean nansum vdot
-torch runnel.ops.precision: instance_norm mm=matmul mv=matmul
+torch runnel.ops.precision: mm=matmul mv=matmul
 torch runnel.ops.reductions.cumulative: cummax cummin cumulative_trapezoid logcumsumexp trapezoid trapz=trapezoid
 torch runnel.ops.reductions.primitives: amax=max amin=min
 torch runnel.ops.reductions.statistics: renorm
 torch runnel.ops.shapes.broadcasting: broadcast_tensors=broadcast_arrays
 torch runnel.ops.shapes.diagonals: diag_embed diagflat diagonal_scatter vander
-torch runnel.ops.shapes.joining: atleast_2d atleast_3d block_diag cartesian_prod column_stack combinations dsplit
-    dstack fliplr flipud hsplit rot90 row_stack=vstack tensor_split unbind=unstack unflatten vsplit
+torch runnel.ops.shapes.joining: atleast_2d atleast_3d block_diag cartesian_prod column_stack combinations dsplit dstack
+    fliplr flipud hsplit rot90 row_stack=vstack tensor_split unbind=unstack unflatten vsplit
 torch runnel.ops.shapes.pieces: narrow split_with_sizes=split
 torch runnel.ops.shapes.views: movedim=moveaxis swapdims=transpose
 torch runnel.ops.sorting.histograms: histc histogram histogramdd
@@ -187,8 +186,8 @@ cuda runnel.compat.functions.settings: OutOfMemoryError device_count empty_cache
     is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated=bytes_of_gpu
     max_memory_reserved=bytes_of_gpu memory_allocated=bytes_of_gpu memory_reserved=bytes_of_gpu reset_peak_memory_stats
     set_rng_state_all synchronize
-cuda runnel.compat.functions.settings: get_arch_list is_current_stream_capturing=never
-    is_tf32_supported=never max_memory_cached=bytes_of_gpu memory_cached=bytes_of_gpu memory_stats
+cuda runnel.compat.functions.settings: get_arch_list is_current_stream_capturing=never is_tf32_supported=never
+    max_memory_cached=bytes_of_gpu memory_cached=bytes_of_gpu memory_stats
 cuda.amp runnel.compat.functions.amp: GradScaler autocast=autocast_on_gpu
 cuda.amp.autocast_mode runnel.compat.functions.amp: autocast=autocast_on_gpu
 cuda.amp.grad_scaler runnel.compat.functions.amp: GradScaler

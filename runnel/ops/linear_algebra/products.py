@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.dispatch import TensorLike
-from runnel.core.dtypes import Dtype, bool_, float32
+from runnel.core.dtypes import Dtype, as_dtype, bool_, float32
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.ops.arguments import Array, Axis, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.conversion import cast
@@ -277,8 +277,9 @@ def nansum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = N
     return sum(where(isnan(x), 0, x), axis, keepdims, dtype)
 
 
-def nanmean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Return the mean over ``axis``, ignoring NaN; NaN where there are no numbers."""
+def nanmean(x: Array, axis: Axis = None, keepdims: bool = False, *, dtype: Dtype = None) -> Array:
+    """Return the mean over ``axis`` of x, cast to ``dtype`` if given, ignoring NaN; NaN where there are no numbers."""
+    x = x if dtype is None else cast(x, as_dtype(dtype))
     count = sum(logical_not(isnan(x)), axis, keepdims)
     total = nansum(x, axis, keepdims, dtype=None if x.dtype.is_float and x.dtype.itemsize > 2 else float32)
     quotient = divide(total, cast(count, total.dtype))
