@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ Numbers: TypeAlias = Any  # an Operand, or numbers in a list: kinds.py
 
 def is_single(value: Any) -> bool:
     """Return whether ``value`` is one int. Arrays with an axis are several, although they have ``__index__``."""
-    return isinstance(value, SupportsIndex) and not getattr(value, "ndim", 0)
+    return hasattr(value, "__index__") and not getattr(value, "ndim", 0)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -1,16 +1,16 @@
 """Run compositions (:mod:`runnel.core.composed`) eagerly: op by op at first, then as one program.
 
 A signature is what a program depends on: the shapes, dtypes, strides and devices of tensors, whether gradients are
-wanted, and the values of all other arguments. A signature is compiled after ``PATIENCE`` calls, and after as many calls
-as the function has programs, up to ``MOST_PATIENCE``: shapes seen once or twice compile nothing, and the layers of a
-network all have programs after a few steps.
+wanted, and the values of all other arguments. A signature is compiled at the call after ``PATIENCE``, and after as many
+calls as the function has programs, up to ``MOST_CALLS``: lengths of a text that is being generated compile less and
+less. Training comes back to its shapes: calls before the third backward pass are enough.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runnel.backends import context as contexts
 from runnel.core import switches
@@ -21,13 +21,14 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
 from runnel.core.namespaces import imported
 from runnel.core.switches import RESOLVED
+from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle
 from runnel.tensor.stand_in import StandIn
 from runnel.tensor.trace import ACTIVE
 
-PATIENCE: Final = 2  # calls of a signature that run op by op
-MOST_PATIENCE: Final = 8  # a compilation takes as long as 10 to 30 calls op by op
+PATIENCE: Final = 2  # calls of a signature that run op by op; or backward passes between its calls
+MOST_CALLS: Final = 64  # a compilation takes as long as 10 to 100 calls op by op
 PROGRAMS: Final = 256  # of a composition, in each of two generations
 SIGNATURES: Final = 1024  # that are counted, the same
 
@@ -38,6 +39,15 @@ _INTS: Final = frozenset({int})
 Run = Callable[..., Any]  # of the tensors among the arguments
 
 
+class _Calls(NamedTuple):
+    """The calls of a signature that ran op by op: their number, the number of times that a backward pass was between
+    them, and the passes before the last one."""
+
+    number: int = 0
+    separated: int = 0
+    passes: int = -1
+
+
 class Signatures:
     """The signatures of one composition: the ``programs`` of some, and how often the others were called."""
 
@@ -45,14 +55,15 @@ class Signatures:
 
     def __init__(self) -> None:
         self.programs: Recent[Any, Run] = Recent(PROGRAMS)
-        self.calls: Recent[Any, int] = Recent(SIGNATURES)
+        self.calls: Recent[Any, _Calls] = Recent(SIGNATURES)
         self.compiled = 0
 
     def is_due(self, key: Any) -> bool:
         """Count a call, and return whether ``key`` is to be compiled."""
-        calls = self.calls.get(key) or 0
-        self.calls[key] = calls + 1
-        return calls >= min(max(PATIENCE, self.compiled), MOST_PATIENCE)
+        number, separated, passes = self.calls.get(key) or _Calls()
+        separated += passes not in (-1, tape.PASSES.count)
+        self.calls[key] = _Calls(number + 1, separated, tape.PASSES.count)
+        return separated >= PATIENCE or number >= min(max(PATIENCE, self.compiled), MOST_CALLS)
 
 
 _SIGNATURES: Final[dict[Composition[Any, Any], Signatures]] = {}

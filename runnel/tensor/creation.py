@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from copy import copy as another_handle
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -183,7 +183,7 @@ def _tensor_of(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
 def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any) -> tuple[Any, int, Any]:
     """Return the arguments of :func:`_filled` from a shape that may continue in ``sizes``, whose last item may be a
     dtype."""
-    if sizes and not isinstance(sizes[-1], SupportsIndex):
+    if sizes and not hasattr(sizes[-1], "__index__"):
         if dtype is not None:
             raise ArgumentError(f"[zeros] dtype is given twice: {short_repr(sizes[-1])} and {short_repr(dtype)}.")
         dtype, sizes = sizes[-1], sizes[:-1]

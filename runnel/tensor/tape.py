@@ -34,8 +34,8 @@ from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.trace import ACTIVE
 
 
-class Replaced:
-    """How often records were replaced by others that say the same in more detail."""
+class Counter:
+    """How often something has happened in this process."""
 
     __slots__ = ("count",)
 
@@ -43,7 +43,8 @@ class Replaced:
         self.count = 0
 
 
-REPLACED: Final = Replaced()
+REPLACED: Final = Counter()  # records were replaced by others that say the same in more detail
+PASSES: Final = Counter()  # the tape was walked from results to leaves
 
 
 def needed_order(roots: Sequence[T], stops: frozenset[int] = frozenset()) -> list[T]:
@@ -133,6 +134,7 @@ def _cotangents(
     create_graph: bool,
     retain_graph: bool,
 ) -> dict[int, tuple[T, T]]:
+    PASSES.count += 1
     if ACTIVE.trace is not None and ACTIVE.trace.differentiating is not None:
         ACTIVE.trace.differentiating()
     leaf_ids = None if leaves is None else frozenset(id(t) for t in leaves)

@@ -94,10 +94,18 @@ def test_the_more_programs_a_function_has_the_more_calls_another_one_takes() -> 
         for _ in range(composing.PATIENCE + 2):
             F.softmax(rn.ones((n, 3)))
     assert programs() == composing.PATIENCE + 2
-    for n in range(20, 40):
-        for _ in range(composing.MOST_PATIENCE + 1):
-            F.softmax(rn.ones((n, 3)))
-    assert programs() == composing.PATIENCE + 2 + 20
+    for _ in range(composing.MOST_CALLS + 1):
+        F.softmax(rn.ones((20, 3)))
+    assert programs() == composing.PATIENCE + 3
+
+
+def test_signatures_of_training_steps_are_compiled_in_the_third() -> None:
+    for step in range(4):
+        assert programs() == (20 if step > composing.PATIENCE else 0)
+        for n in range(1, 21):
+            x = rn.ones((n, 3)).requires_grad_()
+            total = F.gelu(x).sum()
+        total.backward()
 
 
 def test_signatures_and_programs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
