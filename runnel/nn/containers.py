@@ -27,11 +27,15 @@ class _Row(Module, Generic[Item]):
     def _items(self) -> list[Item]:
         return [self.__dict__[str(i)] for i in range(len(self))]
 
+    def _named(self, items: list[Item]) -> list[tuple[str, Item]]:
+        """Return items of this list with their names in a part of it."""
+        return [(str(i), item) for i, item in enumerate(items)]
+
     def _renumber(self, items: list[Item]) -> None:
         for i in range(len(self)):
             delattr(self, str(i))
         for i, item in enumerate(items):
-            setattr(self, str(i), item)
+            self._set(str(i), item)
 
     def _require_item(self, item: Any) -> None:
         if not isinstance(item, self._kind):
@@ -44,8 +48,13 @@ class _Row(Module, Generic[Item]):
 
     def append(self, item: Item) -> Self:
         """Add an item at the end."""
-        setattr(self, str(len(self)), self._checked_item(item))
+        self._set(str(len(self)), self._checked_item(item))
         return self
+
+    def _set(self, name: str, item: Any) -> None:
+        if item is None:
+            self._keep_vacant(name, "module")
+        setattr(self, name, item)
 
     def extend(self, items: Iterable[Item]) -> Self:
         """Add items at the end."""
@@ -74,8 +83,8 @@ class _Row(Module, Generic[Item]):
         items = self._items()
         if isinstance(index, slice):
             part = type(self).__new__(type(self))
-            for i, item in enumerate(items[index]):
-                part.__dict__[str(i)] = item  # not set as an attribute: its Variables keep the names of the whole
+            for name, item in self._named(items[index]):
+                part.__dict__[name] = item  # not set as an attribute: its Variables keep the names of the whole
             return part
         return items[index]
 
@@ -132,6 +141,11 @@ class Sequential(_Row[Module]):
     def _items(self) -> list[Module]:
         return [value for value in self.__dict__.values() if isinstance(value, Module)]
 
+    def _named(self, items: list[Module]) -> list[tuple[str, Module]]:
+        names = {id(value): name for name, value in reversed(self.__dict__.items()) if isinstance(value, Module)}
+        given = [(names[id(item)], item) for item in items]
+        return given if len(dict(given)) == len(items) else super()._named(items)
+
     def _renumber(self, items: list[Module]) -> None:
         """Keep the names of modules that have one; name new ones, and those with a number, by their index."""
         named = {id(value): name for name, value in self.__dict__.items() if isinstance(value, Module)}
@@ -169,8 +183,12 @@ class ModuleList(_Row[Module]):
         (4, 8)
     """
 
-    def __init__(self, modules: Iterable[Module] | None = None) -> None:
-        super().__init__(modules or ())
+    def __init__(self, modules: Iterable[Module | None] | None = None) -> None:
+        super().__init__(modules or ())  # type: ignore[arg-type]
+
+    def _require_item(self, item: Any) -> None:
+        if item is not None:
+            super()._require_item(item)
 
 
 class ParameterList(_Row[Parameter]):

@@ -153,10 +153,15 @@ def xavier_normal_(tensor: ArrayT, gain: float = 1.0, generator: Any = None) -> 
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
-def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> float:
+def fan(tensor: ArrayT, mode: str) -> int:
+    """Return the number of inputs ("fan_in") or outputs ("fan_out") of each unit of a weight (out, in, ...)."""
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"[init] mode must be 'fan_in' or 'fan_out'; got {mode!r}.")
-    return gain_of(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
+    return fans(tensor)[mode == "fan_out"]
+
+
+def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> float:
+    return gain_of(nonlinearity, a) / math.sqrt(fan(tensor, mode))
 
 
 def kaiming_uniform_(

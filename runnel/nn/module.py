@@ -21,6 +21,7 @@ from runnel.core.dtypes import DType, Dtype, as_dtype, bfloat16, float16, float3
 from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.hooks import Hooks
+from runnel.nn.internals import Internals, kind_of
 from runnel.nn.parameter import Buffer, Parameter, destination, named_in
 from runnel.nn.saving import loaded, saved
 from runnel.nn.showing import lines, located
@@ -35,7 +36,7 @@ _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 
 @kinds.declare
-class Module(Hooks, StatefulTree):
+class Module(Hooks, Internals, StatefulTree):
     """The base class of layers and models. A subclass sets attributes in ``__init__`` and defines ``forward``.
 
     Parameters, buffers and modules that are attributes are found by ``parameters()``, ``state_dict()``, ``to()`` and so
@@ -59,8 +60,7 @@ class Module(Hooks, StatefulTree):
 
     training: bool = True
     _transient: frozenset[str] = frozenset()  # buffers that state_dict() leaves out
-    _vacant_parameters: frozenset[str] = frozenset()  # names that hold None until a Parameter is set
-    _vacant_buffers: frozenset[str] = frozenset()
+    _vacant: frozenset[tuple[str, str]] = frozenset()  # names that hold None, with what is to be set there
 
     # Attributes -------------------------------------------------------------------------------------------------------
 
@@ -80,8 +80,8 @@ class Module(Hooks, StatefulTree):
             self._require_parameter(name, value)
         elif self._is_for_buffers(name, current) and not isinstance(value, (Variable, Module, NoneType)):
             value = self.updated_buffer(current, name, value)
-        if value is None and isinstance(current, Variable):
-            self._keep_vacant(name, current)
+        if value is None and (kind := kind_of(current)):
+            self._keep_vacant(name, kind)
         super().__setattr__(name, value)
         if isinstance(value, Variable):
             named_in(value, name)
@@ -89,13 +89,17 @@ class Module(Hooks, StatefulTree):
             _name_variables(value, name)
 
     def _is_for_parameters(self, name: str, current: Any) -> bool:
-        return isinstance(current, Parameter) or (current is None and name in self._vacant_parameters)
+        return isinstance(current, Parameter) or (current is None and (name, "parameter") in self._vacant)
 
     def _is_for_buffers(self, name: str, current: Any) -> bool:
-        return isinstance(current, Variable) or (current is None and name in self._vacant_buffers)
+        return isinstance(current, Variable) or (current is None and (name, "buffer") in self._vacant)
 
     def is_reserved_for_state(self, name: str) -> bool:
-        return name in self._vacant_parameters or name in self._vacant_buffers
+        return not {(name, "parameter"), (name, "buffer")}.isdisjoint(self._vacant)
+
+    def vacant(self, kind: str) -> list[str]:
+        """Return the names that hold None until a "parameter", "buffer" or "module" is set there."""
+        return [name for name, its in self._vacant if its == kind]
 
     def _require_parameter(self, name: str, value: Any) -> None:
         if value is not None and not isinstance(value, (Parameter, Module)):
@@ -121,12 +125,9 @@ class Module(Hooks, StatefulTree):
         buffer.assign(array)
         return buffer
 
-    def _keep_vacant(self, name: str, current: Variable | None, is_parameter: bool = False) -> None:
+    def _keep_vacant(self, name: str, kind: str) -> None:
         """Remember the role of ``name`` while it holds None."""
-        if is_parameter or isinstance(current, Parameter):
-            self._vacant_parameters = self._vacant_parameters | {name}
-        else:
-            self._vacant_buffers = self._vacant_buffers | {name}
+        self._vacant = self._vacant | {(name, kind)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Set the attributes of a copy; TypeError for the attributes of a module of PyTorch."""
@@ -139,9 +140,8 @@ class Module(Hooks, StatefulTree):
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
-        for names in ("_vacant_parameters", "_vacant_buffers"):
-            if name in getattr(self, names):
-                object.__setattr__(self, names, getattr(self, names) - {name})
+        if any(name == vacant for vacant, _ in self._vacant):
+            object.__setattr__(self, "_vacant", frozenset(each for each in self._vacant if each[0] != name))
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add state that is not trained, such as running statistics, as attribute ``name``.
@@ -155,7 +155,7 @@ class Module(Hooks, StatefulTree):
         """
         self._require_free("register_buffer", name)
         current = self.__dict__.get(name)
-        if name in self._vacant_buffers or (isinstance(current, Variable) and not isinstance(current, Parameter)):
+        if (name, "buffer") in self._vacant or (isinstance(current, Variable) and not isinstance(current, Parameter)):
             delattr(self, name)
             self._transient = self._transient - {name}
         if name in self.__dict__:
@@ -166,14 +166,14 @@ class Module(Hooks, StatefulTree):
         if not persistent:
             self._transient = self._transient | {name}
         if buffer is None:
-            self._keep_vacant(name, None)
+            self._keep_vacant(name, "buffer")
         setattr(self, name, buffer)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set attribute ``name`` to a Parameter, or to None if a Parameter is to be set there later."""
         self._require_free("register_parameter", name)
         if param is None:
-            self._keep_vacant(name, None, is_parameter=True)
+            self._keep_vacant(name, "parameter")
         elif not isinstance(param, Parameter):
             raise TypeError(f"[register_parameter] '{name}' must be a Parameter; got {type(param).__name__}.")
         setattr(self, name, param)
@@ -183,6 +183,8 @@ class Module(Hooks, StatefulTree):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"[register_module] '{name}' must be a Module; got {type(module).__name__}.")
         self._require_free("register_module", name)
+        if module is None:
+            self._keep_vacant(name, "module")
         setattr(self, name, module)
 
     add_module = register_module
@@ -454,14 +456,13 @@ class Module(Hooks, StatefulTree):
 
     # State ------------------------------------------------------------------------------------------------------------
 
-    def _persistent(self) -> dict[str, Variable]:
+    def _persistent(self, recurse: bool = True) -> dict[str, Variable]:
         """Return the Variables of ``state_dict()``. A shared Variable is included under each of its paths."""
-        left_out = {
-            f"{path}.{name}" if path else name for path, module in self.named_modules() for name in module._transient
-        }
+        modules = self.named_modules() if recurse else [("", self)]
+        left_out = {f"{path}.{name}" if path else name for path, module in modules for name in module._transient}
         return {
             path: v
-            for path, v in self._named_variables(once=False)
+            for path, v in self._named_variables(once=False, recurse=recurse)
             if path not in left_out and not (isinstance(v, Buffer) and not v.persistent)
         }
 

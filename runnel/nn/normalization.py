@@ -88,6 +88,8 @@ class _WithStatistics(Module):
 class BatchNorm(_WithStatistics):
     """The base of batch normalizations (S. Ioffe, C. Szegedy, 2015)."""
 
+    _version = 2
+
     def forward(self, x: Array) -> Any:
         self._require_input(x)
         fresh = self.training or self.running_mean is None

@@ -282,6 +282,16 @@ class RNNBase(Module):
             for suffix in self._suffixes(layer)
         ]
 
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        """List the names of the Parameters."""
+        return list(self._parameters)
+
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        """List the Parameters."""
+        return list(self._parameters.values())
+
     def flatten_parameters(self) -> None:
         """Do nothing, since the place of Parameters in memory does not matter."""
 

@@ -32,6 +32,11 @@ class LoadReport(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"LoadReport(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
 
 def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, strict: bool) -> LoadReport:
     """Assign ``state`` to the Variables of the same names; on any error none of them has changed."""

@@ -234,7 +234,8 @@ linalg runnel.compat.functions.linalg: LinAlgError lstsq matrix_norm matrix_rank
 mps runnel.compat.functions.settings: device_count empty_cache is_available manual_seed synchronize
 nn runnel.compat.functions.distributed: DataParallel
 nn.attention runnel.compat.functions.settings: SDPBackend sdpa_kernel=unchanged
-nn.init runnel.nn.init: _calculate_fan_in_and_fan_out=fans
+nn.init runnel.nn.init: _calculate_correct_fan=fan _calculate_fan_in_and_fan_out=fans _no_grad_fill_=constant_
+    _no_grad_normal_=normal_ _no_grad_trunc_normal_=trunc_normal_ _no_grad_uniform_=uniform_ _no_grad_zero_=zeros_
 nn.modules.batchnorm runnel.compat.functions.types: _BatchNorm
 nn.modules.conv runnel.compat.functions.types: _ConvNd
 nn.modules.loss runnel.compat.functions.types: _Loss _WeightedLoss
