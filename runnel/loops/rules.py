@@ -82,6 +82,12 @@ class Gather:
 
 
 @record
+class RowWrites:
+    """result = x, but result[indices[i], rest] = updates[i, rest] along attrs["axis"], in the order of i; indices are
+    in range or clamped already. The result may have the memory of ``x``."""
+
+
+@record
 class ScatterAdd:
     """result = zeros of attrs["shape"]; result[indices[i]] += updates[i] along axis 0, in the order of i."""
 
@@ -158,6 +164,7 @@ Rule = (
     | DotGeneral
     | Concatenation
     | Gather
+    | RowWrites
     | ScatterAdd
     | CountingSort
     | HostCall

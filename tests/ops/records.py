@@ -113,6 +113,13 @@ def _sort(x: Any, *, descending: bool) -> Any:
     return np.take_along_axis(x, actual, -1), actual
 
 
+def _written(x: Any, i: Any, new: Any, *, axis: int) -> Any:
+    result = np.moveaxis(np.array(x), axis, 0)
+    for at, row in zip(i, np.moveaxis(new, axis, 0), strict=True):
+        result[at] = row
+    return np.moveaxis(result, 0, axis)
+
+
 def _buckets(labels: Any, *, rows: int) -> Any:
     places = [[i for i, label in enumerate(labels) if label == row] for row in range(rows)]
     begins = [sum(len(p) for p in places[:row]) for row in range(rows + 1)]
@@ -332,6 +339,11 @@ RECORDS: dict[str, Record] = {
     "scatter_add": Record(_scatter, (
         (((4,), (4,)), {"shape": (5,)}), (((6,), (6, 2)), {"shape": (5, 2)}), (((0,), (0, 3)), {"shape": (5, 3)}),
     ), NUMBERS, input_dtypes=(dt.int32, None), index_limit=5),
+    "write_rows": Record(_written, (
+        (((5,), (3,), (3,)), {"axis": 0}), (((5, 17), (2,), (2, 17)), {"axis": 0}),
+        (((2, 5, 3), (4,), (2, 4, 3)), {"axis": 1}), (((4, 5), (1,), (4, 1)), {"axis": 1}),
+        (((5, 2), (0,), (0, 2)), {"axis": 0}), (((0, 5), (2,), (0, 2)), {"axis": 1}),
+    ), ANY, input_dtypes=(None, dt.int64, None), index_limit=5),
     "counting_sort": Record(_buckets, tuple(
         (((count,),), {"rows": rows}) for count, rows in ((0, 5), (4, 5), (40, 5), (1, 9))
     ), (dt.int32, dt.int64), input_dtypes=(dt.int64,), smooth=False, index_limit=5),

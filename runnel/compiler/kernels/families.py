@@ -19,6 +19,7 @@ from runnel.compiler.kernels.elementwise import (
 from runnel.compiler.kernels.indexing import (
     CountingSortLowering,
     GatherLowering,
+    RowWritesLowering,
     ScatterAddLowering,
     SegmentSumLowering,
 )
@@ -41,6 +42,7 @@ FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {
     rules.Attention: AttentionLowering,
     rules.AttentionGradient: AttentionGradientLowering,
     rules.Gather: GatherLowering,
+    rules.RowWrites: RowWritesLowering,
     rules.ScatterAdd: ScatterAddLowering,
     rules.CountingSort: CountingSortLowering,
     rules.SegmentSum: SegmentSumLowering,

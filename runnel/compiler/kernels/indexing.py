@@ -13,16 +13,16 @@ import numpy as np
 
 from runnel.compiler.kernels.elementwise import NestLowering
 from runnel.compiler.kernels.members import POSITION, Members, Reach
-from runnel.compiler.lowering.operands import Operands, filled
+from runnel.compiler.lowering.operands import Operands, dense_copy, filled
 from runnel.compiler.lowering.parts import named
 from runnel.compiler.lowering.protocol import IndexBound, Lowering, Request
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call
-from runnel.compiler.plan_ir.clusters import Form, aligned_strides, essential
+from runnel.compiler.plan_ir.clusters import Cluster, Form, aligned_strides, essential
 from runnel.compiler.plan_ir.plan import Section
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core.dtypes import DType, int64
 from runnel.core.records import record
-from runnel.graph.node import Value
+from runnel.graph.node import InputKind, Value
 from runnel.loops import ir, scalar
 
 
@@ -178,6 +178,37 @@ def gather(node: Value, operands: Operands, result: Allocation) -> Call:
     return Call(kernel, accesses, values, rows, columns, "both", float(node.aval.size), [node])
 
 
+def write_rows(node: Value, operands: Operands, result: Allocation) -> list[Call]:
+    """Copy ``x`` unless it is in the memory of the result; then result[before, indices[i], after] =
+    updates[before, i, after] in the order of i."""
+    x, indices, updates = node.inputs
+    axis, dtype, shape = node.attrs["axis"], node.aval.dtype, node.aval.shape
+    source = operands.view(x)
+    is_there = source[0] is result  # the planner lets an op overwrite an array only where it reads all of it in order
+    copies = [] if is_there else [dense_copy(shape, source, result, node)]
+    i_place, i_offset = operands.dense(indices)
+    u_place, u_offset = operands.dense(updates)
+    before, after, extent, count = math.prod(shape[:axis]), math.prod(shape[axis + 1 :]), shape[axis], indices.aval.size
+    b, i, a = ir.Var("before"), ir.Var("which"), ir.Var("after")
+    params = tuple(ir.Param(f"p{k}") for k in range(5))
+    p_last, p_count, p_after, p_result, p_updates = params
+    position = clamped(ir.Load("b0", ir.Index(((i, 1),)), indices.aval.dtype), p_last)
+    target = ir.Index(((b, p_result), (a, 1)), gathered=((ir.Ref("at", int64), p_after),))
+    store = ir.Store("b2", target, ir.Load("b1", ir.Index(((b, p_updates), (i, p_after), (a, 1))), dtype))
+    row = (ir.Let("at", position), ir.For(a, ir.RangeBound.J0, ir.RangeBound.J1, "vec", (store,)))
+    body = ir.For(b, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (ir.For(i, 0, p_count, "seq", row),))
+    buffers = (ir.Buffer("b0", indices.aval.dtype, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "inout"))
+    accesses = [
+        BufferAccess(i_place, False, i_offset, 0, 0, count),
+        BufferAccess(u_place, False, u_offset, count * after, 1, max(count - 1, 0) * after + 1),
+        BufferAccess(result, True, 0, extent * after, 1, max(extent - 1, 0) * after + 1),
+    ]
+    kernel = named("write_rows", buffers, params, (body,))
+    values = [extent - 1, count, after, extent * after, count * after]
+    work = float(updates.aval.size)
+    return [*copies, Call(kernel, accesses, values, before, after, "both", work, [node])]
+
+
 def scatter_add(node: Value, operands: Operands, result: Allocation) -> list[Call]:
     """Zeros, then result[indices[i]] += updates[i] in order of i; partitioned by columns, so that the order is
     fixed."""
@@ -224,6 +255,22 @@ class GatherLowering(Lowering):
 
     def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         return [gather(request.node, request.operands, results[0])]
+
+
+class RowWritesLowering(Lowering):
+    """Rows written at indices, over an array that is not read again where it is in memory already."""
+
+    moves_bits: ClassVar[bool] = True
+
+    def index_bound(self, node: Value) -> IndexBound:
+        return node.inputs[1], node.aval.shape[node.attrs["axis"]], None
+
+    def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
+        """Return whether indices and updates have memory of their own: rows are written in any order."""
+        return not any(views[x].base.kind is InputKind.VARIABLE for x in cluster.root.inputs[1:])
+
+    def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
+        return write_rows(request.node, request.operands, results[0])
 
 
 class ScatterAddLowering(Lowering):

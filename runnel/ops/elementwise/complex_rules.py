@@ -106,7 +106,7 @@ axes.register(complex_p, _AsItself())
 
 for _name in (
     "neg", "add", "sub", "where", "sum", "reshape", "permute", "slice", "broadcast", "concat", "pad", "scatter_add",
-    "contiguous", "im2col", "stop_gradient", "eq", "ne", "isnan", "isinf", "segment_sums", "round",
+    "contiguous", "im2col", "stop_gradient", "eq", "ne", "isnan", "isinf", "segment_sums", "round", "write_rows",
 ):  # fmt: skip
     complex_rules.register(Op.registry[_name], LINEAR)
 

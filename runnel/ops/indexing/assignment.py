@@ -15,9 +15,9 @@ from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.tables import write_back
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.conversion import cast
-from runnel.ops.elementwise.arithmetic import add, subtract
-from runnel.ops.elementwise.comparison import greater, logical_and, where
-from runnel.ops.indexing.gather import scatter_add, take_p
+from runnel.ops.elementwise.arithmetic import add
+from runnel.ops.elementwise.comparison import logical_and, where
+from runnel.ops.indexing.gather import scatter_add
 from runnel.ops.indexing.items import (
     Selection,
     Window,
@@ -34,11 +34,11 @@ from runnel.ops.indexing.items import (
     selection,
     window,
 )
-from runnel.ops.indexing.segment_sums import counting_sort_p
+from runnel.ops.indexing.row_writes import write_rows_p
 from runnel.ops.promotion import lifted
 from runnel.ops.shapes.broadcasting import broadcast_p, broadcast_to
 from runnel.ops.shapes.padding import embedded_in_zeros
-from runnel.ops.shapes.pieces import narrow, slice_p
+from runnel.ops.shapes.pieces import slice_p
 from runnel.ops.shapes.views import inverse_order, moveaxis, permute, reshape
 
 
@@ -133,12 +133,8 @@ def _assign_selected(x: Array, selected: Selection, value: Operand) -> Array:
     flat = merged_indices(x, selected)
     if 0 in lines.shape or 0 in new.shape:
         return x
-    first = first_axis(selected)
-    along = tuple(-1 if axis == first else 1 for axis in range(lines.ndim))
-    source = _last_named(x, flat, lines.shape[first])
-    is_named = reshape(greater(source, -1), along)
-    rows = apply(take_p, new, where(greater(source, 0), source, 0), axis=first)
-    return _assign_lines(x, selected, where(is_named, rows, lines))
+    rows = reshape(flat, (flat.size,))
+    return _assign_lines(x, selected, apply(write_rows_p, lines, rows, new, axis=first_axis(selected)))
 
 
 def _operands(x: Array, selected: Selection, value: Operand) -> tuple[Array, Array]:
@@ -163,21 +159,6 @@ def _assign_lines(x: Array, selected: Selection, lines: Array) -> Array:
     order = merged_order(selected)
     shape = tuple(selected.part.shape[axis] for axis in order)
     return _assign_window(x, selected.part, permute(reshape(lines, shape), inverse_order(order)))
-
-
-def _last_named(x: Array, flat: Array, extent: int) -> Array:
-    """Return the number of the last index that names each position along the merged axis; -1 if none does."""
-    count = flat.size
-    known = flat.known()
-    if known is not None:
-        last = np.full(extent, -1)
-        last[known.reshape(-1)] = np.arange(count)
-        return x.lift(last, int64)
-    table = apply(counting_sort_p, reshape(flat, (count,)), rows=extent)
-    begin, end = narrow(table, 0, 0, extent), narrow(table, 0, 1, extent)
-    at = subtract(end, 1)
-    last_of_row = apply(take_p, narrow(table, 0, extent + 2, count), where(greater(at, 0), at, 0), axis=0)
-    return where(greater(end, begin), last_of_row, -1)
 
 
 # --- masks --------------------------------------------------------------------------------------------------------
