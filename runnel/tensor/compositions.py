@@ -4,7 +4,7 @@ The function is traced for tensors like the arguments, with the derivative that 
 on the tape by one record, whose backward runs a program; where a gradient is differentiated again, the tape is rebuilt
 op by op. There is no guard, since callers look a program up by its signature.
 
-A program reads dense memory. An argument whose axes lie in another order, as those of images do after a convolution, is
+A program reads dense memory. An argument whose axes lie in another order, such as an image after a convolution, is
 permuted to the order of its memory before the run, and results to the order that op by op results have after it.
 """
 
