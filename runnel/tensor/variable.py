@@ -590,15 +590,12 @@ def locks_of(variables: Sequence[Variable], written: Collection[Variable]) -> li
     """Return the state locks of a program's Variables, in the order in which runs take them. Variables without a lock
     share a new one: those that the program writes one, the others another, so that its own runs do not count as changes
     of what it only reads."""
-    new: dict[bool, StateLock] = {}
-    by_address: dict[int, StateLock] = {}
     own = set(map(id, written))
+    new: dict[bool, StateLock] = {}
+    locks: set[StateLock] = set()
     for variable in variables:
-        lock = variable._state_lock
-        if lock is None:
-            is_written = id(variable) in own
-            if is_written not in new:
-                new[is_written] = variable.new_lock()
-            lock = variable._lock_with(new[is_written])
-        by_address[lock.address] = lock
-    return [by_address[address] for address in sorted(by_address)]
+        is_written = id(variable) in own
+        if variable.state_lock is None and is_written not in new:
+            new[is_written] = variable.new_lock()
+        locks.add(variable._lock_with(new.get(is_written)))
+    return sorted(locks, key=lambda lock: lock.address)
