@@ -8,6 +8,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype, as_dtype, bool_, float32
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
@@ -29,6 +30,7 @@ from runnel.ops.shapes.views import expand_dims, permute, reshape, transpose
 # --- einsum -------------------------------------------------------------------------------------------------------
 
 
+@composed
 def einsum(equation: str | Array, *operands: Any) -> Array:
     """Return the sum of products that ``equation`` describes (A. Einstein), such as ``"bij,bjk->bik"``.
 

@@ -85,6 +85,11 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
         "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (normal(3, 4, 5, 5), normal(4), normal(4))),
         "instance_norm": (ops.instance_norm, (normal(3, 4, 5),)),
         "linear": (F.linear, (normal(2, 3, 16), normal(5, 16), normal(5))),
+        "einsum": (lambda x, y: rn.einsum("bij,kj->bik", x, y), (normal(2, 3, 16), normal(5, 16))),
+        "einsum of three": (
+            lambda x, y, z: rn.einsum("i...,ij,jk->k...", x, y, z) * rn.einsum("ij->", y),
+            (normal(4, 2, 3), normal(4, 5), normal(5, 6)),
+        ),
         "normalize": (F.normalize, (normal(5, 6),)),
         "cosine_similarity": (F.cosine_similarity, (normal(5, 6), normal(5, 6))),
         "pairwise_distance": (F.pairwise_distance, (normal(5, 6), normal(6))),
