@@ -588,8 +588,7 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
 
 def locks_of(variables: Sequence[Variable], written: Collection[Variable]) -> list[StateLock]:
     """Return the state locks of a program's Variables, in the order in which runs take them. Variables without a lock
-    share a new one: those that the program writes one, the others another, so that its own runs do not count as changes
-    of what it only reads."""
+    share two new ones: for those that the program writes, and for those that it only reads and so leaves unchanged."""
     own = set(map(id, written))
     new: dict[bool, StateLock] = {}
     locks: set[StateLock] = set()
