@@ -1,7 +1,8 @@
 """LLVM text to addresses of machine code: memo, disk cache, LLVM, linker, in that order.
 
-A compiler is for one LLVM machine; it is independent of Runnel's targets. Any number of threads may use it: llvmlite
-serializes calls into LLVM, each module belongs to one thread, and compiling a module twice is harmless.
+A compiler is for one LLVM machine; it is independent of Runnel's targets. Any number of threads may use it: each module
+belongs to one thread, and compiling a module twice is harmless. New modules that are needed together are compiled by as
+many threads as programs run on.
 
 A function stays in memory as long as a program refers to it. The most recently used code is kept alive up to ``KEPT``
 bytes, so that the next program of the same kind need not load it again.
@@ -9,8 +10,9 @@ bytes, so that the next program of the same kind need not load it again.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
-import os
 import sys
 import time
 import weakref
@@ -18,7 +20,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from runnel.backends.cpu import link
+from runnel.backends import context
+from runnel.backends.cpu import emission, link
 from runnel.backends.cpu.link import Function, Library
 from runnel.backends.host import locks, objects
 from runnel.core import switches
@@ -137,6 +140,7 @@ class Compiler:
         self._salt = f"{versions}, {sys.platform}, {identity}\n".encode()
         self._make_machine = make_machine
         self._machine: llvm.TargetMachine | None = None
+        self._machines: list[llvm.TargetMachine] = []  # that generate code now and then
         self._functions: Functions[tuple[str, str]] = Functions()
         self._claims = locks.Claims()
 
@@ -197,7 +201,7 @@ class Compiler:
     def object_code(self, text: str, name: str = "the module") -> bytes:
         """Return the object file of ``text``, compiled now."""
         with self._parsed(text, name) as module:
-            return bytes(self._target_machine().emit_object(module))
+            return self._emitted(module)
 
     def joined_object_code(self, texts: Mapping[str, str], exported: Collection[str]) -> bytes:
         """Compile several modules' texts, by name, to one object file in which only ``exported`` symbols are
@@ -207,7 +211,7 @@ class Compiler:
             for value in (*module.functions, *module.global_variables):
                 if not value.is_declaration and value.name not in exported:
                     value.linkage = "internal"
-            return bytes(self._target_machine().emit_object(module))
+            return self._emitted(module)
 
     def assembly(self, text: str, name: str = "the module") -> str:
         """Return the assembly of ``text``, for people."""
@@ -218,7 +222,7 @@ class Compiler:
         """Return the addresses of new modules. Cached objects that cannot be linked are dropped and compiled again."""
         cache = objects.current()
         filed = {key: code for _, key in modules if cache and (code := cache.get(key)) is not None}
-        object_codes = filed | {key: self._compiled(key, m) for (_, key), m in modules.items() if key not in filed}
+        object_codes = filed | self._compiled({key: m for (_, key), m in modules.items() if key not in filed})
         try:
             functions = link.link([(symbol, object_codes[key]) for symbol, key in modules], imports)
         except VerifierError:
@@ -226,22 +230,44 @@ class Compiler:
                 raise
             for key in filed:
                 cache.drop(key)
-            object_codes |= {key: self._compiled(key, m) for (_, key), m in modules.items() if key in filed}
+            object_codes |= self._compiled({key: m for (_, key), m in modules.items() if key in filed})
             return link.link([(symbol, object_codes[key]) for symbol, key in modules], imports)
         objects.statistics.loaded += len(filed)
         return functions
 
-    def _compiled(self, key: str, module: Module) -> bytes:
+    def _compiled(self, modules: Mapping[str, Module]) -> dict[str, bytes]:
+        """Return the object code of modules by key, and store it in the cache."""
+        if not modules:
+            return {}
         begun = time.perf_counter()
-        code = self.object_code(module.text(), module.symbol)
-        objects.statistics.compiled += 1
+        with contextlib.ExitStack() as parsed:
+            tasks = [
+                functools.partial(self._emitted, parsed.enter_context(self._parsed(m.text(), m.symbol)))
+                for m in modules.values()
+            ]
+            codes = dict(zip(modules, emission.in_threads(tasks, context.current().threads), strict=True))
+        objects.statistics.compiled += len(codes)
         if switches.debug.value >= 1:
-            took = (time.perf_counter() - begun) * 1e3
-            print(f"runnel: compiled {module.symbol} in {took:.1f} ms", file=sys.stderr)
+            took, names = (time.perf_counter() - begun) * 1e3, ", ".join(m.symbol for m in modules.values())
+            print(f"runnel: compiled {names} in {took:.1f} ms", file=sys.stderr)
         cache = objects.current()
         if cache:
-            cache.put(key, code)
+            for key, code in codes.items():
+                cache.put(key, code)
+        return codes
+
+    def _emitted(self, module: llvm.ModuleRef) -> bytes:
+        """Return the object file of a module, generated by a machine that no other thread is using."""
+        machine = self._free_machine()
+        code = emission.emit(machine, module)
+        self._machines.append(machine)
         return code
+
+    def _free_machine(self) -> llvm.TargetMachine:
+        try:
+            return self._machines.pop()
+        except IndexError:
+            return self._make_machine()
 
     def _target_machine(self) -> llvm.TargetMachine:
         if self._machine is None:
@@ -299,30 +325,3 @@ def _verify(module: llvm.ModuleRef, name: str) -> None:
         module.verify()
     except RuntimeError as error:
         raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
-
-
-def _llvm_lock() -> Any:
-    """Return llvmlite's lock around its calls; None while llvmlite is not loaded, or if its lock is elsewhere."""
-    ffi = sys.modules.get("llvmlite.binding.ffi")
-    return getattr(getattr(ffi, "lib", None), "_lock", None)
-
-
-_LOCKED: Final[list[Any]] = []  # by forks in progress
-
-
-def _before_fork() -> None:
-    """Wait until no thread is in LLVM, whose internal locks a child would inherit."""
-    lock = _llvm_lock()
-    if lock is not None:
-        lock.__enter__()
-    _LOCKED.append(lock)
-
-
-def _after_fork() -> None:
-    lock = _LOCKED.pop()
-    if lock is not None:
-        lock.__exit__(None, None, None)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
