@@ -65,9 +65,7 @@ _METHODS: Final = {
     "cuda": "nothing: programs run on CPUs",
     "dequantize": "nothing: tensors are not quantized",
     "share_memory_": "nothing: memory is not shared between processes",
-    "storage": "x.numpy(), which shows the elements",
     "to_sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
-    "untyped_storage": "x.numpy(), which shows the elements",
 }
 
 _LAYERS: Final = {

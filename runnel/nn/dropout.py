@@ -54,9 +54,9 @@ def dropout1d(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
 def dropout2d(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
     """Set channels of (N, C, H, W) to 0 with probability ``p`` and divide the rest by 1 - p.
 
-    Three axes are (N, C, L), as in PyTorch.
+    Three axes are (N, C, L), and two are (N, C), as in PyTorch.
     """
-    return _of_channels("dropout2d", x, p, training, (3, 4), -1)
+    return _of_channels("dropout2d", x, p, training, (2, 3, 4), -1)
 
 
 def dropout3d(x: Array, p: float = 0.5, training: bool = True) -> Tensor:

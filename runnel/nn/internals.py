@@ -147,7 +147,7 @@ class Internals:
     ) -> None:
         """Load this module's own Parameters and buffers from the entries that begin with ``prefix``.
 
-        During ``load_state_dict()`` they are loaded together with those of all other modules, when everything fits.
+        During ``load_state_dict()`` all modules load together, when everything fits.
         """
         loading = LOADING.get()
         if loading is not None:

@@ -385,11 +385,47 @@ class Record(Generic[T]):
     def __repr__(self) -> str:
         return f"<derivative of {self.op.name if self.op is not None else 'a function'}>"
 
+    def name(self) -> str:
+        """Return what messages and drawings of graphs call it."""
+        return f"{self.op.name if self.op is not None else 'function'}_backward"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The records of the inputs, each with 0; Accumulation for leaves, None where no gradient is computed."""
+        return tuple(((x._record or Accumulation(x)) if x.requires_grad else None, 0) for x in self.inputs)
+
     def free(self) -> None:
         """Let go of the saved values."""
         self.freed = True
         self._inputs = ()
         self.rule = None
+
+
+class Accumulation:
+    """The end of a path of gradients: a leaf that accumulates them."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Accumulation) and other.variable is self.variable
+
+    def __hash__(self) -> int:
+        return id(self.variable)
+
+    @property
+    def variable(self) -> Any:
+        """The leaf, a tensor or Variable."""
+        return self.node if self.node._leaf is None else self.node._leaf()
+
+    def name(self) -> str:
+        """Return what messages and drawings of graphs call it."""
+        return "accumulate_gradient"
+
+    @property
+    def next_functions(self) -> tuple[()]:
+        """Nothing follows."""
+        return ()
 
 
 def passed_on(g: Any, out: T) -> tuple[Any]:

@@ -17,6 +17,7 @@ from runnel.compiler.lowering.protocol import lowering_for
 from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.caching import Recent
 from runnel.core.dispatch import ViewStep, apply
+from runnel.core.errors import GradientError
 from runnel.core.tables import Op, abstract_eval, write_back
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.indexing import assignment  # noqa: F401 - registers the rules of write_back
@@ -205,8 +206,24 @@ def _set_data(x: Any, value: Any) -> None:
     sever(x, x.read().untaped())
     if isinstance(x, Handle):  # which may be a view until now
         x._view = None
+    elif view is not None and _is_part_of_vector(value):
+        raise GradientError(
+            f"[data] {x.described} would show a part of a vector, and keeps its values apart; write "
+            "x.data.copy_(part), or x.data = part.clone()."
+        )
+    source = value.read() if isinstance(value, ArrayMethods) else None
     with recording(False):
-        x.update("data", lambda old: value.read() if isinstance(value, ArrayMethods) else old.lift(value, old.dtype))
+        x.update("data", lambda old: old.lift(value, old.dtype) if source is None else source)
+    if source is not None and isinstance(x, Handle) and ACTIVE.trace is None and source.aval is x.aval:
+        watched(x, source, (DETACHED,))
+
+
+def _is_part_of_vector(x: Any) -> bool:
+    """Return whether ``x`` shows a part of a vector that others hold, as Parameters of flat memory do in PyTorch."""
+    if is_own(x):
+        return False
+    base = x._view.base
+    return isinstance(base, Handle) and base.aval.ndim == 1 and base.aval.size > x.aval.size
 
 
 # The values of a tensor or Variable without a tape, as a view. After ``x.data = y`` earlier views show what ``x`` was.

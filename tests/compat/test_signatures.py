@@ -19,7 +19,7 @@ METHODS = ("torch.Tensor", "torch.nn.Module", "torch.optim.Optimizer")
 # Names with arguments that do not bind, and why.
 REFUSED = {
     "PyTorch refuses what its stub files say": """
-        torch.as_tensor torch.linspace torch.logspace torch.subtract torch.tensor torch.Tensor.cpu
+        torch.linspace torch.logspace torch.subtract torch.tensor torch.Tensor.cpu
         torch.Tensor.is_contiguous torch.Tensor.new_tensor torch.Tensor.requires_grad_
         torch.Tensor.subtract torch.Tensor.subtract_ torch.nn.RNNBase torch.nn.RNNCellBase
     """,

@@ -18,6 +18,7 @@ from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.ops import creation_like
 from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor import creation
+from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
 
@@ -176,8 +177,37 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype = None) -> Tensor:
 def tensor(
     data: Any, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """Return ``data`` as a new tensor without a tape."""
-    return creation.tensor(data, dtype, device=device, requires_grad=requires_grad)
+    """Return ``data`` as a new tensor without a tape. Tensors in lists are numbers."""
+    return creation.tensor(with_numbers("tensor", data), dtype, device=device, requires_grad=requires_grad)
+
+
+def as_tensor(data: Any, dtype: Dtype = None, device: Any = None) -> Tensor:
+    """Return ``data`` as a tensor. Tensors in lists are numbers."""
+    return creation.asarray(with_numbers("as_tensor", data), dtype, device=device)
+
+
+def with_numbers(name: str, data: Any) -> Any:
+    """Return nested lists with their tensors, which have one element each, as 0-d tensors."""
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if first is data or not isinstance(first, ArrayMethods):
+        if isinstance(data, (list, tuple)) and any(isinstance(x, ArrayMethods) for x in data):
+            return _with_numbers(name, data)
+        return data
+    return _with_numbers(name, data)
+
+
+def _with_numbers(name: str, data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_with_numbers(name, x) for x in data]
+    if not isinstance(data, ArrayMethods):
+        return data
+    if data.size != 1:
+        raise ArgumentError(
+            f"[{name}] tensors in a list must have one element; got shape {data.shape}. Write torch.stack(tensors)."
+        )
+    return data.reshape(()) if data.ndim else data
 
 
 def scalar_tensor(s: Any, *, dtype: Dtype = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from runnel.compat.functions.creation import with_numbers
 from runnel.core import dtypes
 from runnel.core.devices import Device as PlaceOfMemory, as_device
 from runnel.core.dtypes import DType
@@ -41,7 +42,7 @@ class _TensorKind(type):
     def __call__(cls, *args: Any, device: Any = None) -> Any:
         kind = cls.kind or dtypes.float32
         if len(args) == 1 and not isinstance(args[0], int):
-            return creation.tensor(args[0], kind, device=device)
+            return creation.tensor(with_numbers(cls.__name__, args[0]), kind, device=device)
         return creation.zeros(args or (0,), dtype=kind, device=device)
 
     def __getattr__(cls, name: str) -> Any:

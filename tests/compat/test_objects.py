@@ -1,0 +1,96 @@
+"""PyTorch's objects around tensors: lists of tensors, storages, shared values, the graph of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import runnel.compat.torch as torch
+from runnel.core.errors import ArgumentError, GradientError
+
+LISTS = [
+    (lambda: torch.tensor([[torch.tensor([1.0])]]), [[1.0]]),
+    (lambda: torch.tensor([torch.tensor([1.0]), torch.tensor([[2.0]])]), [1.0, 2.0]),
+    (lambda: torch.tensor([[torch.tensor([1]), 2.5]]), [[1.0, 2.5]]),
+    (lambda: torch.as_tensor([torch.tensor([1.0]), 2]), [1.0, 2.0]),
+    (lambda: torch.FloatTensor([[torch.tensor([1.0])], [torch.tensor(2)]]), [[1.0], [2.0]]),
+]
+
+
+@pytest.mark.parametrize(("make", "values"), LISTS)
+def test_tensors_in_lists_are_numbers(make: Callable[[], Any], values: Any) -> None:
+    assert make().tolist() == values
+
+
+def test_a_tensor_of_tensors_of_several_elements_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"torch\.stack"):
+        torch.tensor([torch.ones(2), torch.ones(2)])
+
+
+def test_data_of_another_tensor_is_shared() -> None:
+    flat, x = torch.arange(6.0), torch.zeros(2, 2)
+    x.data = flat[1:5].view_as(x)
+    flat[1] = 100.0
+    x.add_(1)
+    assert flat.tolist() == [0, 101, 3, 4, 5, 5] and x.tolist() == [[101, 3], [4, 5]]
+    leaf, other = torch.zeros(3, requires_grad=True), torch.ones(3)
+    leaf.data = other
+    other.add_(1)
+    (leaf * leaf).sum().backward()
+    assert leaf.grad.tolist() == [4, 4, 4] and leaf.is_leaf
+    x.data = x.data[:, :1].expand(2, 2)
+    assert x.tolist() == [[101, 101], [4, 4]] and flat[1] == 101
+    p = torch.nn.Parameter(torch.zeros(2, 2))
+    with pytest.raises(GradientError, match=r"x\.data\.copy_"):
+        p.data = flat[1:5].view_as(p)
+    p.data = flat[1:5].view_as(p).clone()
+    p.data = torch.ones(5)[:4].view(2, 2)  # of a vector that nobody else holds
+    p.data = p.data[:1].expand(2, 2)
+    assert p.tolist() == [[1, 1], [1, 1]]
+
+
+FOREACH: list[tuple[str, tuple[Any, ...], list[Any]]] = [
+    ("add", ([1.0, 2.0],), [3.0, 6.0]),
+    ("mul", (2.0,), [4.0, 8.0]),
+    ("addcmul", ("self", "self", 0.5), [4.0, 12.0]),
+    ("addcdiv", ("self", "self", [1.0, 2.0]), [3.0, 6.0]),
+    ("lerp", ("self", 0.5), [2.0, 4.0]),
+    ("maximum", (3.0,), [3.0, 4.0]),
+    ("sqrt", (), [2.0**0.5, 2.0]),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "values"), FOREACH)
+def test_foreach(name: str, args: tuple[Any, ...], values: list[float]) -> None:
+    tensors = [torch.tensor(2.0), torch.tensor(4.0)]
+    given = [tensors if x == "self" else torch.tensor(x) if name == "maximum" else x for x in args]
+    assert [x.item() for x in getattr(torch, f"_foreach_{name}")(tensors, *given)] == pytest.approx(values)
+    assert getattr(torch, f"_foreach_{name}_")(tensors, *given) is None
+    assert [x.item() for x in tensors] == pytest.approx(values)
+
+
+def test_storages_tell_shared_memory() -> None:
+    tied, other = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    other.weight = tied.weight
+    place = [
+        x.untyped_storage().data_ptr() for x in (tied.weight, other.weight, tied.state_dict()["weight"], tied.bias)
+    ]
+    assert place[0] == place[1] == place[2] != place[3]
+    x = torch.arange(6.0).view(2, 3)
+    assert x[1].storage().data_ptr() == x.storage().data_ptr() and len(x.storage()) == 6
+    assert x[1].untyped_storage().nbytes() == 24 and x[1].storage().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_graph_of_gradients_can_be_walked() -> None:
+    w = torch.ones(2, requires_grad=True)
+    record, names = (w * 2).sum().grad_fn, []
+    while record.next_functions:
+        names.append(record.name())
+        record = record.next_functions[0][0]
+    assert record.variable is w and "mul_backward" in names and w.grad_fn is None
+
+
+def test_dropout2d_of_two_axes() -> None:
+    assert set(torch.nn.Dropout2d(0.5)(torch.ones(20, 20)).flatten().tolist()) == {0.0, 2.0}
