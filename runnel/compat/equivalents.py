@@ -65,7 +65,6 @@ _METHODS: Final = {
     "cuda": "nothing: programs run on CPUs",
     "dequantize": "nothing: tensors are not quantized",
     "share_memory_": "nothing: memory is not shared between processes",
-    "to_sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
 }
 
 _LAYERS: Final = {

@@ -14,7 +14,7 @@ from runnel.core.errors import UnsupportedError
 GPU: Final = "programs run on CPUs, and torch.cuda.is_available() is False"
 ONE: Final = "one process trains, on all of its cores"
 GRAPH: Final = "print(runnel.compile(fn).program(x)) shows the program of a function"
-DENSE: Final = "tensors are dense; SparseAdam takes gradients of rows that were read"
+DENSE: Final = "sparse tensors are made by torch.sparse_coo_tensor and torch.sparse_csr_tensor"
 
 REFUSALS: Final = {
     GPU: """
@@ -112,11 +112,9 @@ utils.mobile_optimizer: optimize_for_mobile
 utils.bundled_inputs: bundle_inputs
 """,
     DENSE: """
-sparse: BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
-    SparseSemiStructuredTensor addmm as_sparse_gradcheck check_sparse_tensor_invariants log_softmax mm softmax solve sum
-    to_sparse_semi_structured
-torch: sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor
-    sparse_compressed_tensor
+sparse: BFloat16Tensor ByteTensor CharTensor HalfTensor ShortTensor SparseSemiStructuredTensor as_sparse_gradcheck
+    check_sparse_tensor_invariants solve to_sparse_semi_structured
+torch: sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor
 """,
     "x.numpy() shows the elements of a tensor": """
 storage: TypedStorage UntypedStorage
