@@ -69,15 +69,29 @@ class Shape:
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
         self.ends = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.ends)}
-        self.plain: _Plain | None = None
-        if () in self._pullbacks and not self.leading and len(self.spans) == 1 and len(self.ends) == len(set(ends)):
-            cotangents, backward = self._pullbacks[()]
-            if all(c is None or c.wrapped is None for c in cotangents):
-                outputs = [None if c is None else c.output for c in cotangents]
-                self.plain = _Plain([self._places[end] for _, end in self.reads], outputs, backward)
+        self.merged = self._merged()
         self.lasting: dict[
             tuple[int, ...], list[bool] | None
         ] = {}  # of the readings, which have derivatives, for seeds
+
+    def _merged(self) -> Merged | None:
+        """Return the part with its phases merged into one; None if that could change the order of summation."""
+        reads = [end for _, end in self.reads]
+        if () not in self._pullbacks or any(end.kind is not Kind.OUTSIDE for end in (*self.ends, *reads)):
+            return None
+        cotangents, backward = self._pullbacks[()]
+        late = {i: reads[self.spans[x.phase]] for i, x in enumerate(self.leading) if isinstance(x, Late)}
+        is_all = len(reads) == len(reads[self.spans[0]]) + sum(map(len, late.values()))
+        if not is_all or any(c is not None and c.wrapped is not None for c in cotangents):
+            return None
+        if not all(set(phase) <= set(self.leading[:i]) for i, phase in late.items()):
+            return None
+        between = self.leading[min(late) :] if late else ()
+        outputs = [None if c is None else c.output for c in cotangents]
+        return Merged(self._numbers(self.leading), self._numbers(reads), self._numbers(between), outputs, backward)
+
+    def _numbers(self, ends: Sequence[End | Late]) -> list[int]:
+        return [self._places[x] for x in ends if isinstance(x, End)]
 
     def end(self, end: End, ends: tuple[Tensor, ...], call: Call) -> Tensor:
         """Return the tensor that ``end`` is at one call."""
@@ -104,15 +118,28 @@ class Shape:
         return [None if c is None else _handed(x, c) for x, c in zip(gradients, cotangents, strict=True)]
 
 
-class _Plain:
-    """A part with one phase, whose readings are all ends outside: the usual part of a composition. ``places`` are the
-    readings among the ends, and ``outputs`` the results of ``backward`` for them. It does what a :class:`Shape` does,
-    only faster."""
+class Merged:
+    """A part of readings outside that hands on all cotangents at once, the usual part of a composition. It does what a
+    :class:`Shape` does, only faster.
 
-    __slots__ = ("_backward", "_chosen", "_outputs", "places")
+    The walk visits some ends ``between`` phases. If these are leaves, nothing is handed on there, and the order of
+    summation is that of the phases. All places are among the ends.
+    """
 
-    def __init__(self, places: Sequence[int], outputs: Sequence[int | None], backward: Backward) -> None:
-        self.places = places
+    __slots__ = ("_backward", "_chosen", "_outputs", "between", "leading", "nothing", "reads")
+
+    def __init__(
+        self,
+        leading: Sequence[int],
+        reads: Sequence[int],
+        between: Sequence[int],
+        outputs: Sequence[int | None],
+        backward: Backward,
+    ) -> None:
+        self.leading = leading
+        self.reads = reads
+        self.between = between
+        self.nothing = [None for _ in leading]  # is handed to these
         self._outputs = outputs
         self._backward = backward
         self._chosen: dict[tuple[bool, ...], tuple[list[int | None], frozenset[int]]] = {}  # results, by what is needed
@@ -178,7 +205,7 @@ class _Pull(NamedTuple):
 class PartRecord(PulledRecord[Tensor]):
     """A part of the tape of one call. ``ends`` are the tensors where it ends, except Variables."""
 
-    __slots__ = ("_all", "_ends", "_late", "_read", "_stretch", "call", "shape")
+    __slots__ = ("_all", "_ends", "_late", "_merged", "_read", "_stretch", "call", "shape")
 
     def __init__(self, call: Call, shape: Shape, ends: tuple[Tensor, ...]) -> None:
         super().__init__(None, ends, {})
@@ -189,15 +216,22 @@ class PartRecord(PulledRecord[Tensor]):
         self._late: dict[int, Tensor] = {}
         self._all: tuple[Tensor, ...] = ()
         self._stretch: Stretch | None = None  # the rebuilt tape
+        self._merged: Merged | None = None
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         ends, shape = super().inputs, self.shape
         if self.call is None:
             return ()
-        if ends is not self._ends and shape.plain is not None:
-            self._read = [ends[i] for i in shape.plain.places]
-            self._all, self._ends = tuple(self._read), ends
+        if ends is not self._ends:
+            self._merged = shape.merged
+            for i in () if self._merged is None else self._merged.between:
+                if ends[i]._record is not None:
+                    self._merged = None
+        if ends is not self._ends and self._merged is not None:
+            self._read = [ends[i] for i in self._merged.reads]
+            self._all = (*[ends[i] for i in self._merged.leading], *self._read)
+            self._late, self._ends = {}, ends
         elif ends is not self._ends:
             self._read = [shape.end(end, ends, self.call) for _, end in shape.reads]
             late = {x.phase: self._read[shape.spans[x.phase]] for x in shape.leading if isinstance(x, Late)}
@@ -218,10 +252,14 @@ class PartRecord(PulledRecord[Tensor]):
         shape = self.shape
         if self.call is None:
             raise tape.freed(out)
-        if shape.plain is not None and not create_graph and alive is not None and g._level is None:
-            return shape.plain.pull(self.call.addresses, g, tuple([id(x) in alive for x in self._read]))
+        merged = self._merged
+        if merged is not None and not create_graph and alive is not None and g._level is None:
+            ready = merged.pull(self.call.addresses, g, tuple([id(x) in alive for x in self._read]))
+            return [*merged.nothing, *ready]
         needed = None if alive is None else [id(x) in alive for x in self._read]
         handed = shape.pulled(self, out, g, needed, create_graph)
+        if merged is not None:
+            return [*merged.nothing, *handed]
         for k, late in self._late.items():
             late._record.handed = handed[shape.spans[k]]  # type: ignore[union-attr]
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]

@@ -85,6 +85,10 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
         "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (normal(3, 4, 5, 5), normal(4), normal(4))),
         "instance_norm": (ops.instance_norm, (normal(3, 4, 5),)),
         "linear": (F.linear, (normal(2, 3, 16), normal(5, 16), normal(5))),
+        "linear whose operands depend on each other": (
+            lambda x, w: F.linear(F.linear(x * w.sum(0), w, (w * w).sum(1)) @ w, w, w[:, 0]) * F.linear(x, w),
+            (normal(9, 16), normal(5, 16)),
+        ),
         "einsum": (lambda x, y: rn.einsum("bij,kj->bik", x, y), (normal(2, 3, 16), normal(5, 16))),
         "einsum of three": (
             lambda x, y, z: rn.einsum("i...,ij,jk->k...", x, y, z) * rn.einsum("ij->", y),
