@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from runnel.cli import bench, completion, demo, doctor, ops_table, profile
+from runnel.cli import bench, completion, demo, doctor, ops_table, profile, run
 from runnel.core import dtype_info
 from runnel.core.errors import RunnelError
 
 PARTS = {
+    "run": run,
     "demo": demo,
     "doctor": doctor,
     "profile": profile,

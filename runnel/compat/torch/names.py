@@ -119,6 +119,7 @@ torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arcco
 torch runnel.compat.functions.types: BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
     IntTensor LongTensor ShortTensor Size Tensor channels_last channels_last_3d contiguous_format device dtype layout
     legacy_contiguous_format memory_format preserve_format strided
+torch runnel.compat.installation: install
 torch runnel.compat.functions.windows: bartlett_window blackman_window hamming_window hann_window kaiser_window
 torch runnel.core.dtype_info: cdouble cfloat double float half int long promote_types=result_type short
 torch runnel.fft.short_time: istft stft
