@@ -4,9 +4,9 @@ from runnel.core.namespaces import namespace
 
 __version__ = "0.28.0+runnel"  # of the torchvision for the PyTorch whose names runnel.compat.torch has
 
-NAMES = {part: f"{__name__}.{part}" for part in ("datasets", "io", "models", "ops", "transforms", "utils")}
-NAMES |= {
+PLACED = {part: f"{__name__}.{part}" for part in ("datasets", "io", "models", "ops", "transforms", "utils")}
+PLACED |= {
     name: f"{__name__}.io:{name}"
     for name in ("disable_beta_transforms_warning", "get_image_backend", "set_image_backend")
 }
-__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)
+__all__, __getattr__, __dir__ = namespace(__name__, PLACED, checked=False)

@@ -13,7 +13,9 @@ import pytest
 from PIL import Image
 
 import runnel as rn
-from runnel.compat.torchvision import datasets, models, ops
+from runnel.compat import torchvision
+from runnel.compat.torchvision import datasets, models, ops, transforms
+from runnel.compat.torchvision.transforms import v2
 from runnel.core.errors import RunnelError, UnsupportedError
 
 pytestmark = pytest.mark.unit
@@ -103,3 +105,9 @@ def test_a_network_trains_and_refuses_trained_weights() -> None:
     assert {"layer2.0.downsample.0.weight", "layer4.1.bn2.running_var", "fc.bias"} <= set(model.state_dict())
     with pytest.raises(UnsupportedError, match="load_state_dict"):
         models.resnet18(weights=models.ResNet18_Weights.DEFAULT)
+
+
+def test_every_name_is_there() -> None:
+    for package in (torchvision, datasets, models, ops, transforms, transforms.functional, v2, v2.functional):
+        assert [name for name in package.PLACED if not hasattr(package, name)] == []
+    assert callable(models.alexnet) and models.list_models(include="vgg*", exclude="*_bn")[0] == "vgg11"

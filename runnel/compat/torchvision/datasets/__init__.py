@@ -8,9 +8,9 @@ cifar: CIFAR10 CIFAR100 STL10 SVHN
 folder: DatasetFolder FakeData ImageFolder VisionDataset
 mnist: EMNIST FashionMNIST KMNIST MNIST QMNIST
 """
-NAMES = {
+PLACED = {
     name: f"{__name__}.{row.partition(':')[0]}:{name}"
     for row in _PLACES.strip().replace("\n    ", " ").splitlines()
     for name in row.partition(":")[2].split()
 } | {name: f"{__name__}.refusals:{name}" for name in REFUSED}
-__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)
+__all__, __getattr__, __dir__ = namespace(__name__, PLACED, checked=False)

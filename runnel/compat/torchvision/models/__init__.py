@@ -11,12 +11,12 @@ resnet: ResNet resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d re
 squeezenet: SqueezeNet squeezenet1_0 squeezenet1_1
 vgg: VGG vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn
 """
-NAMES = {
+PLACED = {
     name: f"{__name__}.{row.partition(':')[0]}:{name}"
     for row in _PLACES.strip().replace("\n    ", " ").splitlines()
     for name in row.partition(":")[2].split()
 }
-__all__, _getattr, __dir__ = namespace(__name__, NAMES, checked=False)
+__all__, _getattr, __dir__ = namespace(__name__, PLACED, checked=False)
 alexnet = _alexnet.alexnet
 
 

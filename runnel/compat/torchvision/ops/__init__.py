@@ -9,9 +9,9 @@ losses: complete_box_iou_loss distance_box_iou_loss generalized_box_iou_loss sig
 misc: Conv2dNormActivation Conv3dNormActivation ConvNormActivation DropBlock2d DropBlock3d FrozenBatchNorm2d MLP
     Permute SqueezeExcitation StochasticDepth drop_block2d drop_block3d stochastic_depth
 """
-NAMES = {
+PLACED = {
     name: f"{__name__}.{row.partition(':')[0]}:{name}"
     for row in _PLACES.strip().replace("\n    ", " ").splitlines()
     for name in row.partition(":")[2].split()
 }
-__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)
+__all__, __getattr__, __dir__ = namespace(__name__, PLACED, checked=False)

@@ -11,9 +11,9 @@ randomized: ColorJitter ElasticTransform GaussianBlur RandomAdjustSharpness Rand
     RandomEqualize RandomErasing RandomGrayscale RandomHorizontalFlip RandomInvert RandomPerspective RandomPosterize
     RandomResizedCrop RandomRotation RandomSolarize RandomVerticalFlip
 """
-NAMES = {
+PLACED = {
     name: f"{__name__}.{row.partition(':')[0]}:{name}"
     for row in _PLACES.strip().replace("\n    ", " ").splitlines()
     for name in row.partition(":")[2].split()
 } | {part: f"{__name__}.{part}" for part in ("functional", "v2")}
-__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)
+__all__, __getattr__, __dir__ = namespace(__name__, PLACED, checked=False)

@@ -10,9 +10,9 @@ colors: adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturat
     equalize gaussian_blur invert posterize rgb_to_grayscale solarize to_grayscale
 warping: affine elastic_transform perspective rotate
 """
-NAMES = {
+PLACED = {
     name: f"runnel.compat.torchvision.transforms.{row.partition(':')[0]}:{name}"
     for row in _PLACES.strip().replace("\n    ", " ").splitlines()
     for name in row.partition(":")[2].split()
 }
-__all__, __getattr__, __dir__ = namespace(__name__, NAMES, checked=False)
+__all__, __getattr__, __dir__ = namespace(__name__, PLACED, checked=False)
