@@ -365,8 +365,12 @@ def sparse_csr_tensor(
     return SparseTensor(made._places, made._numbers, made._size, True, sparse_csr)
 
 
-def to_sparse(x: Any, sparse_dim: int | None = None, *, layout: Any = None) -> SparseTensor:
-    """Return a tensor by the positions and values of its elements that are not 0."""
+def to_sparse(
+    x: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None
+) -> SparseTensor:
+    """Return a tensor by the positions and values of its elements that are not 0. Blocks are refused."""
+    if blocksize is not None or dense_dim is not None:
+        raise UnsupportedError("[to_sparse] blocksize and dense_dim must be None: layouts of blocks are not supported.")
     axes = x.ndim if sparse_dim is None else sparse_dim
     known = x.detach().numpy()
     where = known != 0
@@ -414,6 +418,11 @@ def product(a: Any, b: Any, **options: Any) -> Any:
     rows, columns = a._places[0], a._places[1]
     parts = ops.take(b, columns, 0) * (a._numbers if b.ndim == 1 else ops.expand_dims(a._numbers, 1))
     return segment_sum(parts, rows, a.shape[0])
+
+
+def spmm(input: Any, mat2: Any) -> Any:
+    """Return the product of matrices, one or both of them sparse."""
+    return product(input, mat2)
 
 
 def added_product(input: Any, mat1: Any, mat2: Any, beta: float = 1.0, alpha: float = 1.0) -> Any:

@@ -106,7 +106,7 @@ torch runnel.compat.functions.settings: OutOfMemoryError __version__ are_determi
     set_flush_denormal set_num_interop_threads=without_effect set_printoptions set_warn_always=without_effect sym_float
     sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack typename use_deterministic_algorithms
 torch runnel.compat.functions.slopes: gradient
-torch runnel.compat.functions.sparse: sparse_coo sparse_coo_tensor sparse_csr sparse_csr_tensor spmm=product
+torch runnel.compat.functions.sparse: sparse_coo sparse_coo_tensor sparse_csr sparse_csr_tensor spmm
 torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arccos_ arccosh_ arcsin_ arcsinh_ arctan_
     arctanh_ as_strided_ asin_ asinh_ atan_ atanh_ cat cdist ceil_ clamp_ clamp_max_ clamp_min_ clip_ clone concat=cat
     concatenate=cat conj_physical_ cos_ cosh_ cross cumprod cumsum deg2rad_ detach detach_ detach_copy=alias_copy
