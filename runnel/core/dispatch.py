@@ -112,6 +112,10 @@ class TensorLike:
         """Run a function that is composed of ops (:mod:`runnel.core.composed`); by default op by op."""
         return composition.function(*args, **kwargs)
 
+    def view_again(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a function that returns views of this value (:mod:`runnel.core.viewing`)."""
+        return function(self, *args, **kwargs)
+
     def lift(self, array: Any, dtype: DType) -> Any:
         """Return a constant (a Python scalar or a NumPy array) as a value of this kind."""
         raise NotImplementedError

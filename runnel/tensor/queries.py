@@ -12,6 +12,7 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtype_info import isdtype
 from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ShapeError
+from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array
 from runnel.ops.conversion import cast
 from runnel.ops.elementwise.complex_parts import conj
@@ -126,6 +127,7 @@ def type_as(x: Array, other: Array) -> Array:
     return cast(x, other.dtype)
 
 
+@viewing
 def t(x: Array) -> Array:
     """Transpose a matrix; return a vector or number as it is."""
     if x.ndim > 2:
@@ -133,6 +135,7 @@ def t(x: Array) -> Array:
     return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
 
 
+@viewing
 def matrix_transpose(x: Array) -> Array:
     """Exchange the last two axes."""
     return transpose(x, -2, -1)

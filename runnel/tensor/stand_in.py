@@ -51,6 +51,9 @@ class StandIn(ArrayMethods[T]):
     def apply_composed(self, composition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.read().apply_composed(composition, args, kwargs)
 
+    def view_again(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.read().view_again(function, args, kwargs)
+
     def lift(self, array: Any, dtype: DType) -> T:
         return self.read().lift(array, dtype)
 

@@ -32,7 +32,7 @@ from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.shapes.views import contiguous, reshape_p
-from runnel.tensor import composing, copying, eager, inplace, tape, tracing, views
+from runnel.tensor import composing, copying, eager, inplace, known_views, tape, tracing, views
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
     SERIALS,
@@ -131,6 +131,7 @@ class Tensor(Handle["Tensor"]):
         return views.watched(another(self) if self.requires_grad and RECORDING.get() else self._twin(), self, ())
 
     apply_composed = composing.run
+    view_again = known_views.make
 
     def on(self, device: Device) -> Tensor:
         """Return the same values on ``device``, sharing memory if the devices can. Gradients flow back to the

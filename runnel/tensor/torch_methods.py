@@ -13,6 +13,7 @@ from runnel.core.devices import as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
 from runnel.core.errors import GradientError
+from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array, Axis, Operand, as_sizes, gathered, normalize_axes
 from runnel.ops.conversion import cast
 from runnel.ops.elementwise.comparison import where as chosen
@@ -74,6 +75,7 @@ def where(x: Array, condition: Array, other: Operand) -> Array:
     return chosen(condition, x, other)
 
 
+@viewing
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """Remove the axes of size 1 among ``axis`` (None: all). (``rn.squeeze`` refuses axes of other sizes.)"""
     axes = normalize_axes("squeeze", axis, x.ndim)

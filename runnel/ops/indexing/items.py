@@ -12,6 +12,7 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import TensorLike, apply, required
 from runnel.core.dtypes import DType, bool_, from_numpy, int64
 from runnel.core.errors import AxisError, DTypeError
+from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array, broadcast_shapes
 from runnel.ops.elementwise.arithmetic import add, multiply
 from runnel.ops.indexing.gather import from_the_front, labels_below, take_p
@@ -237,6 +238,7 @@ def strides(selected: Selection) -> list[int]:
     return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
+@viewing
 def getitem(x: Array, key: Any) -> Array:
     """Return ``x[key]`` as in NumPy, for integers, slices, ``...``, None, arrays of integers, and masks.
 

@@ -13,6 +13,7 @@ import numpy as np
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array, Operand, broadcast_shapes, normalize_axis
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
@@ -208,6 +209,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     return where(chosen, cast(reshape(values, x.shape), x.dtype), x)
 
 
+@viewing
 def select(x: Array, dim: int, index: int) -> Array:
     """Return the part at ``index`` along the axis ``dim``, without that axis."""
     axis = normalize_axis("select", dim, x.ndim)

@@ -14,6 +14,7 @@ from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
 from runnel.core.rules import Tangents, linear
 from runnel.core.tables import Op, abstract_eval, axes as axis_rules, cost, decompose, jvp, lower, reference, vjp
+from runnel.core.viewing import viewing
 from runnel.loops.rules import Reduction, View
 from runnel.ops.arguments import Array, as_shape, broadcast_shapes, require_dtype
 from runnel.ops.conversion import cast, cast_p
@@ -49,6 +50,7 @@ def with_rank(x: Array, ndim: int) -> Array:
     return reshape(x, (1,) * missing + x.shape) if missing > 0 else x
 
 
+@viewing
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     """Repeat ``x`` along axes of size 1, and along new leading axes, to ``shape``; -1 keeps the size of an axis."""
     target = as_shape("broadcast_to", shape)

@@ -13,6 +13,7 @@ import numpy as np
 from runnel.core.dispatch import TensorLike, required
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
+from runnel.core.viewing import viewing
 from runnel.ops.arguments import (
     Array,
     as_shape,
@@ -95,6 +96,7 @@ def block_diag(*arrays: Array) -> Array:
     return concat(rows, 0)
 
 
+@viewing
 def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     """Split ``x`` along ``axis`` into at most ``chunks`` pieces of equal size, except possibly the last (as
     PyTorch)."""
@@ -105,6 +107,7 @@ def chunk(x: Array, chunks: int, axis: int = 0) -> tuple[Array, ...]:
     return split(x, max(-(-n // chunks), 1), axis) if n else (x,) * chunks
 
 
+@viewing
 def tensor_split(x: Array, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """Split ``x`` along ``axis`` before the given positions, or into pieces whose sizes differ by at most 1.
 
@@ -146,6 +149,7 @@ def _even_pieces(name: str, x: Array, cuts: Any, axis: int, ndim: int) -> tuple[
     return tensor_split(x, cuts, axis)
 
 
+@viewing
 def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
     """Return one array for each position along ``axis``: the inverse of ``stack``."""
     place = normalize_axis("unstack", axis, x.ndim)
@@ -241,6 +245,7 @@ def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
     return take(x, x.lift(rows.reshape(len(rows), r), int64), 0)
 
 
+@viewing
 def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
     """Split the axis ``axis`` into axes of ``sizes``, one of which may be -1."""
     place = normalize_axis("unflatten", axis, x.ndim)

@@ -14,6 +14,7 @@ from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.rules import Tangents, linear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
+from runnel.core.viewing import viewing
 from runnel.loops.rules import Concatenation, View
 from runnel.ops.arguments import (
     Array,
@@ -73,6 +74,7 @@ def _along(x: Array, axis: int, start: int, size: int, step: int) -> dict[str, A
     return {"starts": tuple(starts), "sizes": tuple(sizes), "steps": tuple(steps)}
 
 
+@viewing
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """Return ``size`` elements along ``axis`` from ``start`` on, which counts from the end if it is negative."""
     place, first, count = normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size)
@@ -169,6 +171,7 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([expand_dims(x, place) for x in arrays], place)
 
 
+@viewing
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """Split ``x`` along ``axis`` into pieces of ``sizes``; an int is the size of every piece except possibly the last.
 

@@ -20,6 +20,7 @@ from runnel.core.errors import AxisError, ShapeError
 from runnel.core.records import record
 from runnel.core.rules import linear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp, write_back
+from runnel.core.viewing import viewing
 from runnel.loops.rules import Elementwise, View
 from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, is_single, normalize_axes, normalize_axis
 
@@ -76,6 +77,7 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
     return reshape(x, (size, *shape))
 
 
+@viewing
 def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -> Array:
     """Return ``x`` with another shape; one size may be -1 and is computed from the others.
 
@@ -89,6 +91,7 @@ def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -
     return x if target == x.shape else x.apply_view(reshape_p, {"shape": target})
 
 
+@viewing
 def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     """Merge the axes ``start`` to ``end`` into one."""
     if x.ndim == 0:
@@ -99,6 +102,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
+@viewing
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """Insert axes of size 1 at the positions ``axis`` of the result."""
     added = len(as_tuple(axis))
@@ -107,6 +111,7 @@ def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     return reshape(x, tuple(1 if i in new_axes else next(sizes) for i in range(x.ndim + added)))
 
 
+@viewing
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """Remove the axes ``axis``, which must have size 1 (None: all axes of size 1)."""
     if axis is None:
@@ -158,6 +163,7 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
+@viewing
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """Put the axes in the order ``axes``, each of them once. Copies nothing."""
     order = tuple(normalize_axis("permute", a, x.ndim) for a in as_tuple(axes))
@@ -169,6 +175,7 @@ def with_axis(x: Array) -> Array:
     return x if x.ndim else reshape(x, (1,))
 
 
+@viewing
 def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     """Exchange two axes, by default the last two."""
     order: list[Any] = list(range(x.ndim or 1))
@@ -177,6 +184,7 @@ def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     return permute(x, order) if x.ndim else x
 
 
+@viewing
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """Move the axis ``source`` to the position ``destination``, or several axes, each to its position.
 
