@@ -16,6 +16,8 @@ from runnel.core.dispatch import TensorLike
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_SEQUENCES: Final = frozenset({tuple, list})
+
 
 class Composition(Generic[P, R]):
     """A function of tensors and settings that is composed of ops and depends only on its arguments."""
@@ -30,15 +32,17 @@ class Composition(Generic[P, R]):
 def composed(function: Callable[P, R]) -> Callable[P, R]:
     """Declare ``function`` a composition; use it as a decorator.
 
-    The function takes tensors, numbers, strings, dtypes, None and sequences of ints; with other arguments it runs op by
-    op. It returns new tensors that depend on nothing else: no state, no random numbers, and no values of tensors that
-    it looks at.
+    The function takes tensors, numbers, strings, dtypes, slices, None and sequences of these; with other arguments it
+    runs op by op. It returns new tensors that depend on nothing else: no state, no random numbers, and no values of
+    tensors that it looks at, except to refuse them.
     """
     composition = Composition(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for x in args or kwargs.values():
+            if x.__class__ in _SEQUENCES and x:
+                x = x[0]  # type: ignore[index]
             if isinstance(x, TensorLike):
                 result: R = x.apply_composed(composition, args, kwargs)
                 return result

@@ -9,7 +9,7 @@ less. Training comes back to its shapes: calls before the third backward pass ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from runnel.backends import context as contexts
@@ -32,9 +32,7 @@ MOST_CALLS: Final = 64  # a compilation takes as long as 10 to 100 calls op by o
 PROGRAMS: Final = 256  # of a composition, in each of two generations
 SIGNATURES: Final = 1024  # that are counted, the same
 
-_SETTINGS: Final = frozenset({bool, int, float, str, type(None), DType})
-_SEQUENCES: Final = frozenset({tuple, list})
-_INTS: Final = frozenset({int})
+_SETTINGS: Final = frozenset({bool, int, str, type(None), type(...), DType})
 
 Run = Callable[..., Any]  # of the tensors among the arguments
 
@@ -95,24 +93,10 @@ def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, 
         return composition.function(*args, **kwargs)
     if switches.check_nans.value or switches.eager.value:
         return composition.function(*args, **kwargs)
-    own = self.__class__
-    records = RECORDING.get()
     key: list[Any] = [RESOLVED.state.context or contexts.switched(), CASTING.dtype, *kwargs]
     tensors: list[Handle[Any]] = []
-    for x in (*args, *kwargs.values()) if kwargs else args:
-        kind = x.__class__
-        if kind is not own and issubclass(kind, StandIn):
-            x = x.read()
-            kind = x.__class__
-        if kind is own:
-            key += (x._aval, x._layout[1], records and x.requires_grad)
-            tensors.append(x)
-        elif kind in _SETTINGS:
-            key += (kind, x or repr(x))  # 0.0 is not -0.0
-        elif kind in _SEQUENCES and _INTS.issuperset(map(type, x)):
-            key.append(tuple(x))
-        else:
-            return composition.function(*args, **kwargs)
+    if not _add((*args, *kwargs.values()) if kwargs else args, self.__class__, RECORDING.get(), key, tensors):
+        return composition.function(*args, **kwargs)
     signature = tuple(key)
     known = _SIGNATURES.get(composition)
     if known is None:
@@ -124,6 +108,33 @@ def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, 
         return program(*tensors)
     except RunnelError:
         return composition.function(*args, **kwargs)  # the op that fails names the values
+
+
+def _add(values: Sequence[Any], own: type, records: bool, key: list[Any], tensors: list[Handle[Any]]) -> bool:
+    """Add ``values`` to a signature, and the tensors among them to ``tensors``; return False if they have none."""
+    for x in values:
+        kind = x.__class__
+        if kind is not own and issubclass(kind, StandIn):
+            x = x.read()
+            kind = x.__class__
+        if kind is own:
+            key += (x._aval, x._layout[1], records and x.requires_grad)
+            tensors.append(x)
+        elif kind in _SETTINGS:
+            key += (kind, x)
+        elif kind is float:
+            key += (kind, x or repr(x))  # 0.0 is not -0.0
+        elif kind is tuple or kind is list:
+            key += (kind, len(x))
+            if not _add(x, own, records, key, tensors):
+                return False
+        elif kind is slice:
+            key.append(kind)
+            if not _add((x.start, x.stop, x.step), own, records, key, tensors):
+                return False
+        else:
+            return False
+    return True
 
 
 def _op_by_op(

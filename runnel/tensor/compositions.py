@@ -11,19 +11,19 @@ permuted to the order of its memory before the run, and results to the order tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 from runnel.backends import context as contexts
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.lowering.protocol import lowering_for
 from runnel.compiler.options import NO_CHOICES, Bindings
-from runnel.core.avals import Shape, row_major
+from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.composed import Composition
 from runnel.core.dispatch import apply
 from runnel.core.errors import RunnelError
+from runnel.core.tables import Op
 from runnel.graph.node import Value
-from runnel.ops.shapes.views import inverse_order, permute_p
+from runnel.ops.shapes.views import inverse_order, permute_p, reshape_p
 from runnel.tensor import tensor as tensors
 from runnel.tensor.bound import Bound, Feed, any_layout
 from runnel.tensor.composing import Run
@@ -38,21 +38,40 @@ from runnel.tensor.tracer import Tracer
 
 
 class OfTensors:
-    """A composition as a function of its tensors; all other arguments are set."""
+    """A composition as a function of its tensors; all other arguments are set. ``tensors`` are those of a call."""
 
     def __init__(self, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = composition.function
-        self._names = tuple(kwargs)
-        values = (*args, *kwargs.values())
-        self._settings = tuple(None if isinstance(x, ArrayMethods) else copy(x) for x in values)  # a list may change
-        self._places = tuple(i for i, x in enumerate(values) if isinstance(x, ArrayMethods))
+        self.tensors: list[Tensor] = []
+        self._args = self._settled(args)
+        self._kwargs = {name: self._settled(x) for name, x in kwargs.items()}
+
+    def _settled(self, x: Any) -> Any:
+        """Return ``x`` with the numbers of tensors in their place; a list, which may change, is copied."""
+        if isinstance(x, ArrayMethods):
+            self.tensors.append(x.read())
+            return _Place(len(self.tensors) - 1)
+        if isinstance(x, slice):
+            return slice(*map(self._settled, (x.start, x.stop, x.step)))
+        return type(x)(map(self._settled, x)) if isinstance(x, (tuple, list)) else x
 
     def __call__(self, *arguments: Tensor) -> Any:
-        values = list(self._settings)
-        for place, x in zip(self._places, arguments, strict=True):
-            values[place] = x
-        positional = len(values) - len(self._names)
-        return self._function(*values[:positional], **dict(zip(self._names, values[positional:], strict=True)))
+        kwargs = {name: _filled(x, arguments) for name, x in self._kwargs.items()}
+        return self._function(*_filled(self._args, arguments), **kwargs)
+
+
+class _Place(NamedTuple):
+    """The place of a tensor among the arguments of a call."""
+
+    number: int
+
+
+def _filled(x: Any, arguments: tuple[Tensor, ...]) -> Any:
+    if isinstance(x, _Place):
+        return arguments[x.number]
+    if isinstance(x, slice):
+        return slice(*[_filled(each, arguments) for each in (x.start, x.stop, x.step)])
+    return type(x)([_filled(each, arguments) for each in x]) if isinstance(x, (tuple, list)) else x
 
 
 class Reordered:
@@ -69,8 +88,13 @@ class Reordered:
     def __call__(self, *arguments: Tensor) -> Any:
         result = self._function(*map(_permuted, arguments, self._orders))
         if isinstance(result, tuple):
-            return tuple(map(_permuted, result, self._of_results))
+            return _of_kind(result)(map(_permuted, result, self._of_results))
         return _permuted(result, self._of_results[0])
+
+
+def _of_kind(result: Any) -> Callable[..., Any]:
+    """Return what makes a tuple, or named tuple, like ``result`` of its items."""
+    return tuple if type(result) is tuple else type(result)._make  # type: ignore[no-any-return]
 
 
 def _permuted(x: Tensor, order: Shape | None) -> Tensor:
@@ -99,12 +123,15 @@ def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: 
     """Return the call of ``composition`` for tensors like those among these arguments: a program if possible.
     ``result`` is the result of a call op by op."""
     function = OfTensors(composition, args, kwargs)
-    arguments: list[Tensor] = [x.read() for x in (*args, *kwargs.values()) if isinstance(x, ArrayMethods)]
+    arguments, function.tensors = function.tensors, []
     orders = [_order(x) for x in arguments]
     of_results = [_order(x) for x in (result if isinstance(result, tuple) else (result,))]
     is_reordered = any(orders) or any(of_results)
     inner = Reordered(function, _back(orders), of_results) if is_reordered else function
     try:
+        single = _single_op(function, [_leaf(x, x.requires_grad) for x in arguments])
+        if single is not None:
+            return single
         with recording(False):
             in_memory = list(map(_permuted, arguments, orders))
         leaves = [_leaf(x, of.requires_grad) for x, of in zip(in_memory, arguments, strict=True)]
@@ -161,6 +188,9 @@ def _program(function: Callable[..., Any], arguments: list[Tensor], name: str) -
     bound.namespace["dense"] = tensors.dense
     made = [line for i in range(len(outputs)) for line in bound.tensor(f"r{i}", i)]
     returned = ", ".join(f"r{i}" for i in range(len(outputs)))
+    if isinstance(result, tuple):
+        bound.namespace["gathered"] = _of_kind(result)
+        returned = f"gathered(({returned},))"
     if taping is not None:
         bound.namespace |= taping.names
         made += taping.attach
@@ -169,9 +199,66 @@ def _program(function: Callable[..., Any], arguments: list[Tensor], name: str) -
         "call of a composition",
         setup=[] if taping is None else taping.before,
         when_over=[] if taping is None else taping.after,
-        then=[*made, f"return ({returned},)" if isinstance(result, tuple) else f"return {returned}"],
+        then=[*made, f"return {returned}"],
     )
     return run
+
+
+def _single_op(function: Callable[..., Any], arguments: list[Tensor]) -> SingleOp | None:
+    """Return the call of ``function`` if it applies one op to the ``arguments``."""
+    tracer = Tracer()
+    tracer.trace.facet(OutsideHandles).stand_ins = StandIns(tracer.trace)
+    with tracer:
+        result = function(*arguments)
+        if not isinstance(result, Tensor):
+            return None
+        node = tracer.node(result)
+    places = {id(x): i for i, x in enumerate(arguments)}
+    if any(id(x) not in places for x in tracer.captures.values()):
+        return None
+    return SingleOp.of(node, {node: places[id(x)] for node, x in tracer.captures.items()}, len(arguments))
+
+
+class SingleOp:
+    """The call of a composition that applies one op to its tensors, and gives the result another shape, if any."""
+
+    __slots__ = ("attrs", "known", "op", "order", "reshaped")
+
+    def __init__(self, op: Op, attrs: dict[str, Any], order: tuple[int, ...] | None, reshaped: Any) -> None:
+        self.op = op
+        self.attrs = attrs
+        self.order = order  # of the tensors; None if it is that of the arguments
+        self.reshaped = reshaped
+        self.known: tuple[ShapedArray, Shape, Shape] | None = None
+
+    @staticmethod
+    def of(node: Value, numbers: dict[Value, int], count: int) -> SingleOp | None:
+        """Return the call that computes ``node`` of the inputs with these numbers, among ``count`` tensors; None if
+        that takes more ops."""
+        reshaped = None
+        if node.op is reshape_p:
+            reshaped, (node,) = node.attrs, node.inputs
+        op = node.op
+        if op is None or op.multiple_results or lowering_for(op).is_view or not all(x in numbers for x in node.inputs):
+            return None
+        order = tuple([numbers[x] for x in node.inputs])
+        return SingleOp(op, node.attrs, None if order == tuple(range(count)) else order, reshaped)
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        """Apply the op."""
+        inputs = tensors if self.order is None else tuple([tensors[i] for i in self.order])
+        result: Tensor = inputs[0].apply_op(self.op, inputs, self.attrs)
+        if self.reshaped is None:
+            return result
+        if not result.requires_grad and self.known is not None:
+            value, before, strides = self.known
+            if result._layout[1] == before:  # nobody else has the result
+                result._aval, result._layout = value, (result._layout[0], strides)
+                return result
+        shaped: Tensor = result.apply_op(reshape_p, (result,), self.reshaped)
+        if shaped._storage is result._storage and shaped._layout[0] == result._layout[0]:
+            self.known = shaped._aval, result._layout[1], shaped._layout[1]
+        return shaped
 
 
 def _is_computed(node: Value) -> bool:

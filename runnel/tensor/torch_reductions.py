@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
 from runnel.ops import precision
@@ -23,6 +24,7 @@ from runnel.ops.sorting.order import Ranked
 _LEFT_OUT: Final[Any] = object()
 
 
+@composed
 def max(
     x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
 ) -> Any:
@@ -35,6 +37,7 @@ def max(
     return _extremes("max", (primitives.max, primitives.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
 
 
+@composed
 def min(
     x: Array, dim: Array | Axis = None, keepdim: bool = False, *, axis: Axis = _LEFT_OUT, keepdims: Any = _LEFT_OUT
 ) -> Any:
@@ -66,6 +69,7 @@ def _extremes(
     return Ranked(values, indices) if keepdim else Ranked(squeeze(values, dim), squeeze(indices, dim))
 
 
+@composed
 def sort(
     x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: int | None = _LEFT_OUT
 ) -> Any:

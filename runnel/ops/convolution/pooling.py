@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core.avals import Shape, ShapedArray, aval
+from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, int32, int64, uint8
 from runnel.core.errors import ShapeError
@@ -197,6 +198,7 @@ def _geometry(
     return kernel_shape, steps, tuple(pairs), gaps
 
 
+@composed
 def max_pool(
     x: Array,
     kernel_size: int | Sequence[int],
@@ -212,6 +214,7 @@ def max_pool(
     return apply(max_pool_p, x, kernel=kernel, stride=steps, padding=pairs, dilation=gaps)
 
 
+@composed
 def avg_pool(
     x: Array,
     kernel_size: int | Sequence[int],
@@ -316,6 +319,7 @@ def _adaptive(
     return channels_first(y)
 
 
+@composed
 def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
     """Return the means of ``output_size`` windows, of equal size where possible (None: one window per element).
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE
+from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, INTEGERS, bool_, uint8
 from runnel.core.errors import DTypeError
@@ -175,6 +176,7 @@ partials(
 )
 
 
+@composed
 def where(condition: Operand, x: Operand, y: Operand) -> Array:
     """Return elements of ``x`` where ``condition`` holds, and of ``y`` elsewhere.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE, LOOPED, batching
+from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, float64, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
@@ -89,6 +90,7 @@ def own_rows(indices: Array, n: int) -> Array:
     return add(inside, first)
 
 
+@composed
 def take(x: Array, indices: Array, axis: int | None = None) -> Array:
     """Return the elements of ``x`` at ``indices`` along ``axis``, or of ``x`` flattened if it is None. Negative indices
     count from the end. Raise AxisError for an index outside the axis."""
@@ -120,6 +122,7 @@ def from_the_front(indices: Array, n: int) -> Array:
     return where(less(wide, 0), add(wide, n), wide)
 
 
+@composed
 def embedding(weight: Array, indices: Array) -> Array:
     """Return the rows of ``weight`` (n, …) numbered by ``indices``, integers in [0, n). The result has the shape of
     ``indices`` followed by the shape of a row.
@@ -137,6 +140,7 @@ def embedding(weight: Array, indices: Array) -> Array:
     return apply(take_p, weight, indices, axis=0)
 
 
+@composed
 def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     """Return the element of ``x`` at ``indices`` along ``axis`` for each position. The shapes must agree in the other
     axes."""
@@ -179,6 +183,7 @@ def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Arra
     return apply(label_p, labels, extent=extent, allowed=allowed)
 
 
+@composed
 def one_hot(labels: Array, classes: int, dtype: Any = float32) -> Array:
     """Return labels with a new last axis of size ``classes``: 1 at the label, 0 elsewhere."""
     sizes = as_sizes("one_hot", (*labels.shape, classes))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.avals import Shape
+from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply, required
 from runnel.core.dtypes import DType, bool_, from_numpy, int64
 from runnel.core.errors import AxisError, DTypeError
@@ -247,6 +248,18 @@ def getitem(x: Array, key: Any) -> Array:
     chosen several times add up in the gradient. A mask chooses elements where it is True. Their number must be known,
     so a compiled function takes only masks that it does not compute. Raise AxisError for an index outside its axis.
     """
+    if isinstance(key, TensorLike) or (isinstance(key, tuple) and any(isinstance(k, TensorLike) for k in key)):
+        return chosen(x, key)
+    return _at(x, key)
+
+
+@composed
+def chosen(x: Array, key: Any) -> Array:
+    """Return ``x[key]`` for a key with tensors."""
+    return _at(x, key)
+
+
+def _at(x: Array, key: Any) -> Array:
     rows = _known_rows(x, key)
     if rows is not None:
         return rows

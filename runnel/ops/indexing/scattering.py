@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
@@ -39,6 +40,7 @@ from runnel.ops.sorting.sort import sort_p
 Scatter = TypeVar("Scatter", bound=Callable[..., Any])
 
 
+@composed
 @of_axisless
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the rows at ``index``, a vector of integers, along the axis ``dim``."""
@@ -47,6 +49,7 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
     return take(x, reshape(index, (index.size,)), dim)
 
 
+@composed
 def gather(x: Array, dim: int, index: Array) -> Array:
     """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of ``index``, which
     has as many axes as ``x`` and is no larger along the others. An array without axes has one of size 1 here, and an
@@ -107,6 +110,7 @@ def _thin(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return tuple(n if a == axis else 1 for a, n in enumerate(shape))
 
 
+@composed
 @_if_indexed
 @of_axisless
 def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None = None) -> Array:
@@ -122,6 +126,7 @@ def scatter(x: Array, dim: int, index: Array, src: Operand, reduce: str | None =
     return put(x, _key(x, axis, index), _source("scatter", x, index, src))
 
 
+@composed
 @_if_indexed
 @of_axisless
 def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Shape
+from runnel.core.composed import composed
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import bool_, float64, int64
 from runnel.core.errors import DTypeError, ShapeError
@@ -81,6 +82,7 @@ def filled(x: Array, value: float | Array) -> Array:
     return put(x, ..., value.reshape(()))
 
 
+@composed
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     """Return x + weight · (end - x), computed from ``x`` for |weight| < ½ and from ``end`` otherwise."""
     way = subtract(end, x)
@@ -99,12 +101,14 @@ def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     return where(is_near, add(x, multiply(way, number)), subtract(end, multiply(way, rest)))
 
 
+@composed
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """Return x + (value · a) · b, in the dtype of the result."""
     x, a, b = _together(x, a, b)
     return add(x, multiply(_scaled(a, value), b))
 
 
+@composed
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """Return x + (value · a) / b, in the dtype of the result."""
     x, a, b = _together(x, a, b)
@@ -127,6 +131,7 @@ def _scaled(x: Array, factor: Operand) -> Array:
     return x if isinstance(factor, (int, float)) and factor == 1 else multiply(x, factor)
 
 
+@composed
 def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
     """Return ``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
     broadcasts to the shape of ``x``."""
@@ -164,6 +169,7 @@ def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: b
     return (add_at if accumulate else put)(x, tuple(indices), values)
 
 
+@composed
 @of_axisless
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """Add alpha times row i of ``source`` to row ``index[i]`` along the axis ``dim``."""

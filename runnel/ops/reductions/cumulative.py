@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from runnel.core.composed import composed
 from runnel.core.dtypes import Dtype, as_dtype, float32, int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, normalize_axis
@@ -93,11 +94,13 @@ def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: A
     return cast(partial_results, result)
 
 
+@composed
 def cumsum(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
     """Return the running sums along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``."""
     return _accumulating("cumsum", x, axis, dtype, add, 0)
 
 
+@composed
 def cumprod(x: Array, axis: int | None = None, dtype: Dtype = None) -> Array:
     """Return the running products along ``axis`` (None: of ``x`` flattened), in the dtypes of ``sum``.
 
@@ -131,6 +134,7 @@ def _standard(name: str, function: Any, x: Array, axis: int | None, dtype: Any, 
     )
 
 
+@composed
 def logcumsumexp(x: Array, axis: int = -1) -> Array:
     """Return the logarithm of the running sums of exp(x) along ``axis``, without overflow."""
     wide = cast(x, wide_dtype(x))
@@ -144,6 +148,7 @@ class Extremes(NamedTuple):
     indices: Array
 
 
+@composed
 def cummax(x: Array, axis: int = -1) -> Extremes:
     """Return the running maximum along ``axis`` and its int64 position, the last of equal ones: (values, indices).
 
@@ -151,6 +156,7 @@ def cummax(x: Array, axis: int = -1) -> Extremes:
     return _extremes("cummax", x, axis, greater_equal)
 
 
+@composed
 def cummin(x: Array, axis: int = -1) -> Extremes:
     """Return the running minimum along ``axis`` and its int64 position, the last of equal ones: (values, indices).
 

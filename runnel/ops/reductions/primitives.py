@@ -10,6 +10,7 @@ import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.axes import REDUCTION
+from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, Dtype, as_dtype, bool_, float32, int64, uint8, uint64
 from runnel.core.errors import ShapeError
@@ -130,6 +131,7 @@ def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array
     return cast(finished(reduced_as(op, x, wide, axes), axes, keepdims), result)
 
 
+@composed
 def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """Sum over ``axis``.
 
@@ -137,11 +139,13 @@ def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None
     return _totalled(sum_p, x, axis, keepdims, dtype)
 
 
+@composed
 def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = None) -> Array:
     """Multiply over ``axis``, in the dtypes of :func:`sum`."""
     return _totalled(prod_p, x, axis, keepdims, dtype)
 
 
+@composed
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the largest element over ``axis``, NaN if there is one. Equal largest elements share the gradient."""
     axes = normalize_axes("max", axis, x.ndim)
@@ -150,6 +154,7 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return finished(apply(max_p, x, axes=axes), axes, keepdims)
 
 
+@composed
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the smallest element over ``axis``, NaN if there is one. Equal smallest elements share the gradient."""
     axes = normalize_axes("min", axis, x.ndim)
@@ -158,23 +163,27 @@ def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return finished(apply(min_p, x, axes=axes), axes, keepdims)
 
 
+@composed
 def any(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return whether at least one element over ``axis`` is non-zero."""
     axes = normalize_axes("any", axis, x.ndim)
     return finished(reduced_as(any_p, x, bool_, axes), axes, keepdims)
 
 
+@composed
 def all(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return whether all elements over ``axis`` are non-zero."""
     axes = normalize_axes("all", axis, x.ndim)
     return finished(reduced_as(all_p, x, bool_, axes), axes, keepdims)
 
 
+@composed
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Return the int64 position of the first largest element along ``axis``; a NaN counts as the largest."""
     return _first_extreme(max_p, "argmax", x, axis, keepdims)
 
 
+@composed
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Return the int64 position of the first smallest element along ``axis``; a NaN counts as the smallest."""
     return _first_extreme(min_p, "argmin", x, axis, keepdims)

@@ -140,6 +140,7 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     return cast(result if weight is None else multiply(result, weight), x.dtype)
 
 
+@composed
 def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
     """Limit ``x`` to [min, max]; the gradient passes inside and at the bounds.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
+from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.rules import Tangents, linear
@@ -148,6 +149,7 @@ def concat_same(arrays: Sequence[Array], axis: int) -> Array:
     return arrays[0].handle() if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
 
 
+@composed
 def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
     """Concatenate the arrays, promoted to one dtype, along ``axis`` (None: each of them flattened)."""
     if not arrays:
@@ -161,6 +163,7 @@ def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
     return concat_same(meet(concat_p, *arrays), normalize_axis("concat", axis, arrays[0].ndim))
 
 
+@composed
 def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     """Join the arrays, of one shape, along a new axis."""
     if len({x.shape for x in arrays}) != 1:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.avals import ShapedArray, aval
+from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
@@ -90,6 +91,7 @@ def _sorted(name: str, x: Array, axis: int | None, descending: bool) -> tuple[Ar
     return values, indices, place
 
 
+@composed
 def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """Sort along ``axis`` in ascending (or ``descending``) order; None sorts the flattened ``x``.
 
@@ -99,6 +101,7 @@ def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool
     return moveaxis(values, -1, place)
 
 
+@composed
 @of_axisless
 def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """Return the int64 positions that sort ``x``: ``take_along_axis(x, argsort(x), axis)`` is sorted."""
@@ -106,6 +109,7 @@ def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: b
     return moveaxis(indices, -1, place)
 
 
+@composed
 @of_axisless
 def topk(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """Return the ``k`` largest elements along ``axis``, in descending order, and their int64 positions: (values,
