@@ -8,7 +8,7 @@ returns for that call. Calls without such values pay nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runnel.core import tracebacks
@@ -22,6 +22,25 @@ class Override(RunnelError):
     def handle(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of ``function(*args, **kwargs)``, the call that touched the value."""
         raise NotImplementedError
+
+
+def has_protocol(values: Iterable[Any]) -> bool:
+    """Return whether any of ``values`` has PyTorch's ``__torch_function__``."""
+    return any(hasattr(type(x), "__torch_function__") for x in values)
+
+
+def by_protocol(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Return (result,) of a call that an argument handles by ``__torch_function__``, or () if no argument does."""
+    foreign: dict[type, Any] = {}
+    for x in (*args, *kwargs.values()):
+        for each in x if isinstance(x, (list, tuple)) else (x,):
+            if hasattr(type(each), "__torch_function__"):
+                foreign.setdefault(type(each), each)
+    for value in foreign.values():
+        result = value.__torch_function__(function, tuple(foreign), tuple(args), kwargs)
+        if result is not NotImplemented:
+            return (result,)
+    return ()
 
 
 def overridden(error: Override, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError
 from runnel.core.kinds import Kind, kind_of
 from runnel.core.missing import known_keywords, known_positions, missing
-from runnel.core.overrides import Override, overridden
+from runnel.core.overrides import Override, by_protocol, overridden
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,6 +54,9 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         except Override as override:
             return overridden(override, function, args, kwargs)
         except Exception as error:
+            handled = by_protocol(call, args, kwargs)
+            if handled:
+                return handled[0]
             if places is None or len(args) <= len(places) or tracebacks.is_sentence(error):
                 answer = explained(name, plain, args, kwargs, error)
                 if answer is error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from runnel.core.devices import Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, Dtype, as_dtype, float32
-from runnel.core.errors import ArgumentError, DTypeError
+from runnel.core.errors import ArgumentError, DTypeError, UnsupportedError
 from runnel.core.html import variable_html
 from runnel.tensor.variable import Variable
 
@@ -36,11 +36,34 @@ class Parameter(Variable):
 
     _repr_html_ = variable_html
 
+    def __new__(cls, data: Any = None, requires_grad: bool = True, **options: Any) -> Self:
+        if hasattr(cls, "__torch_function__"):
+            raise UnsupportedError(
+                f"[{cls.__name__}] __torch_function__ of a Parameter is not called; give it to a class that holds one."
+            )
+        made = object.__new__(cls)
+        if cls.__new__ is not Parameter.__new__:  # of a class whose own __new__ says what the value is
+            Parameter.__init__(made, data, requires_grad, **options)
+        return made
+
+    def __init_subclass__(cls) -> None:
+        """Let a class with ``__new__`` and without ``__init__`` take arguments as it likes, as in PyTorch."""
+        super().__init_subclass__()
+        if "__new__" in cls.__dict__ and "__init__" not in cls.__dict__:
+            cls.__init__ = _made  # type: ignore[method-assign, assignment]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return object.__new__, (type(self),), self.__getstate__()
+
     def __init__(
         self, data: Any, requires_grad: bool = True, *, name: str = "", dtype: Dtype = None, device: Any = None
     ) -> None:
         super().__init__(data, requires_grad=requires_grad, name=name, dtype=dtype, device=device)
         self.is_sparse = False
+
+
+def _made(parameter: Parameter, *args: Any, **options: Any) -> None:
+    """Do nothing after ``__new__``."""
 
 
 class Buffer(Variable):

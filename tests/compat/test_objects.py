@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import runnel.compat.torch as torch
-from runnel.core.errors import ArgumentError, GradientError
+from runnel.core.errors import ArgumentError, GradientError, UnsupportedError
 
 LISTS = [
     (lambda: torch.tensor([[torch.tensor([1.0])]]), [[1.0]]),
@@ -94,3 +96,62 @@ def test_the_graph_of_gradients_can_be_walked() -> None:
 
 def test_dropout2d_of_two_axes() -> None:
     assert set(torch.nn.Dropout2d(0.5)(torch.ones(20, 20)).flatten().tolist()) == {0.0, 2.0}
+
+
+class Tagged(torch.nn.Parameter):
+    """A Parameter with a tag, made as in PyTorch."""
+
+    def __new__(cls, data: Any, tag: str = "", requires_grad: bool = True) -> Any:
+        made = super().__new__(cls, data, requires_grad)
+        made.tag = tag
+        return made
+
+
+class Quantized(torch.nn.Parameter):
+    def __new__(cls, data: Any, state: int) -> Any:
+        made = torch.Tensor._make_subclass(cls, data, False)
+        made.state = state
+        return made
+
+
+def test_classes_derived_from_parameter() -> None:
+    module = torch.nn.Module()
+    module.a, module.b = Tagged(torch.ones(2), tag="t"), Quantized(torch.ones(2), state=3)
+    for twin in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert [type(p) for p in twin.parameters()] == [Tagged, Quantized]
+        assert (twin.a.tag, twin.b.state, twin.b.requires_grad) == ("t", 3, False)
+        (twin.a * twin.b).sum().backward()
+        assert twin.a.grad.tolist() == [1, 1]
+    assert issubclass(Tagged, torch.Tensor) and isinstance(module.a, torch.Tensor)
+
+
+def test_classes_derived_from_tensor_have_no_instances() -> None:
+    class Named(torch.Tensor):
+        pass
+
+    class Handling(torch.nn.Parameter):
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any: ...
+
+    assert not isinstance(torch.ones(2), Named) and torch.ones(2).as_subclass(torch.Tensor).tolist() == [1, 1]
+    for make in (lambda: Named(2), lambda: torch.ones(2).as_subclass(Named), lambda: Handling(torch.ones(1))):
+        with pytest.raises(UnsupportedError, match=r"\[Named\]|\[Handling\]"):
+            make()
+
+
+class Diagonal:
+    """A matrix that means and sums handle by PyTorch's protocol."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is torch.mean:
+            return "mean"
+        return (function.__name__, len(args)) if function is torch.matmul else NotImplemented
+
+
+def test_objects_that_handle_functions() -> None:
+    value = Diagonal()
+    assert torch.mean(value) == "mean" and torch.matmul(torch.ones(2, 2), value) == ("matmul", 2)
+    assert torch.overrides.has_torch_function((1, value)) and not torch.overrides.has_torch_function((1, torch.ones(1)))
+    with pytest.raises(TypeError, match=r"\[exp\]"):
+        torch.exp(value)

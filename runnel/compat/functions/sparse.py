@@ -402,6 +402,8 @@ FloatTensor, DoubleTensor, LongTensor, IntTensor = map(
 
 def product(a: Any, b: Any, **options: Any) -> Any:
     """Return the product of matrices, or of a matrix and a vector, one or both of them sparse."""
+    if not isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
+        return ops.matmul(a, b)
     if not isinstance(a, SparseTensor):
         return (
             ops.transpose(product(transposed(b), ops.transpose(a, -2, -1)), -2, -1)

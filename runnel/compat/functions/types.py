@@ -10,10 +10,12 @@ from runnel.compat.functions.creation import with_numbers
 from runnel.core import dtypes
 from runnel.core.devices import Device as PlaceOfMemory, as_device
 from runnel.core.dtypes import DType
+from runnel.core.errors import UnsupportedError
 from runnel.nn.convolution import Convolution
 from runnel.nn.hooks import RemovableHandle as RemovableHandle
 from runnel.nn.losses import Loss, WeightedLoss
 from runnel.nn.normalization import BatchNorm
+from runnel.nn.parameter import Parameter
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
@@ -37,9 +39,16 @@ class _TensorKind(type):
     kind: DType | None = None
 
     def __instancecheck__(cls, instance: object) -> bool:
+        if cls.__module__ != __name__:  # derived by the user
+            return type.__instancecheck__(cls, instance)
         return isinstance(instance, ArrayMethods) and cls.kind in (None, instance.dtype)
 
-    def __call__(cls, *args: Any, device: Any = None) -> Any:
+    def __subclasscheck__(cls, other: type) -> bool:
+        return type.__subclasscheck__(cls, other) or (cls is Tensor and issubclass(other, ArrayMethods))
+
+    def __call__(cls, *args: Any, device: Any = None, **options: Any) -> Any:
+        if cls.__module__ != __name__:
+            raise _derived(cls.__name__)
         kind = cls.kind or dtypes.float32
         if len(args) == 1 and not isinstance(args[0], int):
             return creation.tensor(with_numbers(cls.__name__, args[0]), kind, device=device)
@@ -52,8 +61,32 @@ class _TensorKind(type):
 class Tensor(metaclass=_TensorKind):
     """The type of all tensors and Parameters, for ``isinstance``; called, it makes a float32 tensor.
 
-    ``Tensor(2, 3)`` takes sizes and ``Tensor([1, 2])`` data. Its attributes are the methods of tensors.
+    ``Tensor(2, 3)`` takes sizes and ``Tensor([1, 2])`` data. Its attributes are the methods of tensors. Classes derived
+    from it can be named and have no instances; classes derived from Parameter have.
     """
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+        """Return a Parameter of class ``cls`` with the value ``data``."""
+        if not issubclass(cls, Parameter):
+            raise _derived(cls.__name__)
+        made = object.__new__(cls)
+        Parameter.__init__(made, data, require_grad)
+        return made
+
+
+def _derived(name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"[{name}] a class derived from torch.Tensor has no instances; derive it from torch.nn.Parameter, or hold a "
+        "tensor as an attribute."
+    )
+
+
+def as_subclass(x: Any, cls: Any) -> Any:
+    """Return ``x`` as a ``torch.Tensor``, which it is. UnsupportedError for derived classes."""
+    if cls is not Tensor:
+        raise _derived(cls.__name__)
+    return x
 
 
 class FloatTensor(Tensor):

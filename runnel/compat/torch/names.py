@@ -263,7 +263,7 @@ nn.utils.stateless runnel.nn.functional_calls: functional_call
 onnx runnel.compat.functions.settings: is_in_onnx_export=never
 optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
 optim.optimizer runnel.compat.functions.types: required
-overrides runnel.compat.functions.settings: has_torch_function=never
+overrides runnel.core.overrides: has_torch_function=has_protocol
 overrides runnel.tensor.queries: is_tensor_like=is_tensor
 profiler runnel.compat.functions.profiler: ProfilerAction ProfilerActivity profile record_function schedule
     tensorboard_trace_handler
