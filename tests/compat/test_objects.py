@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import runnel.compat.torch as torch
-from runnel.core.errors import ArgumentError, GradientError, UnsupportedError
+from runnel.core.errors import ArgumentError, GradientError, ShapeError, UnsupportedError
 
 LISTS = [
     (lambda: torch.tensor([[torch.tensor([1.0])]]), [[1.0]]),
@@ -155,3 +155,30 @@ def test_objects_that_handle_functions() -> None:
     assert torch.overrides.has_torch_function((1, value)) and not torch.overrides.has_torch_function((1, torch.ones(1)))
     with pytest.raises(TypeError, match=r"\[exp\]"):
         torch.exp(value)
+
+
+BITS: list[tuple[Callable[[], Any], Any]] = [
+    (lambda: torch.tensor([1.0, 2.0]).view(torch.int32), [1065353216, 1073741824]),
+    (lambda: torch.tensor([1.0]).view(torch.uint8), [0, 0, 128, 63]),
+    (lambda: torch.tensor([[1, 2, 3, 4]], dtype=torch.uint8).view(torch.int16), [[513, 1027]]),
+    (lambda: torch.arange(4.0).view(2, 2).t().view(torch.int32), [[0, 1073741824], [1065353216, 1077936128]]),
+    (lambda: torch.tensor([1.0, 2.0]).view(torch.complex64), [1 + 2j]),
+    (lambda: torch.tensor(1.0).bfloat16().view(torch.int16), 16256),
+]
+
+
+@pytest.mark.parametrize(("make", "values"), BITS)
+def test_bits_as_another_dtype(make: Callable[[], Any], values: Any) -> None:
+    assert make().tolist() == values
+
+
+def test_writes_to_bits_are_seen() -> None:
+    x = torch.tensor([1.0, 2.0])
+    bits = x.view(torch.int32)
+    bits[0] = 0
+    x[1] = 1
+    assert x.tolist() == [0.0, 1.0] and bits.tolist() == [0, 1065353216]
+    with pytest.raises(ShapeError, match="multiple of 8 bytes"):
+        torch.ones(3).view(torch.int64)
+    with pytest.raises(GradientError, match="no gradient"):
+        torch.ones(2, requires_grad=True).view(torch.float16)

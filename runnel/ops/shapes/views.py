@@ -16,6 +16,7 @@ import numpy as np
 from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.axes import ELEMENTWISE, AxisRule, batching
 from runnel.core.dispatch import TensorLike, apply
+from runnel.core.dtypes import DType
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.records import record
 from runnel.core.rules import linear
@@ -23,6 +24,7 @@ from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, refere
 from runnel.core.viewing import viewing
 from runnel.loops.rules import Elementwise, View
 from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, is_single, normalize_axes, normalize_axis
+from runnel.ops.shapes.bits import of_bits
 
 AxisMap = tuple[int, tuple[tuple[int, int], ...]]  # (offset, ((result axis, step), ...)) for one axis of the input
 
@@ -81,8 +83,15 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
 def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -> Array:
     """Return ``x`` with another shape; one size may be -1 and is computed from the others.
 
-    A tensor is a value, so ``copy`` makes no difference."""
-    target = as_shape("reshape", shape)
+    A tensor is a value, so ``copy`` makes no difference. With a dtype for ``shape``, as PyTorch's ``x.view(dtype)``,
+    the result shows the same bytes as numbers of that dtype.
+    """
+    try:
+        target = as_shape("reshape", shape)
+    except (ShapeError, TypeError):
+        if isinstance(shape, DType):
+            return of_bits(x, shape)
+        raise
     if -1 in target:
         rest = -math.prod(target)
         if target.count(-1) > 1 or rest <= 0 or x.size % rest:
