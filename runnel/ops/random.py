@@ -15,6 +15,7 @@ import numpy as np
 
 from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.axes import AxisRule
+from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import as_dtype, bool_, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
@@ -187,6 +188,7 @@ def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:
     return apply(random_bits_p, k0, k1, shape=shape, word=word, stream=stream)
 
 
+@composed
 def split_key(key: RandomKey, count: int = 2) -> Array:
     """Return ``count`` new keys, the rows of the result.
 
@@ -194,6 +196,7 @@ def split_key(key: RandomKey, count: int = 2) -> Array:
     return _bits(key, as_sizes("split_key", (count, 2)), 0, _DERIVING)
 
 
+@composed
 def fold_in(key: RandomKey, data: Array | int) -> Array:
     """Return a new key from ``key`` and an integer, such as the number of a step."""
     mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
@@ -209,6 +212,7 @@ def fold_in(key: RandomKey, data: Array | int) -> Array:
 _FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}
 
 
+@composed
 def uniform(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
 ) -> Array:
@@ -231,6 +235,7 @@ def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
     return cast(multiply(cast(cast(whole, int32), float32), 2.0**-fraction_bits), dtype)
 
 
+@composed
 def normal(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
 ) -> Array:
@@ -249,6 +254,7 @@ def bernoulli(key: RandomKey, p: float | Array, shape: int | Iterable[int] = ())
     return less(uniform(key, shape), p)
 
 
+@composed
 def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = (), dtype: Any = int64) -> Array:
     """Return integers in [low, high), at most 2³² of them.
 
@@ -259,6 +265,7 @@ def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = ()
     return cast(add(cast(bitwise_right_shift(wide, 32), int64), low), dtype)
 
 
+@composed
 def dropout(x: Array, key: RandomKey, p: float = 0.5) -> Array:
     """Set each element to 0 with probability ``p``, and divide the others by 1 - p, which keeps the mean."""
     if not 0 <= p <= 1:

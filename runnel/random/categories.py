@@ -6,7 +6,8 @@ import operator
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import float32, float64, int64
+from runnel.core.composed import composed
+from runnel.core.dtypes import DType, float32, float64, int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, as_sizes, normalize_axis
 from runnel.ops.reductions.cumulative import cumsum
@@ -29,8 +30,13 @@ def categorical(
     place = normalize_axis("categorical", axis, logits.ndim) - logits.ndim
     shape = (*(() if size is None else as_sizes("categorical", size)), *logits.shape)
     wide = logits.dtype if logits.dtype is float64 else float32
-    drawn = standard_gumbel(key_of(generator, key, device or logits.device), shape, wide)
-    chosen: Tensor = ops.argmax(ops.add(ops.cast(logits, wide), drawn), place)
+    return _greatest(logits, key_of(generator, key, device or logits.device), shape, wide, place)
+
+
+@composed
+def _greatest(logits: Array, key: Array, shape: tuple[int, ...], dtype: DType, place: int) -> Tensor:
+    """Return the positions at which the sum of ``logits`` and a Gumbel number is greatest."""
+    chosen: Tensor = ops.argmax(ops.add(ops.cast(logits, dtype), standard_gumbel(key, shape, dtype)), place)
     return chosen
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from runnel import ops
 from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
+from runnel.core.composed import composed
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
@@ -76,11 +77,15 @@ class Generator:
         """
         while True:
             state = self.state.read()
-            now = state.untaped()  # whose items do not follow the Variable
-            key: Tensor = ops.fold_in(now[0:2], now[2])
-            following = state + state.lift(_ONE, dtypes.uint32)
+            key, following = _advanced(state.untaped())  # a value whose items do not follow the Variable
             if self.state.replace(following, state):
                 return key if ACTIVE.level is None else own_keys(key)
+
+
+@composed
+def _advanced(state: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the key of a state, and the next state."""
+    return ops.fold_in(state[0:2], state[2]), state + state.lift(_ONE, dtypes.uint32)
 
 
 _ONE = np.array([0, 0, 1], np.uint32)

@@ -30,6 +30,7 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
     def half(*shape: int) -> rn.Tensor:
         return normal(*shape).astype(rn.bfloat16)
 
+    key = rn.asarray(np.array([3, 4], np.uint32))
     return {
         "mse_loss": (F.mse_loss, (normal(5, 7), normal(5, 7))),
         "mse_loss of one tensor": (lambda x: F.mse_loss(x, x) + F.mse_loss(x, x * x), (normal(4, 4),)),
@@ -135,6 +136,12 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
         "max_pool": (lambda x: F.max_pool2d(x, 2), (normal(1, 2, 6, 6),)),
         "avg_pool": (lambda x: F.avg_pool2d(x, 3, 2, 1), (normal(1, 2, 6, 6),)),
         "adaptive_avg_pool": (lambda x: F.adaptive_avg_pool2d(x, 3), (normal(1, 2, 6, 6),)),
+        "uniform": (lambda x, k: x * ops.uniform(k, (4, 5)), (normal(4, 5), key)),
+        "normal": (lambda x, k: x * ops.normal(k, (4, 5)), (normal(4, 5), key)),
+        "randint": (lambda x, k: x * ops.randint(k, 0, 7, (4, 5)), (normal(4, 5), key)),
+        "dropout": (lambda x, k: ops.dropout(x, k, 0.3), (normal(4, 5), key)),
+        "fold_in": (lambda x, k: x * ops.uniform(ops.fold_in(k, x.size), (4, 5)), (normal(4, 5), key)),
+        "split_key": (lambda x, k: x * ops.uniform(ops.split_key(k)[1], (4, 5)), (normal(4, 5), key)),
         "a network": (
             lambda x, w, b: (F.gelu(F.layer_norm(F.linear(x, w, b) + x, (16,))) * x).mean(),
             (normal(4, 16), normal(16, 16), normal(16)),
