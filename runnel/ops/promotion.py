@@ -30,8 +30,15 @@ def constant(like: Array, value: bool | int | float | complex, dtype: DType, ndi
         return value.as_array(dtype, ndim)
     if isinstance(value, complex):
         return like.lift(np.full((1,) * ndim, value, dtype.numpy), dtype)
+    return like.lift(scalar_array(value, dtype, ndim), dtype)
+
+
+def scalar_array(value: bool | int | float, dtype: DType, ndim: int = 0) -> np.ndarray[Any, Any]:
+    """Return a Python scalar, rounded to ``dtype``, as a read-only array of shape (1,) * ndim, the same one each
+    time."""
     sign = -1.0 if value == 0 and math.copysign(1.0, value) < 0 else 1.0  # 0.0 == -0.0, but they are two constants
-    return like.lift(_constant_array(value, sign, dtype, ndim), dtype)
+    array: np.ndarray[Any, Any] = _constant_array(value, sign, dtype, ndim)
+    return array
 
 
 @functools.lru_cache(maxsize=1024)

@@ -292,6 +292,17 @@ class Handle(ArrayMethods[T]):
         raise NotImplementedError
 
 
+_RECORDED: Final = Handle.__dict__["_is_recorded"].__get__  # finds nothing else in its place
+
+
+def is_recorded(x: Handle[Any]) -> bool:
+    """Return whether a record of the tape holds ``x``, or held it."""
+    try:
+        return bool(_RECORDED(x))
+    except AttributeError:
+        return False
+
+
 class StandIns(Protocol):
     """The nodes of the tape for tensors from outside."""
 
@@ -516,3 +527,15 @@ def results_of(joint: T, outs: tuple[T, ...]) -> tuple[T, ...]:
             result.requires_grad = True
             result._record = ResultRecord(joint, index)
     return results
+
+
+def as_gradient(value: Any, shape: Shape, owner: str) -> Any:
+    """Return the value to set as ``.grad`` of ``owner``: None or a tensor of its ``shape``."""
+    if value is None:
+        return None
+    if not isinstance(value, ArrayMethods):
+        raise GradientError(f"[grad] a gradient must be a tensor or None; got {type(value).__name__}. Use asarray().")
+    tensor: Any = value.read()
+    if tensor.shape != shape:
+        raise GradientError(f"[grad] {owner} was given a gradient of shape {tensor.shape}; they must be the same.")
+    return tensor

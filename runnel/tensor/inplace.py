@@ -32,6 +32,8 @@ Function = Callable[..., Any]
 
 def fitted(name: str, target: ShapedArray, value: Any) -> Any:
     """Return ``value`` in the dtype of ``target``. ShapeError or DTypeError if it does not fit."""
+    if value.aval is target:
+        return value
     if value.shape != target.shape:
         raise ShapeError(
             f"[{name}] the result has shape {value.shape}, but what is changed in place keeps its shape, "

@@ -32,7 +32,7 @@ from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.shapes.views import contiguous, reshape_p
-from runnel.tensor import composing, copying, eager, inplace, known_views, tape, tracing, views
+from runnel.tensor import composing, copying, eager, inplace, known_views, tape, tracing, views, writing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
     SERIALS,
@@ -41,6 +41,8 @@ from runnel.tensor.handle import (
     OutsideHandles,
     Record,
     another,
+    as_gradient,
+    is_recorded,
     linked,
     moved_out,
     overwritten,
@@ -49,7 +51,6 @@ from runnel.tensor.handle import (
     results_of,
 )
 from runnel.tensor.inplace import CONSTANT_SERIAL
-from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.trace import ACTIVE
 from runnel.tensor.traced_values import counted, traced_value
 
@@ -175,7 +176,7 @@ class Tensor(Handle["Tensor"]):
     @ending_at_user
     def __setitem__(self, key: Any, value: Any) -> None:
         """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
-        self.update("setitem", lambda x: ops.put(x, key, value))
+        self.update("setitem", lambda x: writing.written(x, key, value))
 
     def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
         """Give this handle the value that ``change`` makes of its present one; on an error it keeps that.
@@ -228,6 +229,12 @@ class Tensor(Handle["Tensor"]):
         start = next(SERIALS)
         before = moved_out(self)
         after = fitted(name, self._aval, change(before)).read()
+        is_plain = trace is None and self._level is None and after._level is None
+        if is_plain and not (self.requires_grad or after.requires_grad or self._is_rebound or is_recorded(self)):
+            taken = after._aval, after._storage, after._layout, None  # the usual case of what follows
+            self._aval, self._storage, self._layout, self._array = taken  # atomic: other threads read
+            self._serial, self._weak = next(SERIALS), False
+            return self
         stays_leaf = self._is_user_leaf
         if stays_leaf or not RECORDING.get():
             after = plain(after)
@@ -253,9 +260,9 @@ class Tensor(Handle["Tensor"]):
                 trace.refuse(*OutsideHandles.REFUSAL)
             trace.facet(OutsideHandles).views.append(self)  # each run of the program ends with ``views.follow``
             return
-        is_recorded = self.requires_grad or hasattr(self, "_is_recorded")
+        is_taped = self.requires_grad or is_recorded(self)
         is_leaf = self._is_user_leaf
-        self._become("view", plain(value) if is_leaf else value, moved_out(self) if is_recorded else self, trace)
+        self._become("view", plain(value) if is_leaf else value, moved_out(self) if is_taped else self, trace)
         if is_leaf:
             self.requires_grad = True
 
@@ -282,7 +289,7 @@ class Tensor(Handle["Tensor"]):
             "_weak": False, "_version": after._version, "requires_grad": after.requires_grad, "_record": after._record,
             "_serial": next(SERIALS), "_is_rebound": True,
         }  # fmt: skip
-        if not self._is_rebound and (self.requires_grad or hasattr(self, "_is_recorded")):
+        if not self._is_rebound and (self.requires_grad or is_recorded(self)):
             attributes["_first"] = before
         if self._level is not after._level:  # a tensor of that level from now on
             attributes |= {"__class__": type(after), "_level": after._level}
@@ -585,15 +592,3 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
 def serial_now() -> int:
     """Return a number between the serial numbers of tensors made before and after this call."""
     return next(SERIALS)
-
-
-def as_gradient(value: Any, shape: Shape, owner: str) -> Tensor | None:
-    """Return the value to set as ``.grad`` of ``owner``: None or a tensor of its ``shape``."""
-    if value is None:
-        return None
-    if not isinstance(value, ArrayMethods):
-        raise GradientError(f"[grad] a gradient must be a tensor or None; got {type(value).__name__}. Use asarray().")
-    tensor: Tensor = value.read()
-    if tensor.shape != shape:
-        raise GradientError(f"[grad] {owner} was given a gradient of shape {tensor.shape}; they must be the same.")
-    return tensor

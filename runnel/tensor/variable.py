@@ -28,7 +28,7 @@ from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing, views
 from runnel.tensor.concurrency import MARKS, TURN
 from runnel.tensor.grad_mode import RECORDING, run_recording
-from runnel.tensor.handle import read_only
+from runnel.tensor.handle import as_gradient, read_only
 from runnel.tensor.stand_in import StandIn
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.trace import ACTIVE
@@ -489,7 +489,7 @@ class Variable(StandIn[Tensor]):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        value = tensors.as_gradient(value, self.shape, self.described)
+        value = as_gradient(value, self.shape, self.described)
         if value is not None and value._level is not None:
             value = value._level.as_state(value, f"{self.name}.grad")
         trace = tracing.ACTIVE.trace

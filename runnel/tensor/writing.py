@@ -1,0 +1,64 @@
+"""Write known values at basic keys and masks with NumPy: what ``ops.put`` computes, without ops.
+
+The position is not part of a plan or program, so that a loop over positions compiles nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from runnel import ops
+from runnel.backends import base
+from runnel.core.avals import row_major
+from runnel.core.dtypes import bool_
+from runnel.ops.promotion import scalar_array
+from runnel.tensor.handle import Handle
+from runnel.tensor.stand_in import StandIn
+from runnel.tensor.trace import ACTIVE
+
+_BASIC: Final = frozenset({int, type(None), type(...)})
+_SCALARS: Final = frozenset({bool, int, float})
+
+
+def written(x: Any, key: Any, value: Any) -> Any:
+    """Return ``x`` with ``value`` at ``key``, as :func:`runnel.ops.put` does."""
+    if ACTIVE.trace is None and not x.requires_grad and x._level is None and not x._aval.dtype.is_complex:
+        index, new = _index(x, key, value), _new(x, value)
+        if index is not None and new is not None:
+            storage = base.of(x._aval.device).allocate(x._aval.nbytes)
+            array = storage.ndarray(x._aval.shape, x._aval.dtype.numpy, writeable=True)
+            array[...] = x.numpy()
+            try:
+                array[index] = new
+            except (IndexError, ValueError):
+                return ops.put(x, key, value)  # which says what is wrong
+            return x._over(x._aval, storage, 0, row_major(x._aval.shape))
+    return ops.put(x, key, value)
+
+
+def _index(x: Any, key: Any, value: Any) -> Any:
+    """Return ``key`` for NumPy; None if it is neither basic nor a mask for one number."""
+    if isinstance(key, Handle) and value.__class__ in _SCALARS:
+        is_mask = key._aval.dtype is bool_ and key._aval.shape == x._aval.shape and key._level is None
+        return key.numpy() if is_mask and key._aval.shape else None
+    items = key if key.__class__ is tuple else (key,)
+    return items if all(_is_basic(k) for k in items) else None
+
+
+def _is_basic(k: Any) -> bool:
+    if k.__class__ is slice:
+        return all(each is None or each.__class__ is int for each in (k.start, k.stop, k.step))
+    return k.__class__ in _BASIC
+
+
+def _new(x: Any, value: Any) -> np.ndarray[Any, Any] | None:
+    """Return ``value`` as an array of the dtype of ``x``; None if ops convert it, or record it."""
+    if value.__class__ in _SCALARS:
+        return scalar_array(value, x._aval.dtype)
+    if isinstance(value, StandIn):
+        value = value.read()
+    if not isinstance(value, Handle) or value.requires_grad or value._level is not None:
+        return None
+    return value.numpy() if value._aval.dtype is x._aval.dtype and value._aval.device is x._aval.device else None
