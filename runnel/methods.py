@@ -288,6 +288,7 @@ METHODS = {
     "select_scatter": "runnel.ops.indexing.scattering:select_scatter",
     "set_": "runnel.tensor.reshaping:set_",
     "sgn": "runnel.ops.elementwise.numbers:sgn",
+    "share_memory_": "runnel.tensor.storages:share_memory_",
     "sigmoid": "runnel.ops.elementwise.exponential:sigmoid",
     "sign": "runnel.ops.elementwise.arithmetic:sign",
     "signbit": "runnel.ops.elementwise.circular:signbit",

@@ -64,7 +64,6 @@ _METHODS: Final = {
     "copy": "x.clone()",
     "cuda": "nothing: programs run on CPUs",
     "dequantize": "nothing: tensors are not quantized",
-    "share_memory_": "nothing: memory is not shared between processes",
 }
 
 _LAYERS: Final = {

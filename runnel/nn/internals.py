@@ -14,6 +14,7 @@ from runnel.core.errors import ArgumentError, DTypeError, ShapeError, StateError
 from runnel.nn.parameter import Parameter
 from runnel.nn.saving import LOADING, inside, readings
 from runnel.tensor.state import fitting
+from runnel.tensor.storages import share_memory_
 from runnel.tensor.variable import Variable
 
 
@@ -128,6 +129,11 @@ class Internals:
         """Replace the value of each Parameter and buffer by ``fn`` of it."""
         for variable in (*self.parameters(recurse), *self.buffers(recurse)):
             variable.become(fn(variable.value).read().clone(), variable.grad)
+        return self
+
+    def share_memory(self) -> Any:
+        """Return the module, and refuse to start processes by ``torch.multiprocessing`` as long as it lives."""
+        share_memory_(self)
         return self
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import weakref
+from typing import Any, Final, NoReturn
 
 from runnel.core.errors import UnsupportedError
 from runnel.ops.arguments import Array
+
+_SHARED: Final[list[weakref.ref[Any]]] = []
+
+
+def share_memory_(x: Any) -> Any:
+    """Return ``x``, and refuse to start processes by ``torch.multiprocessing`` as long as it lives."""
+    _SHARED.append(weakref.ref(x))
+    return x
+
+
+def is_anything_shared() -> bool:
+    """Return whether anything lives that :func:`share_memory_` was called for."""
+    _SHARED[:] = [known for known in _SHARED if known() is not None]
+    return bool(_SHARED)
 
 
 class StorageView:

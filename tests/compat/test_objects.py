@@ -182,3 +182,13 @@ def test_writes_to_bits_are_seen() -> None:
         torch.ones(3).view(torch.int64)
     with pytest.raises(GradientError, match="no gradient"):
         torch.ones(2, requires_grad=True).view(torch.float16)
+
+
+def test_processes_do_not_start_while_a_model_is_shared() -> None:
+    model = torch.nn.Linear(1, 1).share_memory()
+    for process in (torch.multiprocessing.Process, torch.multiprocessing.get_context("spawn").Process):
+        with pytest.raises(UnsupportedError, match=r"\[Process\.start\] share_memory"):
+            process(target=print).start()
+    with pytest.raises(UnsupportedError, match=r"\[Pool\]"):
+        torch.multiprocessing.Pool(1)
+    assert isinstance(model, torch.nn.Linear)

@@ -258,6 +258,7 @@ nn.modules.utils runnel.compat.functions.types: _pair _quadruple _single _triple
 nn.parallel runnel.compat.functions.distributed: DataParallel DistributedDataParallel data_parallel
 nn.parallel.distributed runnel.compat.functions.distributed: DistributedDataParallel
 multiprocessing runnel.compat.functions.distributed: spawn
+multiprocessing runnel.compat.functions.processes: Pool Process get_context
 multiprocessing runnel.compat.functions.settings: set_sharing_strategy=without_effect
 nn.utils.stateless runnel.nn.functional_calls: functional_call
 onnx runnel.compat.functions.settings: is_in_onnx_export=never
