@@ -31,7 +31,6 @@ REASONS = {
     "torch.nn.functional.scaled_mm": GPU,
     "torch.nn.utils.rnn.PackedSequence_": INNER,
     "torch.nn.utils.rnn.bind": INNER,
-    "torch.nn.Module.compile": "`rn.compile(model)`",
     "torch.nn.Module.ipu": GPU,
     "torch.nn.Module.mtia": GPU,
     "torch.nn.Module.share_memory": "memory is not shared between processes; pass a state",

@@ -62,7 +62,6 @@ _METHODS: Final = {
     "at": "x = x.clone(), then x[i] = value",
     "block_until_ready": "nothing: results are ready when a call returns",
     "copy": "x.clone()",
-    "cuda": "nothing: programs run on CPUs",
     "dequantize": "nothing: tensors are not quantized",
 }
 

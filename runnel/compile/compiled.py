@@ -89,6 +89,10 @@ class Compiled(FunctionLike, Wrapper):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundCompiled(self, instance)
 
+    def bound_to(self, instance: Any) -> BoundCompiled:
+        """Return the function as a method of ``instance``, its first argument."""
+        return BoundCompiled(self, instance)
+
     def choosing(self, choices: Mapping[str, Any], keep_grads: bool, name: str | None) -> Compiled:
         """Return the same function compiled with these options as well."""
         own = self._options
@@ -380,7 +384,7 @@ class BoundCompiled(WrappedMethod):
         try:
             return getattr(self._compiled, name)
         except AttributeError:
-            if self._compiled.function is not _call_it:
+            if self._compiled.function is not call_it:
                 raise
         return getattr(self._instance, name)  # of a compiled module
 
@@ -432,7 +436,8 @@ def compile(
 
     Args:
         fn: the function. A compiled function is compiled with these options as well. NumPy arrays among its arguments
-            remain NumPy arrays. A compiled module has the attributes of the module.
+            remain NumPy arrays. A compiled module is a module, with the class,
+            attributes and state of ``fn``.
         keep_grads: store the gradients that an optimizer inside uses up.
         name: the name of the function in reports.
         memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for
@@ -453,7 +458,7 @@ def compile(
     chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, **chosen)
-    if isinstance(fn, (Compiled, BoundCompiled)):
+    if hasattr(type(fn), "choosing"):  # a compiled function, method or module
         return fn.choosing(chosen, keep_grads, name) if chosen or keep_grads or name else fn
     options = Options(keep_grads, Choices(**chosen)) if chosen else Options(keep_grads)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
@@ -461,7 +466,9 @@ def compile(
     if isinstance(fn, FunctionType):
         return Compiled(fn, options, name or fn.__name__)
     if callable(fn):
-        return BoundCompiled(Compiled(cast(FunctionType, _call_it), options, name or type(fn).__name__), fn)
+        compiled = Compiled(cast(FunctionType, call_it), options, name or type(fn).__name__)
+        as_module = getattr(type(fn), "called_by", None)
+        return compiled.bound_to(fn) if as_module is None else as_module(fn, compiled)
     raise TypeError(f"[compile] fn must be a function; got {type(fn).__name__}.")
 
 
@@ -480,5 +487,6 @@ def _bytes(budget: int | str | None) -> int | None:
     return count
 
 
-def _call_it(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+def call_it(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call ``fn``, an object with ``__call__``, as a function."""
     return fn(*args, **kwargs)

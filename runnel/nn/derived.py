@@ -33,21 +33,22 @@ def with_part(module: Any, part: type[Part]) -> None:
     """Add ``part`` to the class of ``module``."""
     parts = getattr(type(module), "parts", ())
     if part not in parts:
-        module.__class__ = _derived(own_class(module), (part, *parts))
+        module.__class__ = derived(own_class(module), (part, *parts))
 
 
 def without_part(module: Any, part: type[Part]) -> None:
     """Remove ``part`` from the class of ``module``."""
     parts = tuple(p for p in getattr(type(module), "parts", ()) if p is not part)
-    module.__class__ = _derived(own_class(module), parts)
+    module.__class__ = derived(own_class(module), parts)
 
 
 def with_own_class(module: Any, kind: type) -> None:
     """Change the class of ``module`` to ``kind``, keeping its parts."""
-    module.__class__ = _derived(kind, getattr(type(module), "parts", ()))
+    module.__class__ = derived(kind, getattr(type(module), "parts", ()))
 
 
-def _derived(own: type, parts: tuple[type, ...]) -> type:
+def derived(own: type, parts: tuple[type, ...]) -> type:
+    """Return the class with these parts and the class ``own`` as bases."""
     if not parts:
         return own
     kind = _DERIVED.get((own, parts))
@@ -58,7 +59,7 @@ def _derived(own: type, parts: tuple[type, ...]) -> type:
 
 
 def _remade(own: type, parts: tuple[type, ...]) -> Any:
-    kind: Any = _derived(own, parts)
+    kind: Any = derived(own, parts)
     return kind.__new__(kind)
 
 

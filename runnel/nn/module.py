@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from runnel.compile.compiled import compile
 from runnel.core import html, kinds, namespaces
 from runnel.core.arrays import short_repr
 from runnel.core.devices import CPU
 from runnel.core.dtypes import DType, Dtype, as_dtype, bfloat16, float16, float32, float64, from_numpy
 from runnel.core.errors import ArgumentError, MissingNameError
 from runnel.core.tracebacks import ending_at_user
+from runnel.nn.compiled import compiled_module
 from runnel.nn.hooks import Hooks
 from runnel.nn.internals import Internals, kind_of
 from runnel.nn.parameter import Buffer, Parameter, destination, named_in
@@ -216,6 +218,19 @@ class Module(Hooks, Internals, StatefulTree):
 
     def located(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
         return located(self, args, kwargs, error)
+
+    def called_by(self, compiled: Any) -> Any:
+        """Return this module once more, with calls that ``compiled`` makes: for ``rn.compile(module)``."""
+        return compiled_module(self, compiled)
+
+    def compile(self, *, fullgraph: bool = False, **options: Any) -> None:
+        """Run the calls of this module as programs from now on; eagerly where a value is asked for, with a warning.
+
+        PyTorch's other options have no effect. ArgumentError for ``fullgraph=True``.
+        """
+        if fullgraph:
+            raise ArgumentError("[compile] fullgraph must be False; write model = runnel.compile(model) to be told.")
+        self.forward = compile(self.forward).falling_back()  # type: ignore[method-assign]
 
     # The tree ---------------------------------------------------------------------------------------------------------
 

@@ -295,6 +295,10 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """Move to the CPU."""
         return self.to(CPU)
 
+    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, **options: Any) -> ResultT:
+        """Raise DeviceError, since GPUs are not supported."""
+        return self.to(device="cuda")
+
     @property
     def size(self) -> Any:
         """The number of elements; ``x.size()`` is the shape, and ``x.size(0)`` the size of an axis, as in PyTorch."""

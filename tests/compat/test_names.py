@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import pickle
 import subprocess
@@ -59,7 +60,7 @@ def test_equal_names_are_the_same_object() -> None:
         (lambda: nn.Liner, "did you mean Linear"),
         (lambda: torch.cuda.no_such_name, "programs run on CPUs"),
         (lambda: torch.distributed.no_such_name, "one process trains"),
-        (lambda: torch.zeros(1).cuda, "programs run on CPUs"),
+        (lambda: torch.zeros(1).mtia, "dir"),
     ],
 )
 def test_missing_names_say_what_to_do(ask: Any, message: str) -> None:
@@ -261,12 +262,43 @@ def test_seeds_give_equal_numbers() -> None:
     assert numbers[0] == numbers[1] and generator is not None and torch.initial_seed() == 3
 
 
-def test_compiled_modules_share_everything_with_the_module() -> None:
+@pytest.mark.parametrize("compile", [torch.compile, rn.compile, lambda m: torch.compile(m, fullgraph=True)])
+def test_compiled_modules_share_everything_with_the_module(compile: Any) -> None:
+    model, x = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 1)), torch.ones(3, 2)
+    quick = compile(model)
+    assert isinstance(quick, nn.Sequential) and quick[0] is model[0] and quick._orig_mod is model and len(quick) == 3
+    assert [n for n, _ in quick.named_parameters()] == list(quick.state_dict()) == list(model.state_dict())
+    quick.eval()
+    assert not model.training and torch.equal(quick(x), model(x)) and quick.statistics["programs"] == 1
+    quick.load_state_dict({f"_orig_mod.{k}": v + 1 for k, v in model.state_dict().items()})
+    quick.note = "mine"
+    model.train()
+    assert quick.training and model.note == "mine" and quick.to(torch.float64) is quick
+    assert model[0].weight.dtype is torch.float64 and torch.equal(quick.eval()(x.double()), model(x.double()))
+    outer = nn.Sequential(quick, nn.Linear(1, 1).double())
+    assert list(outer.state_dict())[:2] == ["0.0.weight", "0.0.bias"] and outer(x.double()).shape == (3, 1)
+    seen: list[Any] = []
+    quick.register_forward_hook(lambda module, args, result: seen.append(module is model))
+    quick(x.double()), model(x.double())
+    assert seen == [True, True]
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_compiled_modules_are_copied(again: Any) -> None:
     model = nn.Linear(2, 1)
-    quick = torch.compile(model, mode="reduce-overhead")
-    x = torch.ones(3, 2)
-    assert torch.equal(quick(x), model(x)) and quick.weight is model.weight and len(list(quick.parameters())) == 2
-    assert torch.compile(lambda x: x + 1)(x).tolist() == (x + 1).tolist() and torch.jit.script(model) is model
+    twin = again(rn.compile(model))
+    assert type(twin) is type(rn.compile(model)) and twin._orig_mod is not model
+    assert torch.equal(twin(torch.ones(3, 2)), model(torch.ones(3, 2)))
+
+
+def test_modules_compile_themselves() -> None:
+    model, x = nn.Linear(2, 1), torch.ones(3, 2)
+    before = model(x)
+    model.compile(mode="max-autotune")
+    assert torch.equal(model(x), before) and model.forward.statistics["programs"] == 1
+    assert list(model.state_dict()) == ["weight", "bias"] and torch.equal(copy.deepcopy(model)(x), before)
+    with pytest.raises(ArgumentError, match="fullgraph"):
+        model.compile(fullgraph=True)
 
 
 def test_fullgraph_raises_where_calls_would_run_eagerly() -> None:

@@ -18,7 +18,7 @@ from runnel.transforms.checkpoint import checkpoint as rematerialized
 
 
 def compile_(model: Any = None, *, fullgraph: bool = False, **options: Any) -> Any:
-    """Compile a function with ``rn.compile``, or the calls of a module, which keeps its attributes.
+    """Compile a function or module with ``rn.compile``.
 
     Where the function asks for the value of a tensor, as in ``loss.item()``, ``if x.sum() > 0`` or ``x[mask]``, its
     calls run eagerly, and a CaptureWarning says so once; ``rn.compile`` raises TracedValueError. With
@@ -27,16 +27,14 @@ def compile_(model: Any = None, *, fullgraph: bool = False, **options: Any) -> A
     """
     if model is None:
         return functools.partial(compile_, fullgraph=fullgraph, **options)
-    return CompiledModule(model, fullgraph) if isinstance(model, Module) else _compiled(model, fullgraph)
-
-
-def _compiled(function: Callable[..., Any], fullgraph: bool) -> Any:
     if not fullgraph:
-        return compiled.compile(function).falling_back()
-    if isinstance(function, wrappers.Uncompiled):
+        return compiled.compile(model).falling_back()
+    if isinstance(model, wrappers.Uncompiled):
         raise ArgumentError("[compile] fullgraph must be False for a function that is excluded from compiled programs.")
-    plain: Any = function if type(function) is FunctionType else lambda *args, **kwargs: function(*args, **kwargs)
-    return WholeGraph(plain, Options(), getattr(function, "__name__", type(function).__name__))
+    if type(model) is FunctionType:
+        return WholeGraph(model, Options(), model.__name__)
+    whole = WholeGraph(compiled.call_it, Options(), getattr(model, "__name__", type(model).__name__))
+    return model.called_by(whole) if isinstance(model, Module) else whole.bound_to(model)
 
 
 class WholeGraph(compiled.Compiled):
@@ -60,23 +58,6 @@ class WholeGraph(compiled.Compiled):
 
     def by_value(self, protocol: Any) -> tuple[Any, ...]:
         return WholeGraph, (self.function, self._options, self.name)
-
-
-class CompiledModule(Module):
-    """A module whose calls are compiled and which shares Parameters, state dict and attributes with the original."""
-
-    def __init__(self, module: Module, fullgraph: bool = False) -> None:
-        super().__init__()
-        self._orig_mod = module
-        object.__setattr__(self, "_call", _compiled(lambda *args, **kwargs: module(*args, **kwargs), fullgraph))
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_orig_mod":
-            raise AttributeError(name)
-        return getattr(self._orig_mod, name)
 
 
 def checkpoint(

@@ -218,7 +218,7 @@ EXAMPLES: dict[type, Example] = {
     rn.custom_jvp: Example(lambda: halved, (ROWS,)),
     rn.tree_util.PyTreeDef: Example(lambda: rn.tree.structure({"a": (1, None)})),
     Compiled: Example(lambda: tripled, (ROWS,)),
-    BoundCompiled: Example(lambda: rn.compile(nn.Linear(4, 2)), (ROWS,)),
+    BoundCompiled: Example(lambda: rn.compile(nn.Linear(4, 2).forward), (ROWS,)),
     DType: Example(lambda: rn.bfloat16),
     Device: Example(lambda: CPU),
     PackedSequence: Example(_packed),
