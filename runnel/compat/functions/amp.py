@@ -91,6 +91,16 @@ def is_anomaly_enabled() -> bool:
     return bool(switches.check_nans.value)
 
 
+def autocast_on_cpu(enabled: bool = True, dtype: Dtype = None, cache_enabled: bool | None = None) -> casting:
+    """Return ``autocast("cpu", ...)``."""
+    return autocast("cpu", dtype, enabled)
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """Return float16."""
+    return float16
+
+
 def autocast_on_gpu(enabled: bool = True, dtype: Dtype = None, cache_enabled: bool | None = None) -> casting:
     """Cast nothing, because GPUs are not supported."""
     return casting(enabled=False)

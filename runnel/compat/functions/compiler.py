@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from enum import Enum
+from types import FunctionType
 from typing import Any, Final as Final
 
 from runnel.compile import compiled, wrappers
@@ -101,16 +102,21 @@ def checkpoint_sequential(
     return run(each[(segments - 1) * size :], input)
 
 
+class CheckpointImpl(Enum):
+    """Ways to run a checkpoint, which give the same numbers."""
+
+    REENTRANT, NO_REENTRANT = range(1, 3)
+
+
+def apply_activation_checkpointing(model: Any, *args: Any, **options: Any) -> None:
+    """Leave the model: where values are computed again changes no number. ``runnel.checkpoint`` saves memory."""
+
+
 ScriptModule = Module  # the result of ``torch.jit.script`` for a module
 
 
 class ScriptFunction:
     """PyTorch's class of TorchScript functions. ``torch.jit.script`` returns functions unchanged."""
-
-
-config: Final = SimpleNamespace(
-    cache_size_limit=8, recompile_limit=8, suppress_errors=False, verbose=False, capture_scalar_outputs=False
-)
 
 
 def as_given(function: Any = None, *args: Any, **options: Any) -> Any:
@@ -121,6 +127,16 @@ def as_given(function: Any = None, *args: Any, **options: Any) -> Any:
 def decorator(function: Any = None, **options: Any) -> Any:
     """Return the decorated function unchanged."""
     return function if callable(function) else decorator
+
+
+def boolean_dispatch(arg_name: str, arg_index: int, default: bool, if_true: Any, if_false: Any, *names: Any) -> Any:
+    """Return a function that calls ``if_true`` or ``if_false``, by the value of one argument."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    return call
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:

@@ -342,6 +342,17 @@ class FullyShardedDataParallel(DistributedDataParallel):
             raise AttributeError(name)
         return getattr(self.module, name)
 
+    @staticmethod
+    @contextmanager
+    def state_dict_type(module: Module, *options: Any, **named: Any) -> Iterator[None]:
+        """Run a block in which state dicts are whole, as always here."""
+        yield
+
+    @staticmethod
+    def optim_state_dict(model: Module, optim: Any, *options: Any, **named: Any) -> Any:
+        """Return ``optim.state_dict()``."""
+        return optim.state_dict()
+
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Any:
         """Clip the gradients of all Parameters to a total norm."""
         return clip_grad_norm_(self.parameters(), max_norm, norm_type)
@@ -357,6 +368,13 @@ class StateDictType(Enum):
     """Ways to save shared Parameters."""
 
     FULL_STATE_DICT, LOCAL_STATE_DICT, SHARDED_STATE_DICT = range(1, 4)
+
+
+class StateDictConfig:
+    """Settings of state dicts, which hold everything and lie in the CPU's memory."""
+
+    def __init__(self, **options: Any) -> None:
+        vars(self).update(options)
 
 
 class BackwardPrefetch(Enum):

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 import operator
+import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,6 +114,10 @@ allow_tf32 = allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precisi
 allow_fp16_accumulation = False
 fp32_precision = "ieee"  # products of float32 are computed in float32
 strategy = "auto"
+cache_size_limit = 8
+engine, supported_engines = "none", ["none"]
+options = SimpleNamespace()  # of code generators, each with the values that a program sets
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # of names of files with weights
 
 
 class OutOfMemoryError(RuntimeError):
@@ -127,6 +134,21 @@ class SDPBackend:
 def unchanged(*args: Any, **options: Any) -> Iterator[None]:
     """Run a block unchanged: the choice that PyTorch offers here does not exist on CPUs."""
     yield
+
+
+def show() -> str:
+    """Return a line about the build."""
+    return f"PyTorch's names {__version__}, computed by Runnel"
+
+
+def parallel_info() -> str:
+    """Return a line about threads."""
+    return f"{switches.num_threads.value} threads"
+
+
+def get_dir() -> str:
+    """Return the folder for downloaded weights, where nothing is downloaded."""
+    return os.environ.get("TORCH_HOME", os.path.expanduser("~/.cache/torch")) + "/hub"
 
 
 def get_rng_state_all() -> list[Any]:
@@ -153,7 +175,7 @@ ANSWERS: list[tuple[Any, str]] = [
     (False, "is_available is_built is_initialized is_bf16_supported set_flush_denormal never"),
     (True, "math_sdp_enabled are_deterministic_algorithms_enabled always"),
     (0, "device_count bytes_of_gpu get_deterministic_debug_mode"),
-    (1, "get_num_interop_threads"),
+    (1, "get_num_interop_threads one"),
     (-1, "get_device"),
     ("highest", "get_float32_matmul_precision"),
     ("DEFAULT", "get_cpu_capability"),

@@ -193,6 +193,11 @@ def tree_unflatten(leaves: Any, treespec: Any) -> Any:
     return pytrees.tree_unflatten(treespec, leaves)
 
 
+def is_lazy(param: Any) -> bool:
+    """Return whether a Parameter or buffer has no shape yet."""
+    return bool(getattr(param, "is_uninitialized", False))
+
+
 # --- private names of PyTorch that programs use
 
 required = object()  # the default of an optimizer's argument that must be given

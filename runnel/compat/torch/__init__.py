@@ -5,11 +5,24 @@ PyTorch's modules have no files here. They are made from the data of ``names`` w
 """
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
+from runnel.compat.torch import refusals
 from runnel.compat.torch.names import FORWARDS, NAMES
+from runnel.compat.torch.refusals import OPEN_SENTENCES
 from runnel.core.namespaces import namespace
+
+
+def _refused(path: str, found: Callable[[str], Any], name: str) -> Any:
+    """Return the name of a module without any: a part of the package, or a class whose call raises."""
+    try:
+        return found(name)
+    except AttributeError:
+        return getattr(refusals, f"{path}.{name}")
 
 
 def _make(path: str, parts: list[str]) -> None:
@@ -23,6 +36,8 @@ def _make(path: str, parts: list[str]) -> None:
     names = {part: f"{name}.{part}" for part in parts} | NAMES.get(path, {})
     forwards = tuple(FORWARDS.get(path, "").split())
     module.__all__, module.__getattr__, module.__dir__ = namespace(name, names, forwards=forwards)  # type: ignore[method-assign]
+    if path in OPEN_SENTENCES:
+        module.__getattr__ = partial(_refused, path, module.__getattr__)  # type: ignore[method-assign]
     if forwards:
         del module.__all__  # includes the forwarded modules' names, so it is computed on request
 

@@ -4,7 +4,7 @@
 rows ``path module: name name ...`` (``name=function`` if the module calls it otherwise). ``torch`` is torch itself.
 """
 
-from runnel.compat.torch.refusals import SENTENCES
+from runnel.compat.torch.refusals import OPEN_SENTENCES, SENTENCES
 
 # Files of PyTorch's packages that programs import from: each has the names of its package.
 DISTRIBUTIONS = """
@@ -27,9 +27,17 @@ DATA = """
 """
 
 FORWARDS = {
+    "_tensor": "runnel.compat.torch",
+    "amp.autocast_mode": "runnel.compat.torch.amp",
+    "amp.grad_scaler": "runnel.compat.torch.amp",
     "autograd": "runnel.autograd runnel",
+    "autograd.anomaly_mode": "runnel.autograd",
     "autograd.function": "runnel.autograd",
     "autograd.grad_mode": "runnel",
+    "autograd.gradcheck": "runnel.autograd",
+    "autograd.variable": "runnel.compat.torch.autograd",
+    "cuda.memory": "runnel.compat.torch.cuda",
+    "cuda.random": "runnel.compat.torch.cuda",
     "distributions": "runnel.distributions",
     "distributions.constraints": "runnel.distributions.constraints",
     "distributions.kl": "runnel.distributions.kl",
@@ -45,6 +53,8 @@ FORWARDS = {
     "nn.modules": "runnel.nn",
     "nn.parameter": "runnel.nn",
     "nn.utils": "runnel.nn.utils",
+    "nn.utils.clip_grad": "runnel.nn.utils",
+    "nn.utils.convert_parameters": "runnel.nn.utils",
     "nn.utils.parametrizations": "runnel.nn.utils.parametrizations",
     "nn.utils.parametrize": "runnel.nn.utils.parametrize",
     "nn.utils.prune": "runnel.nn.utils.prune",
@@ -52,10 +62,13 @@ FORWARDS = {
     "optim": "runnel.compat.functions.optim runnel.optim",
     "optim.lr_scheduler": "runnel.optim.lr_scheduler",
     "optim.swa_utils": "runnel.optim.swa_utils",
+    "profiler.profiler": "runnel.compat.torch.profiler",
     "random": "runnel",
     "special": "runnel.special",
     "utils._pytree": "runnel.tree_util",
     "utils.data": "runnel.data",
+    "utils.data._utils.collate": "runnel.data",
+    "utils.data._utils.worker": "runnel.data",
     "utils.dlpack": "runnel",
     **{f"distributions.{part}": "runnel.distributions" for part in DISTRIBUTIONS.split()},
     **{f"nn.modules.{part}": "runnel.nn" for part in MODULES.split()},
@@ -68,7 +81,11 @@ FORWARDS = {
 PLACES = """
 torch runnel.compat.functions.amp: GradScaler autocast get_autocast_cpu_dtype=get_autocast_dtype get_autocast_dtype
     is_anomaly_check_nan_enabled=is_anomaly_enabled is_anomaly_enabled is_autocast_cpu_enabled is_autocast_enabled
+torch runnel.compat.functions.amp: get_autocast_gpu_dtype
 torch runnel.compat.functions.autograd: vmap
+torch runnel.compat.functions.compiler: fork wait=as_given
+torch runnel.compat.functions.settings: compiled_with_cxx11_abi=always has_lapack=enabled has_mkl=benchmark
+    has_openmp=benchmark
 torch runnel.compat.functions.compiler: compile=compile_ cond while_loop
 torch runnel.compat.functions.creation: arange as_tensor empty empty_like empty_permuted empty_strided eye frombuffer
     full full_like get_default_dtype linspace logspace ones ones_like range scalar_tensor set_default_dtype tensor zeros
@@ -168,8 +185,27 @@ torch runnel.tensor.queries: adjoint is_complex is_conj=is_marked is_floating_po
 torch runnel.tensor.random: seed
 torch runnel.tensor.torch_methods: equal nonzero squeeze
 torch runnel.tensor.torch_reductions: max min norm sort std std_mean var var_mean
-_dynamo runnel.compat.functions.compiler: config disable graph_break=as_given is_compiling mark_dynamic=as_given
+__config__ runnel.compat.functions.settings: parallel_info show
+_C runnel.compat.functions.settings: _jit_override_can_fuse_on_cpu=without_effect
+    _jit_override_can_fuse_on_gpu=without_effect _jit_set_profiling_executor=without_effect
+    _jit_set_profiling_mode=without_effect _jit_set_texpr_fuser_enabled=without_effect
+    _log_api_usage_once=without_effect
+_dynamo runnel.nn.compiled: OptimizedModule=CompiledModule
+_dynamo.config runnel.compat.functions.settings: accumulated_cache_size_limit=cache_size_limit
+    automatic_dynamic_shapes=enabled cache_size_limit capture_dynamic_output_shape_ops=benchmark
+    capture_scalar_outputs=benchmark optimize_ddp=enabled recompile_limit=cache_size_limit suppress_errors=benchmark
+    verbose=benchmark
+_dynamo.eval_frame runnel.nn.compiled: OptimizedModule=CompiledModule
+_inductor.config runnel.compat.functions.settings: coordinate_descent_tuning=benchmark cpp=options
+    epilogue_fusion=enabled freezing=benchmark fx_graph_cache=enabled max_autotune=benchmark triton=options
+_jit_internal runnel.compat.functions.compiler: Final _copy_to_script_wrapper=as_given _overload=as_given
+    _overload_method=as_given boolean_dispatch export=decorator ignore=decorator unused=decorator
+_jit_internal runnel.compat.functions.settings: is_scripting=never
+_jit_internal typing: Any Dict List Optional Tuple Union
+_dynamo runnel.compat.functions.compiler: disable graph_break=as_given is_compiling mark_dynamic=as_given
     mark_static=as_given reset=as_given
+accelerator runnel.compat.functions.settings: max_memory_allocated=bytes_of_gpu max_memory_reserved=bytes_of_gpu
+    memory_allocated=bytes_of_gpu memory_reserved=bytes_of_gpu memory_stats reset_peak_memory_stats
 accelerator runnel.compat.functions.settings: current_accelerator device_count empty_cache is_available synchronize
 amp runnel.compat.functions.amp: GradScaler autocast is_autocast_available
 amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
@@ -180,6 +216,13 @@ autograd.graph runnel.compat.functions.settings: save_on_cpu=unchanged
 autograd.profiler runnel.compat.functions.profiler: profile record_function
 backends runnel.compat.functions.settings: fp32_precision
 backends.cpu runnel.compat.functions.settings: get_cpu_capability
+backends.cuda runnel.compat.functions.settings: allow_fp16_bf16_reduction_math_sdp=without_effect
+    can_use_cudnn_attention=never can_use_efficient_attention=never can_use_flash_attention=never
+    fp16_bf16_reduction_math_sdp_allowed=never is_flash_attention_available=never preferred_blas_library=without_effect
+    preferred_linalg_library=without_effect
+backends.nnpack runnel.compat.functions.settings: flags=unchanged is_available set_flags=without_effect
+backends.quantized runnel.compat.functions.settings: engine supported_engines
+backends.xnnpack runnel.compat.functions.settings: enabled=benchmark
 backends.cuda runnel.compat.functions.settings: cudnn_sdp_enabled=never enable_cudnn_sdp enable_flash_sdp
     enable_math_sdp enable_mem_efficient_sdp flash_sdp_enabled=never is_built math_sdp_enabled
     mem_efficient_sdp_enabled=never sdp_kernel=unchanged
@@ -203,10 +246,25 @@ cuda runnel.compat.functions.settings: OutOfMemoryError device_count empty_cache
     set_rng_state_all synchronize
 cuda runnel.compat.functions.settings: get_arch_list is_current_stream_capturing=never is_tf32_supported=never
     max_memory_cached=bytes_of_gpu memory_cached=bytes_of_gpu memory_stats
+cpu runnel.compat.functions.settings: device_count=one is_available=always is_initialized=always synchronize
+cpu.amp runnel.compat.functions.amp: GradScaler autocast=autocast_on_cpu
+cpu.amp.autocast_mode runnel.compat.functions.amp: autocast=autocast_on_cpu
+cuda.amp.autocast_mode runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
+cuda runnel.compat.functions.settings: caching_allocator_disabled=always has_half=never has_magma=never
+    reset_accumulated_host_memory_stats=without_effect reset_peak_host_memory_stats=without_effect
+    set_sync_debug_mode=without_effect
 cuda.amp runnel.compat.functions.amp: GradScaler autocast=autocast_on_gpu
 cuda.amp.autocast_mode runnel.compat.functions.amp: autocast=autocast_on_gpu
 cuda.amp.grad_scaler runnel.compat.functions.amp: GradScaler
 cuda.amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
+distributed builtins: DistBackendError=RuntimeError DistError=RuntimeError DistNetworkError=RuntimeError
+    DistStoreError=RuntimeError QueueEmptyError=RuntimeError
+distributed.fsdp runnel.compat.functions.distributed: FullOptimStateDictConfig=StateDictConfig
+    FullStateDictConfig=StateDictConfig LocalOptimStateDictConfig=StateDictConfig LocalStateDictConfig=StateDictConfig
+    OptimStateDictConfig=StateDictConfig ShardedOptimStateDictConfig=StateDictConfig
+    ShardedStateDictConfig=StateDictConfig StateDictConfig
+distributed.fsdp.fully_sharded_data_parallel runnel.compat.functions.distributed:
+    FullOptimStateDictConfig=StateDictConfig FullStateDictConfig=StateDictConfig ShardedStateDictConfig=StateDictConfig
 distributed runnel.compat.functions.distributed: Backend GroupMember ProcessGroup ReduceOp Work all_gather
     all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier broadcast
     broadcast_object_list default_pg_timeout destroy_process_group gather gather_object get_backend get_global_rank
@@ -216,7 +274,8 @@ distributed runnel.compat.functions.distributed: Backend GroupMember ProcessGrou
 distributed runnel.compat.functions.settings: is_available=always is_backend_available=always is_gloo_available=always
     is_mpi_available=never is_nccl_available=never is_torchelastic_launched=never is_ucc_available=never
     is_xccl_available=never
-distributed.algorithms._checkpoint.checkpoint_wrapper runnel.compat.functions.compiler: checkpoint_wrapper=as_given
+distributed.algorithms._checkpoint.checkpoint_wrapper runnel.compat.functions.compiler: CheckpointImpl
+    apply_activation_checkpointing checkpoint_wrapper=as_given offload_wrapper=as_given
 distributed.distributed_c10d runnel.compat.functions.distributed: Backend GroupMember ProcessGroup ReduceOp Work
     default_pg_timeout get_rank get_world_size group is_initialized _get_default_group=_default
 distributed.elastic.multiprocessing.errors runnel.compat.functions.compiler: record=as_given
@@ -235,7 +294,8 @@ distributions.utils runnel.compat.functions.random: broadcast_all clamp_probs la
     probs_to_logits
 func runnel.compat.functions.autograd: grad_and_value vmap
 fx runnel.compat.functions.compiler: has_side_effect=as_given wrap=as_given
-hub runnel.compat.functions.settings: set_dir=without_effect
+hub runnel.compat.functions.settings: HASH_REGEX get_dir set_dir=without_effect
+hub urllib.parse: urlparse
 func runnel.nn.functional_calls: functional_call stack_module_state
 jit runnel.compat.functions.compiler: Final ScriptFunction ScriptModule annotate export=decorator fork freeze=as_given
     ignore=decorator interface=decorator isinstance optimize_for_inference=as_given script=as_given
@@ -243,6 +303,9 @@ jit runnel.compat.functions.compiler: Final ScriptFunction ScriptModule annotate
 jit runnel.compat.functions.compiler: _overload=as_given _overload_method=as_given
 jit runnel.compat.functions.settings: enable_onednn_fusion=without_effect is_scripting=never is_tracing=never
     onednn_fusion_enabled=never set_fusion_strategy=without_effect strict_fusion=unchanged
+jit builtins: Error=RuntimeError ScriptWarning=Warning TracerWarning=Warning
+jit runnel.compat.functions.compiler: RecursiveScriptModule=ScriptModule TopLevelTracedModule=ScriptModule
+    TracedModule=ScriptModule
 jit._script runnel.compat.functions.compiler: ScriptModule script=as_given
 jit.annotations runnel.compat.functions.compiler: BroadcastingList2=Final BroadcastingList3=Final
 linalg runnel.compat.functions.linalg: LinAlgError lstsq matrix_norm matrix_rank norm pinv solve vector_norm
@@ -254,16 +317,25 @@ nn.init runnel.nn.init: _calculate_correct_fan=fan _calculate_fan_in_and_fan_out
 nn.modules.batchnorm runnel.compat.functions.types: _BatchNorm
 nn.modules.conv runnel.compat.functions.types: _ConvNd
 nn.modules.loss runnel.compat.functions.types: _Loss _WeightedLoss
-nn.modules.utils runnel.compat.functions.types: _pair _quadruple _single _triple
+nn.common_types typing: _ratio_2_t=Any _ratio_any_t=Any _size_1_t=Any _size_2_opt_t=Any _size_2_t=Any _size_3_t=Any
+    _size_any_opt_t=Any _size_any_t=Any
+nn.modules.module runnel.compat.functions.types: RemovableHandle
+nn.modules.module runnel.tensor.state: _IncompatibleKeys=LoadReport
+nn.parameter runnel.compat.functions.types: is_lazy
+nn.modules.utils runnel.compat.functions.types: _ntuple=_tuples_of _pair _quadruple _single _triple
 nn.parallel runnel.compat.functions.distributed: DataParallel DistributedDataParallel data_parallel
 nn.parallel.distributed runnel.compat.functions.distributed: DistributedDataParallel
-multiprocessing runnel.compat.functions.distributed: spawn
+multiprocessing builtins: ProcessExitedException=RuntimeError ProcessRaisedException=RuntimeError
+multiprocessing runnel.compat.functions.distributed: spawn start_processes=spawn
 multiprocessing runnel.compat.functions.processes: Pool Process get_context
 multiprocessing runnel.compat.functions.settings: set_sharing_strategy=without_effect
+nn.utils.fusion runnel.compat.functions.fusion: fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval
+    fuse_linear_bn_weights
 nn.utils.stateless runnel.nn.functional_calls: functional_call
 onnx runnel.compat.functions.settings: is_in_onnx_export=never
 optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
 optim.optimizer runnel.compat.functions.types: required
+optim.optimizer typing: ParamsT=Any params_t=Any
 overrides runnel.core.overrides: has_torch_function=has_protocol
 overrides runnel.tensor.queries: is_tensor_like=is_tensor
 profiler runnel.compat.functions.profiler: ProfilerAction ProfilerActivity profile record_function schedule
@@ -276,8 +348,17 @@ signal.windows runnel.compat.functions.windows: bartlett blackman cosine exponen
 sparse runnel.compat.functions.sparse: DoubleTensor FloatTensor IntTensor LongTensor addmm=added_product log_softmax
     mm=product softmax sum=sum_of
 testing runnel.compat.functions.testing: assert_allclose assert_close make_tensor
-types runnel.compat.functions.types: Device Number
+torch_version builtins: TorchVersion=str
+types runnel.compat.functions.types: Device Number Size Tensor _device=device _dtype=dtype
+types typing: FileLike=Any _bool=Any _float=Any _int=Any _size=Any
 utils._pytree runnel.compat.functions.types: tree_unflatten
+utils.checkpoint builtins: CheckpointError=RuntimeError
+utils.checkpoint runnel.compat.functions.settings: noop_context_fn=unchanged set_checkpoint_debug_enabled=unchanged
+    set_checkpoint_early_stop=unchanged
+utils.cpp_extension runnel.compat.functions.settings: CUDA_HOME=cuda CUDNN_HOME=cuda IS_HIP_EXTENSION=benchmark
+    ROCM_HOME=cuda is_ninja_available=never
+utils.data.dataset typing: T_co=Any
+utils.weak weakref: WeakIdKeyDictionary=WeakKeyDictionary WeakTensorKeyDictionary=WeakKeyDictionary
 utils.checkpoint runnel.compat.functions.compiler: checkpoint checkpoint_sequential
 utils.data runnel.compat.functions.distributed: DistributedSampler
 utils.data.distributed runnel.compat.functions.distributed: DistributedSampler
@@ -302,6 +383,8 @@ NAMES: dict[str, dict[str, str]] = {
 for _refused in SENTENCES:
     _path, _, _name = _refused.rpartition(".")
     NAMES.setdefault(_path, {}).setdefault(_name, f"runnel.compat.torch.refusals:{_refused}")
+for _path in OPEN_SENTENCES:
+    NAMES.setdefault(_path, {})
 for _path in [*FORWARDS, *NAMES]:  # each module is in a package
     while _path := _path.rpartition(".")[0]:
         NAMES.setdefault(_path, {})
