@@ -8,7 +8,7 @@ from typing import Any, Final
 from runnel.compat.spelling import HAVE_INPLACE_FORMS, OLD_REDUCTION
 from runnel.core.errors import ArgumentError
 
-# PyTorch's positions, for functions that the rules below do not describe. "..." stands for the function's own.
+# PyTorch's positions, for functions that the rules below do not describe. "..." means the function's own.
 ORDERS: Final = {
     name: order.split()
     for names, order in {

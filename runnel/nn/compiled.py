@@ -14,7 +14,7 @@ PREFIX: Final = "_orig_mod."  # of PyTorch's compiled modules, in their state di
 class CompiledModule(Part):
     """A module whose attributes, Parameters, submodules and mode are the ones of another module, ``_orig_mod``.
 
-    Its class derives from the class of that module. Its calls run as programs, and those of the other module do not.
+    Its class derives from the class of that module. Its calls run as programs, and calls of the other module do not.
     State dicts have the same names for both, and ``load_state_dict`` also takes names with PyTorch's ``_orig_mod.``.
     ``program``, ``explain``, ``retraces`` and ``statistics`` are about the programs.
     """

@@ -295,7 +295,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """Move to the CPU."""
         return self.to(CPU)
 
-    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, **options: Any) -> ResultT:
+    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> ResultT:
         """Raise DeviceError, since GPUs are not supported."""
         return self.to(device="cuda")
 
