@@ -107,5 +107,6 @@ LEFT_OUT = {
     "torch.segment_reduce", "torch.set_default_dtype", "torch.set_default_tensor_type", "torch.vmap", "torch.lobpcg",
     "random.set_rng_state", "torch.convolution", "torch.native_group_norm", "torch.native_batch_norm",
     "torch.randint", "torch.from_file", "torch.set_anomaly_enabled", "torch.sym_ite", "torch.to_dlpack",
-    "torch.gru", "torch.lstm", "torch.rnn_relu", "torch.rnn_tanh",
+    "torch.gru", "torch.lstm", "torch.rnn_relu", "torch.rnn_tanh", "torch.batch_norm", "torch.instance_norm",
+    "torch.sparse_csr_tensor", "torch.sparse_coo_tensor", "torch.spmm",
 }  # fmt: skip
