@@ -1,4 +1,4 @@
-"""LLVM text to addresses of machine code: memo, disk cache, LLVM, linker, in that order.
+"""LLVM text to addresses of machine code: memo, code built with the package, disk cache, LLVM, linker, in that order.
 
 A compiler is for one LLVM machine; it is independent of Runnel's targets. Any number of threads may use it: each module
 belongs to one thread, and compiling a module twice is harmless. New modules that are needed together are compiled by as
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from runnel.backends import context
-from runnel.backends.cpu import emission, link
+from runnel.backends.cpu import emission, link, prebuilt
 from runnel.backends.cpu.link import Function, Library
 from runnel.backends.host import locks, objects
 from runnel.core import switches
@@ -138,6 +138,7 @@ class Compiler:
         llvm_version = ".".join(map(str, llvm.llvm_version_info))
         versions = f"runnel ABI {ABI_VERSION}, llvmlite {llvmlite.__version__}, LLVM {llvm_version}"
         self._salt = f"{versions}, {sys.platform}, {identity}\n".encode()
+        self._machine_identity = f"runnel ABI {ABI_VERSION}, {identity}"
         self._make_machine = make_machine
         self._machine: llvm.TargetMachine | None = None
         self._machines: list[llvm.TargetMachine] = []  # that generate code now and then
@@ -221,8 +222,8 @@ class Compiler:
     def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, Function]) -> list[Function]:
         """Return the addresses of new modules. Cached objects that cannot be linked are dropped and compiled again."""
         cache = objects.current()
-        filed = {key: code for _, key in modules if cache and (code := cache.get(key)) is not None}
-        object_codes = filed | self._compiled({key: m for (_, key), m in modules.items() if key not in filed})
+        filed = self._filed({key: m for (_, key), m in modules.items()}, cache)
+        object_codes = filed | self.compile({key: m for (_, key), m in modules.items() if key not in filed})
         try:
             functions = link.link([(symbol, object_codes[key]) for symbol, key in modules], imports)
         except VerifierError:
@@ -230,13 +231,22 @@ class Compiler:
                 raise
             for key in filed:
                 cache.drop(key)
-            object_codes |= self._compiled({key: m for (_, key), m in modules.items() if key in filed})
+            object_codes |= self.compile({key: m for (_, key), m in modules.items() if key in filed})
             return link.link([(symbol, object_codes[key]) for symbol, key in modules], imports)
         objects.statistics.loaded += len(filed)
         return functions
 
-    def _compiled(self, modules: Mapping[str, Module]) -> dict[str, bytes]:
-        """Return the object code of modules by key, and store it in the cache."""
+    def _filed(self, modules: Mapping[str, Module], cache: objects.ObjectCache | None) -> dict[str, bytes]:
+        """Return the object code, by key, of the modules that the package or the cache on disk has."""
+        if not switches.cache.value:
+            return {}
+        codes = {key: prebuilt.get(prebuilt.key(self._machine_identity, m.identity)) for key, m in modules.items()}
+        if cache is not None:
+            codes |= {key: cache.get(key) for key, code in codes.items() if code is None}
+        return {key: code for key, code in codes.items() if code is not None}
+
+    def compile(self, modules: Mapping[str, Module]) -> dict[str, bytes]:
+        """Compile modules, by key, without linking them; store their object code in the cache and return it."""
         if not modules:
             return {}
         begun = time.perf_counter()
@@ -247,6 +257,9 @@ class Compiler:
             ]
             codes = dict(zip(modules, emission.in_threads(tasks, context.current().threads), strict=True))
         objects.statistics.compiled += len(codes)
+        if prebuilt.recording is not None:
+            machine = self._machine_identity
+            prebuilt.recording |= {prebuilt.key(machine, m.identity): codes[key] for key, m in modules.items()}
         if switches.debug.value >= 1:
             took, names = (time.perf_counter() - begun) * 1e3, ", ".join(m.symbol for m in modules.values())
             print(f"runnel: compiled {names} in {took:.1f} ms", file=sys.stderr)

@@ -62,6 +62,14 @@ def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module
     return Module(name, f"kernel {name} by {emitters()}", text, frozenset(called))
 
 
+def compile_only(requested: Sequence[Kernel], symbols: Iterable[str] = ()) -> None:
+    """Compile kernels and functions of the library in the context in force, without linking them: for archives
+    (``prebuilt``)."""
+    target, cache = in_force(), context.current().cache
+    modules = {k.name: _module(k.name, (), functools.partial(nest.emit_kernel, k, target)) for k in requested}
+    compiler(target).compile(modules | {symbol: _library_module(symbol, target, cache) for symbol in symbols})
+
+
 def emitters() -> str:
     """Return a digest of the code generator: the sources of these two packages."""
     return objects.digest("backends/cpu", "loops")
@@ -78,9 +86,12 @@ def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
 
 @functools.cache
 def _provided(symbol: str, target: InstructionSet, cache: int) -> Function:
+    return compiler(target).link([_library_module(symbol, target, cache)], {})[0]
+
+
+def _library_module(symbol: str, target: InstructionSet, cache: int) -> Module:
     identity = f"library {symbol} for {cache} bytes of cache by {emitters()}"
-    library = Module(symbol, identity, functools.partial(library_text, symbol, target))
-    return compiler(target).link([library], {})[0]
+    return Module(symbol, identity, functools.partial(library_text, symbol, target))
 
 
 def library_text(symbol: str, target: InstructionSet) -> str:
