@@ -97,6 +97,7 @@ OWN_MEANINGS: Final[dict[str, dict[str, str]]] = {
     "random": {"from": "low", "to": "high"},
     "solve_triangular": {"input": "a"},
     "tensorsolve": {"input": "a"},
+    "reshape": {"dtype": "shape"},
     "resize_as": {"the_template": "other"},
     "searchsorted": {"input": "values"},
     "set_rng_state": {"new_state": "state"},

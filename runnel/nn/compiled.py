@@ -71,7 +71,7 @@ class CompiledModule(Part):
 
 def compiled_module(module: Any, compiled: Any) -> Any:
     """Return ``module`` with calls that ``compiled`` makes, a compiled function of the module and its arguments."""
-    kind = derived(own_class(module), (CompiledModule,))
+    kind: Any = derived(own_class(module), (CompiledModule,))
     twin = kind.__new__(kind)
     object.__setattr__(twin, "__dict__", module.__dict__)
     object.__setattr__(twin, "_orig_mod", module)

@@ -244,6 +244,7 @@ KEYWORDS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "tensor_split": (lambda: M.tensor_split(indices=(1,), dim=1)[1], lambda: M[:, 1:]),
     "tile": (lambda: M.tile(dims=(1, 2)), lambda: torch.cat([M, M], 1)),
     "unfold": (lambda: M.unfold(dimension=1, size=2, step=1), lambda: M.unfold(1, 2, 1)),
+    "view": (lambda: A.view(dtype=torch.int32), lambda: A.view(torch.int32)),
     "while_loop": (
         lambda: torch.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, x + x), (torch.tensor(0), A))[1],
         lambda: 4 * A,

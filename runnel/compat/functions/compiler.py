@@ -34,7 +34,8 @@ def compile_(model: Any = None, *, fullgraph: bool = False, **options: Any) -> A
         raise ArgumentError("[compile] fullgraph must be False for a function that is excluded from compiled programs.")
     if type(model) is FunctionType:
         return WholeGraph(model, Options(), model.__name__)
-    whole = WholeGraph(compiled.call_it, Options(), getattr(model, "__name__", type(model).__name__))
+    call_it: Any = compiled.call_it
+    whole = WholeGraph(call_it, Options(), getattr(model, "__name__", type(model).__name__))
     return model.called_by(whole) if isinstance(model, Module) else whole.bound_to(model)
 
 

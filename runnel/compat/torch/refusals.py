@@ -139,6 +139,7 @@ quantization: DeQuantStub FakeQuantize HistogramObserver MinMaxObserver QConfig 
     quantize_dynamic
 ao.nn.quantized: Conv2d FloatFunctional Linear
 nn.quantized: FloatFunctional
+utils.mkldnn: to_mkldnn
 utils.mobile_optimizer: optimize_for_mobile
 utils.bundled_inputs: bundle_inputs
 """,
