@@ -38,7 +38,8 @@ from runnel.tensor.tracer import Tracer
 
 
 class OfTensors:
-    """A composition as a function of its tensors; all other arguments are set. ``tensors`` are those of a call."""
+    """A composition as a function of its tensors; all other arguments are set. ``tensors`` were arguments of
+    the call that made it."""
 
     def __init__(self, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = composition.function
