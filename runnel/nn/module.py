@@ -326,7 +326,7 @@ class Module(Hooks, Internals, StatefulTree):
         self, prefix: str = "", once: bool = True, recurse: bool = True
     ) -> Iterator[tuple[str, Variable]]:
         visited: set[int] = set()
-        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, self)]:
             for name, value in list(module.__dict__.items()):
                 if isinstance(value, Variable) and not (once and id(value) in visited):
                     visited.add(id(value))
@@ -473,7 +473,7 @@ class Module(Hooks, Internals, StatefulTree):
 
     def _persistent(self, recurse: bool = True) -> dict[str, Variable]:
         """Return the Variables of ``state_dict()``. A shared Variable is included under each of its paths."""
-        modules = self.named_modules() if recurse else [("", self)]
+        modules = self.named_modules(remove_duplicate=False) if recurse else [("", self)]
         left_out = {f"{path}.{name}" if path else name for path, module in modules for name in module._transient}
         return {
             path: v

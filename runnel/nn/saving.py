@@ -19,7 +19,7 @@ EXTRA: Final = "_extra_state"
 
 def saved(module: Any, into: dict[str, Any], prefix: str, keep_vars: bool) -> dict[str, Any]:
     """Add the state of ``module`` and all below it to ``into``; return it."""
-    tree = list(module.named_modules(prefix=prefix.removesuffix(".")))
+    tree = list(module.named_modules(prefix=prefix.removesuffix("."), remove_duplicate=False))
     if any(is_overridden(part, name) for _, part in tree for name in ("_save_to_state_dict", "state_dict")):
         return _saved_one_by_one(module, into, prefix, keep_vars)
     for path, part in tree:
@@ -74,7 +74,7 @@ def readings(variables: dict[str, Variable]) -> dict[str, Any]:
 def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:
     """Assign the values in ``state`` to ``module`` and all below it. After an error nothing has changed."""
     owner = type(module).__name__
-    tree = list(module.named_modules())
+    tree = list(module.named_modules(remove_duplicate=False))
     missing: list[str] = []
     unexpected: list[str] = []
     errors: list[str] = []

@@ -73,6 +73,9 @@ def test_shared_parameters_count_once_but_are_saved_under_both_names() -> None:
     net[1].weight = net[0].weight
     assert net.num_parameters() == 16
     assert list(net.state_dict()) == ["0.weight", "1.weight"]
+    shared = nn.Sequential(net[0], nn.Sequential(net[0]))
+    assert list(shared.state_dict()) == ["0.weight", "1.0.weight"]
+    assert shared.num_parameters() == 16 and not shared.load_state_dict(shared.state_dict()).missing_keys
 
 
 def test_forward_computes_with_the_attributes() -> None:

@@ -120,6 +120,11 @@ class ScriptFunction:
     """PyTorch's class of TorchScript functions. ``torch.jit.script`` returns functions unchanged."""
 
 
+def as_bool(condition: Any) -> bool:
+    """Return a condition on sizes, which are numbers."""
+    return bool(condition)
+
+
 def as_given(function: Any = None, *args: Any, **options: Any) -> Any:
     """Return the argument: Python code runs without TorchScript, and :func:`runnel.compile` compiles it."""
     return function

@@ -27,6 +27,9 @@ class ReduceOp(IntEnum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
 
 
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]  # PyTorch's class of these numbers
+
+
 class Backend(str):
     """The name of a library for communication. It has no effect."""
 

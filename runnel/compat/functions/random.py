@@ -86,6 +86,15 @@ def bernoulli(input: Array, p: float | None = None, *, generator: Generator | No
     return filling.bernoulli_of(input, p, generator=generator)
 
 
+def get_device_states(*args: Any) -> tuple[list[Any], list[Any]]:
+    """Return the GPUs of tensors and their states: none."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Do nothing: there are no states of GPUs."""
+
+
 def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
 ) -> Tensor:

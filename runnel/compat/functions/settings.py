@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -49,6 +49,15 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
         raise ValueError("[from_file] shared must be False; got True. Write to the file with numpy.memmap(...).")
     kind = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
     return asarray(np.fromfile(filename, kind.numpy, size))
+
+
+_initialized: Final = False  # no program uses a GPU
+default_generators: Final = ()  # of GPUs
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Call a function: the ``__torch_function__`` of classes whose instances are not treated specially."""
+    return func(*args, **kwargs or {})
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -21,7 +21,6 @@ from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor as AnyTensor
 from runnel.tensor.variable import Variable
-from runnel.transforms import pytrees
 
 Size: type[tuple[Any, ...]] = tuple  # shapes are tuples of ints
 dtype = DType
@@ -186,11 +185,6 @@ def variable(data: Any, requires_grad: bool = False) -> Any:
     if isinstance(data, Variable) or not requires_grad:
         return data
     return data.requires_grad_()
-
-
-def tree_unflatten(leaves: Any, treespec: Any) -> Any:
-    """Return the container of ``treespec`` with the ``leaves``: Runnel's function takes them the other way round."""
-    return pytrees.tree_unflatten(treespec, leaves)
 
 
 def is_lazy(param: Any) -> bool:

@@ -49,6 +49,6 @@ for _path in _PATHS:
     _holder, _, _part = f"{__name__}.{_path}".rpartition(".")
     setattr(sys.modules[_holder], _part, sys.modules[f"{__name__}.{_path}"])
 
-_OWN = {part: f"{__name__}.{part}" for part in _PATHS if "." not in part} | NAMES["torch"]
+_OWN = {part: f"{__name__}.{part}" for part in _PATHS if "." not in part} | {"torch": __name__} | NAMES["torch"]
 __all__, __getattr__, __dir__ = namespace(__name__, _OWN, forwards=("runnel", "runnel.nn.functional"))
 del __all__

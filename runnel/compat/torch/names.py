@@ -133,6 +133,8 @@ torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arcco
     sinh_ slice_copy split_copy split_with_sizes_copy sqrt_ square_ squeeze_copy sum t_copy tan_ tanh_ transpose_copy
     tril_indices triu_indices trunc_ unbind_copy unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes
     unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy where xlogy_ zero_
+torch runnel.compat.functions.small_floats: finfo float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
+    float8_e8m0fnu
 torch runnel.compat.functions.types: BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
     IntTensor LongTensor ShortTensor Size Tensor channels_last channels_last_3d contiguous_format device dtype layout
     legacy_contiguous_format memory_format preserve_format strided
@@ -206,6 +208,11 @@ _dynamo runnel.compat.functions.compiler: disable graph_break=as_given is_compil
     mark_static=as_given reset=as_given
 accelerator runnel.compat.functions.settings: max_memory_allocated=bytes_of_gpu max_memory_reserved=bytes_of_gpu
     memory_allocated=bytes_of_gpu memory_reserved=bytes_of_gpu memory_stats reset_peak_memory_stats
+_dynamo runnel.compat.functions.compiler: allow_in_graph=as_given assume_constant_result=as_given
+    mark_static_address=as_given
+_C runnel.compat.functions.settings: _disabled_torch_function_impl
+_dynamo._trace_wrapped_higher_order_op runnel.compat.functions.settings: TransformGetItemToIndex=unchanged
+_subclasses.fake_tensor runnel.compat.functions.settings: is_fake=never
 accelerator runnel.compat.functions.settings: current_accelerator device_count empty_cache is_available synchronize
 amp runnel.compat.functions.amp: GradScaler autocast is_autocast_available
 amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
@@ -244,6 +251,7 @@ cuda runnel.compat.functions.settings: OutOfMemoryError device_count empty_cache
     is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated=bytes_of_gpu
     max_memory_reserved=bytes_of_gpu memory_allocated=bytes_of_gpu memory_reserved=bytes_of_gpu reset_peak_memory_stats
     set_rng_state_all synchronize
+cuda runnel.compat.functions.settings: _initialized default_generators
 cuda runnel.compat.functions.settings: get_arch_list is_current_stream_capturing=never is_tf32_supported=never
     max_memory_cached=bytes_of_gpu memory_cached=bytes_of_gpu memory_stats
 cpu runnel.compat.functions.settings: device_count=one is_available=always is_initialized=always synchronize
@@ -276,12 +284,14 @@ distributed runnel.compat.functions.settings: is_available=always is_backend_ava
     is_xccl_available=never
 distributed.algorithms._checkpoint.checkpoint_wrapper runnel.compat.functions.compiler: CheckpointImpl
     apply_activation_checkpointing checkpoint_wrapper=as_given offload_wrapper=as_given
+distributed.constants runnel.compat.functions.distributed: default_pg_timeout
 distributed.distributed_c10d runnel.compat.functions.distributed: Backend GroupMember ProcessGroup ReduceOp Work
     default_pg_timeout get_rank get_world_size group is_initialized _get_default_group=_default
 distributed.elastic.multiprocessing.errors runnel.compat.functions.compiler: record=as_given
 distributed.fsdp runnel.compat.functions.compiler: fully_shard=as_given register_fsdp_forward_method=as_given
 distributed.fsdp runnel.compat.functions.distributed: BackwardPrefetch CPUOffload FullyShardedDataParallel
     ShardingStrategy StateDictType
+distributed._composable.fsdp runnel.compat.functions.compiler: fully_shard=as_given
 distributed.fsdp.fully_sharded_data_parallel runnel.compat.functions.distributed: BackwardPrefetch CPUOffload
     FullyShardedDataParallel ShardingStrategy StateDictType
 distributed.fsdp.wrap runnel.compat.functions.distributed: ModuleWrapPolicy always_wrap_policy lambda_auto_wrap_policy
@@ -290,9 +300,14 @@ distributed.nn runnel.compat.functions.distributed: ReduceOp all_gather=gathered
     reduce=returned
 distributed.nn.functional runnel.compat.functions.distributed: ReduceOp all_gather=gathered all_reduce=returned
     broadcast=returned reduce=returned
+distributed.tensor runnel.compat.functions.placements: Partial Placement Replicate Shard
+distributed.tensor.placement_types runnel.compat.functions.placements: Partial Placement Replicate Shard
+distributed._tensor runnel.compat.functions.placements: Partial Placement Replicate Shard
 distributions.utils runnel.compat.functions.random: broadcast_all clamp_probs lazy_property logits_to_probs
     probs_to_logits
 func runnel.compat.functions.autograd: grad_and_value vmap
+fx.experimental.symbolic_shapes runnel.compat.functions.compiler: guard_or_false=as_bool guard_or_true=as_bool
+    guard_size_oblivious=as_bool statically_known_true=as_bool
 fx runnel.compat.functions.compiler: has_side_effect=as_given wrap=as_given
 hub runnel.compat.functions.settings: HASH_REGEX get_dir set_dir=without_effect
 hub urllib.parse: urlparse
@@ -307,7 +322,9 @@ jit builtins: Error=RuntimeError ScriptWarning=Warning TracerWarning=Warning
 jit runnel.compat.functions.compiler: RecursiveScriptModule=ScriptModule TopLevelTracedModule=ScriptModule
     TracedModule=ScriptModule
 jit._script runnel.compat.functions.compiler: ScriptModule script=as_given
+jit.annotations typing: Any Dict List Optional Tuple Union
 jit.annotations runnel.compat.functions.compiler: BroadcastingList2=Final BroadcastingList3=Final
+library runnel.compat.functions.operators: custom_op register_autograd register_fake
 linalg runnel.compat.functions.linalg: LinAlgError lstsq matrix_norm matrix_rank norm pinv solve vector_norm
 mps runnel.compat.functions.settings: device_count empty_cache is_available manual_seed synchronize
 nn runnel.compat.functions.distributed: DataParallel
@@ -333,6 +350,7 @@ nn.utils.fusion runnel.compat.functions.fusion: fuse_conv_bn_eval fuse_conv_bn_w
     fuse_linear_bn_weights
 nn.utils.stateless runnel.nn.functional_calls: functional_call
 onnx runnel.compat.functions.settings: is_in_onnx_export=never
+ops runnel.compat.functions.operators: aten prims
 optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
 optim.optimizer runnel.compat.functions.types: required
 optim.optimizer typing: ParamsT=Any params_t=Any
@@ -351,7 +369,6 @@ testing runnel.compat.functions.testing: assert_allclose assert_close make_tenso
 torch_version builtins: TorchVersion=str
 types runnel.compat.functions.types: Device Number Size Tensor _device=device _dtype=dtype
 types typing: FileLike=Any _bool=Any _float=Any _int=Any _size=Any
-utils._pytree runnel.compat.functions.types: tree_unflatten
 utils.checkpoint builtins: CheckpointError=RuntimeError
 utils.checkpoint runnel.compat.functions.settings: noop_context_fn=unchanged set_checkpoint_debug_enabled=unchanged
     set_checkpoint_early_stop=unchanged
@@ -359,7 +376,12 @@ utils.cpp_extension runnel.compat.functions.settings: CUDA_HOME=cuda CUDNN_HOME=
     ROCM_HOME=cuda is_ninja_available=never
 utils.data.dataset typing: T_co=Any
 utils.weak weakref: WeakIdKeyDictionary=WeakKeyDictionary WeakTensorKeyDictionary=WeakKeyDictionary
+utils._pytree runnel.compat.functions.containers: _dict_flatten _dict_flatten_with_keys _dict_unflatten
+    register_pytree_node _register_pytree_node=register_pytree_node tree_all tree_any tree_iter
+    tree_map_only tree_unflatten
+utils._pytree runnel.transforms.pytrees: PyTree=PyTreeDef TreeSpec=PyTreeDef
 utils.checkpoint runnel.compat.functions.compiler: checkpoint checkpoint_sequential
+utils.checkpoint runnel.compat.functions.random: get_device_states set_device_states
 utils.data runnel.compat.functions.distributed: DistributedSampler
 utils.data.distributed runnel.compat.functions.distributed: DistributedSampler
 utils.dlpack runnel.compat.functions.settings: to_dlpack

@@ -59,7 +59,18 @@ distributed.checkpoint: FileSystemReader FileSystemWriter async_save load load_s
     StorageReader StorageWriter
 distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
     set_model_state_dict set_optimizer_state_dict set_state_dict
-distributed.tensor: DTensor Partial Placement Replicate Shard distribute_module distribute_tensor
+distributed.tensor._utils: compute_local_shape_and_global_offset
+distributed.tensor.placement_types: _StridedShard
+distributed.tensor.experimental: context_parallel local_map
+distributed.tensor.experimental._attention: set_rotate_method
+distributed._tensor: DTensor distribute_module distribute_tensor
+distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
+    all_to_all_single_autograd reduce_scatter_tensor wait_tensor
+distributed.checkpoint.default_planner: DefaultLoadPlanner DefaultSavePlanner
+distributed.checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
+distributed.checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
+distributed.checkpoint.optimizer: load_sharded_optimizer_state_dict
+distributed.tensor: DTensor distribute_module distribute_tensor
 distributed.tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel
     SequenceParallel loss_parallel parallelize_module
 distributed.optim: DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer
@@ -72,6 +83,16 @@ distributed.rpc: RRef get_worker_info init_rpc remote rpc_async rpc_sync shutdow
 distributed.fsdp: CPUOffloadPolicy FSDPModule FlatParameter MixedPrecision MixedPrecisionPolicy OffloadPolicy
     StateDictSettings
 distributed.fsdp.fully_sharded_data_parallel: MixedPrecision
+distributed.fsdp.api: FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig
+    MixedPrecision OptimStateDictConfig ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig
+    StateDictSettings
+distributed.fsdp.fully_sharded_data_parallel: FullOptimStateDictConfig FullStateDictConfig MixedPrecision
+    ShardedOptimStateDictConfig ShardedStateDictConfig
+distributed.fsdp.sharded_grad_scaler: ShardedGradScaler
+distributed._composable.fsdp: FSDPModule
+distributed.fsdp: CPUOffloadPolicy FSDPModule MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateKeyType
+    FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig
+    OptimStateDictConfig ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictSettings
 distributed.fsdp.wrap: CustomPolicy enable_wrap wrap
 distributed.optim: as_functional_optim
 distributed.nn: RemoteModule
@@ -80,9 +101,10 @@ nn.parallel: gather parallel_apply replicate scatter
 multiprocessing: get_all_sharing_strategies get_sharing_strategy
 """,
     GRAPH: """
+torch: SymBool SymFloat SymInt
 fx: Graph GraphModule Interpreter Node Proxy Tracer Transformer map_arg replace_pattern symbolic_trace
 fx.experimental.proxy_tensor: get_proxy_mode make_fx
-fx.experimental.symbolic_shapes: ShapeEnv
+fx.experimental.symbolic_shapes: GuardOnDataDependentSymNode ShapeEnv free_symbols free_unbacked_symbols
 fx.graph: CodeGen Graph PythonCode
 fx.graph_module: GraphModule
 fx.interpreter: Interpreter Transformer
@@ -101,15 +123,21 @@ autograd.profiler: emit_itt emit_nvtx load_nvprof
 profiler: ExecutionTraceObserver
 func: debug_unwrap functionalize replace_all_batch_norm_modules_
 utils._python_dispatch: TorchDispatchMode
+_subclasses.fake_tensor: FakeTensor FakeTensorMode
+_subclasses: FakeTensor FakeTensorMode
 utils.flop_counter: FlopCounterMode
-library: CustomOpDef Library custom_op define get_ctx impl impl_abstract infer_schema opcheck register_autocast
-    register_autograd register_fake register_kernel register_torch_dispatch register_vmap triton_op wrap_triton
+library: CustomOpDef Library define get_ctx impl impl_abstract infer_schema opcheck register_autocast
+    register_kernel register_torch_dispatch register_vmap triton_op wrap_triton
 compiler: load_cache_artifacts load_compiled_function nested_compile_region save_cache_artifacts substitute_in_graph
 optim.optimizer: register_optimizer_step_post_hook register_optimizer_step_pre_hook
 nn.modules.module: register_module_backward_hook register_module_forward_hook register_module_forward_pre_hook
     register_module_full_backward_hook register_module_full_backward_pre_hook
 _dynamo: explain export optimize optimize_assert
 jit: CompilationUnit export_opnames load save trace_module
+""",
+    "runnel.nn.functional.scaled_dot_product_attention takes masks": """
+nn.attention.flex_attention: AuxOutput AuxRequest BlockMask _DEFAULT_SPARSE_BLOCK_SIZE and_masks create_block_mask
+    create_mask create_nested_block_mask flex_attention noop_mask or_masks
 """,
     "runnel.checkpoint(fn) keeps only the arguments and computes again": "autograd.graph: saved_tensors_hooks",
     "write the model in code and load its weights with runnel.load(path)": """
@@ -128,7 +156,7 @@ masked: MaskedTensor amax amin argmax argmin as_masked_tensor cumprod cumsum is_
     logsumexp masked_tensor mean median norm normalize prod softmax softmin std sum var
 """,
     "tensors are floats, integers and bools": """
-torch: bits16 bits8 complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
+torch: bits16 bits8 complex32 float4_e2m1fn_x2
     per_channel_affine per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 qscheme quint2x4
     quint4x2 quint8
 ao.quantization: DeQuantStub FakeQuantize HistogramObserver MinMaxObserver QConfig QuantStub QuantWrapper convert
