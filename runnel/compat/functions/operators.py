@@ -1,4 +1,4 @@
-"""``torch.ops``: the names of PyTorch's kernels, which you can name and compare; a call raises UnsupportedError."""
+"""Operators of programs: ``torch.library.custom_op``."""
 
 from __future__ import annotations
 
@@ -6,28 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.core.errors import UnsupportedError
-
-_LIBRARIES: Final = ("aten", "prims")
-
-
-class Operator:
-    """The name of a kernel, such as ``torch.ops.aten.add.Tensor``, or of a library of them."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> Operator:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        found = Operator(f"{self._path}.{name}")
-        setattr(self, name, found)
-        return found
-
-    def __repr__(self) -> str:
-        return f"<{self._path}>"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedError(f"[{self._path}] is not supported: call the function of torch that computes the same.")
 
 
 class CustomOperator:
@@ -84,11 +62,3 @@ def register_autograd(op: Any, backward: Any, /, *, setup_context: Any = None, *
     if found is None:
         raise UnsupportedError(f"[register_autograd] op must be one of torch.library.custom_op; got {op!r}.")
     found.register_autograd(backward)
-
-
-def __getattr__(name: str) -> Any:
-    """Return a library of kernels."""
-    if name not in _LIBRARIES:
-        raise AttributeError(name)
-    found = globals()[name] = Operator(f"torch.ops.{name}")
-    return found

@@ -350,7 +350,6 @@ nn.utils.fusion runnel.compat.functions.fusion: fuse_conv_bn_eval fuse_conv_bn_w
     fuse_linear_bn_weights
 nn.utils.stateless runnel.nn.functional_calls: functional_call
 onnx runnel.compat.functions.settings: is_in_onnx_export=never
-ops runnel.compat.functions.operators: aten prims
 optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
 optim.optimizer runnel.compat.functions.types: required
 optim.optimizer typing: ParamsT=Any params_t=Any

@@ -60,16 +60,10 @@ distributed.checkpoint: FileSystemReader FileSystemWriter async_save load load_s
 distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
     set_model_state_dict set_optimizer_state_dict set_state_dict
 distributed.tensor._utils: compute_local_shape_and_global_offset
-distributed.tensor.placement_types: _StridedShard
-distributed.tensor.experimental: context_parallel local_map
 distributed.tensor.experimental._attention: set_rotate_method
-distributed._tensor: DTensor distribute_module distribute_tensor
 distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
     all_to_all_single_autograd reduce_scatter_tensor wait_tensor
-distributed.checkpoint.default_planner: DefaultLoadPlanner DefaultSavePlanner
-distributed.checkpoint.format_utils: _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
 distributed.checkpoint.hf_storage: HuggingFaceStorageReader HuggingFaceStorageWriter
-distributed.checkpoint.optimizer: load_sharded_optimizer_state_dict
 distributed.tensor: DTensor distribute_module distribute_tensor
 distributed.tensor.parallel: ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput RowwiseParallel
     SequenceParallel loss_parallel parallelize_module
@@ -83,12 +77,8 @@ distributed.rpc: RRef get_worker_info init_rpc remote rpc_async rpc_sync shutdow
 distributed.fsdp: CPUOffloadPolicy FSDPModule FlatParameter MixedPrecision MixedPrecisionPolicy OffloadPolicy
     StateDictSettings
 distributed.fsdp.fully_sharded_data_parallel: MixedPrecision
-distributed.fsdp.api: FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig
-    MixedPrecision OptimStateDictConfig ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig
-    StateDictSettings
 distributed.fsdp.fully_sharded_data_parallel: FullOptimStateDictConfig FullStateDictConfig MixedPrecision
     ShardedOptimStateDictConfig ShardedStateDictConfig
-distributed.fsdp.sharded_grad_scaler: ShardedGradScaler
 distributed._composable.fsdp: FSDPModule
 distributed.fsdp: CPUOffloadPolicy FSDPModule MixedPrecision MixedPrecisionPolicy OffloadPolicy OptimStateKeyType
     FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig
@@ -123,8 +113,6 @@ autograd.profiler: emit_itt emit_nvtx load_nvprof
 profiler: ExecutionTraceObserver
 func: debug_unwrap functionalize replace_all_batch_norm_modules_
 utils._python_dispatch: TorchDispatchMode
-_subclasses.fake_tensor: FakeTensor FakeTensorMode
-_subclasses: FakeTensor FakeTensorMode
 utils.flop_counter: FlopCounterMode
 library: CustomOpDef Library define get_ctx impl impl_abstract infer_schema opcheck register_autocast
     register_kernel register_torch_dispatch register_vmap triton_op wrap_triton
@@ -134,10 +122,6 @@ nn.modules.module: register_module_backward_hook register_module_forward_hook re
     register_module_full_backward_hook register_module_full_backward_pre_hook
 _dynamo: explain export optimize optimize_assert
 jit: CompilationUnit export_opnames load save trace_module
-""",
-    "runnel.nn.functional.scaled_dot_product_attention takes masks": """
-nn.attention.flex_attention: AuxOutput AuxRequest BlockMask _DEFAULT_SPARSE_BLOCK_SIZE and_masks create_block_mask
-    create_mask create_nested_block_mask flex_attention noop_mask or_masks
 """,
     "runnel.checkpoint(fn) keeps only the arguments and computes again": "autograd.graph: saved_tensors_hooks",
     "write the model in code and load its weights with runnel.load(path)": """
