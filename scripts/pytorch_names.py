@@ -33,7 +33,6 @@ REASONS = {
     "torch.nn.utils.rnn.bind": INNER,
     "torch.nn.Module.ipu": GPU,
     "torch.nn.Module.mtia": GPU,
-    "torch.nn.Module.share_memory": "memory is not shared between processes; pass a state",
     "torch.nn.Module.xpu": GPU,
 }
 DENSE = "tensors are dense; SparseAdam takes gradients of rows that were read"
