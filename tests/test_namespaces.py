@@ -28,6 +28,7 @@ PACKAGE = ROOT / "runnel"
 HELPERS = {
     "runnel.ops.convolution.layers": {"for_each_image"},
     "runnel.compat.einops": {"Backend"},
+    "runnel.nn.init": {"fan"},
 }  # for the package alone
 
 
