@@ -92,7 +92,7 @@ def get_device_states(*args: Any) -> tuple[list[Any], list[Any]]:
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
-    """Do nothing: there are no states of GPUs."""
+    """Do nothing: a program without GPUs has no such states."""
 
 
 def normal(
