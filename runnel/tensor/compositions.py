@@ -228,7 +228,7 @@ class SingleOp:
     def __init__(self, op: Op, attrs: dict[str, Any], order: tuple[int, ...] | None, reshaped: Any) -> None:
         self.op = op
         self.attrs = attrs
-        self.order = order  # of the tensors; None if it is that of the arguments
+        self.order = order  # of the tensors; None if it is the order of the arguments
         self.reshaped = reshaped
         self.known: tuple[ShapedArray, Shape, Shape] | None = None
 

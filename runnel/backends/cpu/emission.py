@@ -1,6 +1,6 @@
 """Compile LLVM modules to object files, several at the same time.
 
-llvmlite holds one lock during every call into LLVM. LLVM itself lets each thread work on modules of its own context, so
+llvmlite holds one lock during every call into LLVM. LLVM itself lets threads work on modules of different contexts, so
 the longest call, which generates the machine code of a module, is made here without that lock.
 """
 

@@ -266,7 +266,7 @@ class RowWritesLowering(Lowering):
         return node.inputs[1], node.aval.shape[node.attrs["axis"]], None
 
     def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
-        """Return whether indices and updates have memory of their own: rows are written in any order."""
+        """Return whether indices and updates are in separate memory: rows are written in any order."""
         return not any(views[x].base.kind is InputKind.VARIABLE for x in cluster.root.inputs[1:])
 
     def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
