@@ -367,9 +367,13 @@ class Module(Hooks, Internals, StatefulTree):
     # Changing all of it -----------------------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode for this module and all below it, in which for example dropout is active."""
-        for module in self.modules():
-            module.training = mode
+        """Set training mode for this module and all below it, in which for example dropout is active.
+
+        It calls ``train`` of each child, which a class may override to keep a frozen part in evaluation mode.
+        """
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self) -> Self:

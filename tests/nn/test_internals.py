@@ -115,3 +115,22 @@ def test_private_hooks() -> None:
     assert missing == ["a.bias"] and "must have shape (1, 1)" in errors[0]
     assert layer._apply(lambda x: x + 1).weight.item() == 1.0 and layer._get_name() == "Linear"
     assert [name for name, _ in layer._named_members(lambda m: m._parameters.items())] == ["weight", "bias"]
+
+
+def test_train_calls_overridden_methods_of_children() -> None:
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(2)
+
+        def train(self, mode: bool = True) -> Any:
+            super().train(mode)
+            self.norm.eval()
+            return self
+
+    net = nn.Sequential(nn.Linear(2, 2), nn.Sequential(Frozen()))
+    for mode in (True, False, True):
+        net.train(mode)
+        assert [m.training for m in net.modules()] == [mode, mode, mode, mode, False]
+        rn.compile(lambda mode=mode: net.train(mode))()
+        assert not net[1][0].norm.training and net[1][0].training is mode
