@@ -26,10 +26,11 @@ from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
+from runnel.tensor.dense import dense
 from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
-from runnel.tensor.tensor import Tensor, dense
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import CONSUMED
 from runnel.tensor.variable import STATE_VERSION
 

@@ -17,7 +17,8 @@ from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
-from runnel.tensor.tensor import Tensor, dense
+from runnel.tensor.dense import dense
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 

@@ -9,9 +9,9 @@ from runnel.backends import context
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings
 from runnel.core.avals import common_device
-from runnel.tensor import tensor as tensors
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
+from runnel.tensor.dense import dense
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracer import Tracer
 from runnel.tensor.variable import STATE_VERSION, Variable
@@ -38,7 +38,7 @@ def step_program(
     compiled = compile_graph(graph, Bindings(are_trained=True), context.on(device))
     names: dict[str, Any] = {
         "CONTEXT": context.current(), "STRUCTURE": structure, "Tensor": Tensor, "context": context.current,
-        "dense": tensors.dense,
+        "dense": dense,
     }  # fmt: skip
     checks = [
         "if structure is not STRUCTURE and structure != STRUCTURE: return False",

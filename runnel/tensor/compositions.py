@@ -27,6 +27,7 @@ from runnel.ops.shapes.views import inverse_order, permute_p, reshape_p
 from runnel.tensor import tensor as tensors
 from runnel.tensor.bound import Bound, Feed, any_layout
 from runnel.tensor.composing import Run
+from runnel.tensor.dense import dense
 from runnel.tensor.differentiable.derivative import derivative
 from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.differentiable.segments import NotDivisible, StandIns
@@ -186,7 +187,7 @@ def _program(function: Callable[..., Any], arguments: list[Tensor], name: str) -
         feeds.append(feed)
     results = [x.aval.on(device) for x in graph.outputs]
     bound = Bound(compiled.program, Tensor, feeds, results, together=() if taping is None else taping.together)
-    bound.namespace["dense"] = tensors.dense
+    bound.namespace["dense"] = dense
     made = [line for i in range(len(outputs)) for line in bound.tensor(f"r{i}", i)]
     returned = ", ".join(f"r{i}" for i in range(len(outputs)))
     if isinstance(result, tuple):

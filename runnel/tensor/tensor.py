@@ -498,13 +498,6 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | 
     return from_storage(aval(array.shape, dtype, device), Storage.wrap(array), 0, strides)
 
 
-def dense(value: Tensor | np.ndarray) -> Tensor:
-    """Return a tensor or NumPy array as a tensor that is dense in memory; no copy is made unless it is needed."""
-    if not isinstance(value, Tensor):
-        value = from_numpy(value, from_numpy_dtype(value.dtype), copy=False)
-    return value if value.is_dense else from_numpy(value.numpy(), value.dtype, copy=True)
-
-
 def symbolic(node: Value) -> Tensor:
     """Return a tensor for a node of the graph being traced."""
     trace = tracing.ACTIVE.trace

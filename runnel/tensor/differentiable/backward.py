@@ -15,9 +15,10 @@ from runnel.compiler.options import Bindings, Options
 from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph
 from runnel.tensor.bound import Bound, Feed, any_layout
+from runnel.tensor.dense import dense
 from runnel.tensor.differentiable.derivative import Cotangent, Pullback
 from runnel.tensor.differentiable.segments import OF_VARIABLES, End, Kind
-from runnel.tensor.tensor import Tensor, dense
+from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import STATE_VERSION
 
 SMALL: Final = 1024  # bytes: gradients up to this size share one block, since they are used together
