@@ -36,14 +36,14 @@ class Parameter(Variable):
 
     _repr_html_ = variable_html
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True, **options: Any) -> Self:
+    def __new__(cls, *args: Any, **options: Any) -> Self:
         if hasattr(cls, "__torch_function__"):
             raise UnsupportedError(
                 f"[{cls.__name__}] __torch_function__ of a Parameter is not called; give it to a class that holds one."
             )
         made = object.__new__(cls)
         if cls.__new__ is not Parameter.__new__:  # of a class whose own __new__ says what the value is
-            Parameter.__init__(made, data, requires_grad, **options)
+            Parameter.__init__(made, *args, **options)
         return made
 
     def __init_subclass__(cls) -> None:

@@ -74,7 +74,7 @@ def test_names_registered_by_hand() -> None:
     assert [n for n, _ in net.named_parameters(recurse=False)] == ["scale"]
     twice = [n for n, _ in net.named_modules(remove_duplicate=False)]
     assert twice == ["", "first layer", "again"] and len(list(net.named_modules())) == 2
-    assert len(list(net.named_parameters(remove_duplicate=False))) == 3
+    assert len(list(net.named_parameters(remove_duplicate=False))) == 5
     for name in ("", "a.b", "forward"):
         with pytest.raises(KeyError, match="name must not be empty"):
             net.register_module(name, nn.ReLU())

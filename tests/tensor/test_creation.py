@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import runnel as rn
-from runnel.core.errors import ArgumentError, GradientError
+from runnel.core.errors import GradientError
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,4 @@ def test_new_tensors_are_leaves_on_request(make: Callable[..., rn.Tensor]) -> No
 def test_integers_are_no_leaves() -> None:
     with pytest.raises(GradientError, match="the dtype must be floating"):
         rn.arange(3, requires_grad=True)
-    with pytest.raises(ArgumentError, match=r"write zeros_like\(…\)\.requires_grad_\(\)\."):
-        rn.zeros_like(rn.zeros(3), requires_grad=True)
+    assert rn.zeros_like(rn.zeros(3), requires_grad=True).requires_grad

@@ -73,7 +73,7 @@ def randn_like(input: Array, *, generator: Generator | None = None, dtype: Dtype
 
 @new_tensor
 def randint_like(
-    input: Array, low: Any = 0, high: Any = None, *, generator: Generator | None = None, dtype: Dtype = None
+    input: Array, low: int = 0, high: int | None = None, *, generator: Generator | None = None, dtype: Dtype = None
 ) -> Tensor:
     """Draw integers from [low, high), or below one number, in the shape and dtype of ``input``."""
     return filling.randint_like(input, low, high, dtype=dtype, generator=generator)

@@ -46,8 +46,9 @@ _PATHS = sorted({*FORWARDS, *NAMES} - {"torch"})
 for _path in _PATHS:
     _make(_path, [p.rpartition(".")[2] for p in _PATHS if p.rpartition(".")[0] == _path])
 for _path in _PATHS:
-    _holder, _, _part = f"{__name__}.{_path}".rpartition(".")
-    setattr(sys.modules[_holder], _part, sys.modules[f"{__name__}.{_path}"])
+    _holder, _, _part = _path.rpartition(".")
+    if _part not in NAMES.get(_holder, {}):  # a function of PyTorch hides the module of its name, as gradcheck does
+        setattr(sys.modules[f"{__name__}.{_holder}".rstrip(".")], _part, sys.modules[f"{__name__}.{_path}"])
 
 _OWN = {part: f"{__name__}.{part}" for part in _PATHS if "." not in part} | {"torch": __name__} | NAMES["torch"]
 __all__, __getattr__, __dir__ = namespace(__name__, _OWN, forwards=("runnel", "runnel.nn.functional"))

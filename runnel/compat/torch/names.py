@@ -216,6 +216,7 @@ _subclasses.fake_tensor runnel.compat.functions.settings: is_fake=never
 accelerator runnel.compat.functions.settings: current_accelerator device_count empty_cache is_available synchronize
 amp runnel.compat.functions.amp: GradScaler autocast is_autocast_available
 amp runnel.compat.functions.compiler: custom_bwd=decorator custom_fwd=decorator
+autograd runnel.autograd: gradcheck
 autograd runnel.compat.functions.types: Variable=variable
 autograd.forward_ad runnel.compat.functions.autograd: dual_level make_dual unpack_dual
 autograd.functional runnel.compat.functions.autograd: hessian hvp jacobian jvp vhp vjp
