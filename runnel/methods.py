@@ -59,7 +59,7 @@ METHODS = {
     "cholesky_inverse": "runnel.ops.linear_algebra.matrices:cholesky_inverse",
     "cholesky_solve": "runnel.ops.linear_algebra.matrices:cholesky_solve",
     "chunk": "runnel.ops.shapes.joining:chunk",
-    "clamp": "runnel.ops.reductions.statistics:clip",
+    "clamp": "runnel.ops.indexing.updates:clamp",
     "clamp_max": "runnel.ops.indexing.updates:clamp_max",
     "clamp_min": "runnel.ops.indexing.updates:clamp_min",
     "clip": "runnel.ops.reductions.statistics:clip",

@@ -15,6 +15,23 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core.dtypes import DType, bfloat16, float64
+from runnel.core.errors import DTypeError
+
+
+def fitting(name: str, values: Any, dtype: DType, given: Any = None) -> np.ndarray[Any, Any]:
+    """Like :func:`rounded`, for Python numbers: DTypeError if an integer dtype lacks one of them. Floats are truncated
+    toward 0. ``name`` is for the message. If ``given``, from which the values come, is an array, they wrap."""
+    array = np.asarray(values)
+    is_array = hasattr(given, "dtype") and not isinstance(given, np.generic)
+    if dtype.is_integer and array.size and array.dtype.kind in "iufO" and not is_array:
+        limits = np.iinfo(dtype.numpy)
+        for extreme in (values,) if array.dtype.kind == "O" else (array.min().tolist(), array.max().tolist()):
+            if not limits.min - 1 < extreme < limits.max + 1:  # Python compares ints and floats exactly
+                raise DTypeError(
+                    f"[{name}] the Python number {extreme} does not fit {dtype.name}; use a dtype that has it, or cast "
+                    "an array, which wraps."
+                )
+    return rounded(values, dtype)
 
 
 def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:

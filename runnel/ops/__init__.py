@@ -46,7 +46,7 @@ PUBLIC = {
     "cat": "runnel.ops.shapes.pieces:concat",
     "ceil": "runnel.ops.elementwise.arithmetic:ceil",
     "chunk": "runnel.ops.shapes.joining:chunk",
-    "clamp": "runnel.ops.reductions.statistics:clip",
+    "clamp": "runnel.ops.indexing.updates:clamp",
     "clip": "runnel.ops.reductions.statistics:clip",
     "complex": "runnel.ops.elementwise.complex_parts:complex",
     "concat": "runnel.ops.shapes.pieces:concat",

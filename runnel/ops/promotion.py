@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.conversion import rounded
+from runnel.core.conversion import fitting
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
-from runnel.core.errors import DTypeError
 from runnel.core.tables import Op
 from runnel.ops.arguments import Array, Operand, broadcast_shapes
 from runnel.ops.conversion import cast
@@ -43,9 +42,7 @@ def scalar_array(value: bool | int | float, dtype: DType, ndim: int = 0) -> np.n
 
 @functools.lru_cache(maxsize=1024)
 def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: int) -> Any:
-    if dtype.is_integer and not np.iinfo(dtype.numpy).min <= value <= np.iinfo(dtype.numpy).max:
-        raise DTypeError(f"[promotion] the Python number {value} does not fit {dtype.name}; cast the array first.")
-    array = np.full((1,) * ndim, rounded(value, dtype))
+    array = np.full((1,) * ndim, fitting("promotion", value, dtype))
     array.flags.writeable = False
     return array
 

@@ -15,7 +15,7 @@ from runnel.backends.context import default_device
 from runnel.core import dtypes, switches
 from runnel.core.arrays import as_array, can_share, short_repr
 from runnel.core.avals import MOST
-from runnel.core.conversion import rounded
+from runnel.core.conversion import fitting
 from runnel.core.devices import Device, as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, Dtype
@@ -71,6 +71,8 @@ def asarray(data: Any, dtype: Dtype = None, *, device: Any = None, copy: bool | 
         target = dtypes.from_numpy(array.dtype)
         if not is_numpy and target in (dtypes.float64, dtypes.complex128):
             target = dtypes.float32 if target.is_float else dtypes.complex64
+    elif not is_numpy or isinstance(data, np.generic):
+        array = fitting("asarray", array, target)
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(data, np.ndarray) and id(data) in trace.known_arrays:
         return tensors.traced_array(trace, data, target)
@@ -169,9 +171,7 @@ def _filled(name: str, shape: Any, value: bool | int | float | complex, dtype: A
     if isinstance(value, RunTimeNumber) and target.is_inexact:
         filled: Tensor = ops.broadcast_to(tensors.constant(value, target), as_sizes(name, shape))
         return filled if device is None else filled.to(as_device(device))
-    if not target.is_inexact and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        raise DTypeError(f"[{name}] {target.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
-    return _tensor_of(np.full(as_sizes(name, shape), rounded(value, target)), target, device)
+    return _tensor_of(np.full(as_sizes(name, shape), fitting(name, value, target)), target, device)
 
 
 def _tensor_of(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
@@ -212,7 +212,7 @@ def arange(
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32
     target = dtypes.as_dtype(dtype)
-    return leaf(_tensor_of(np.arange(begin, end, step).astype(target.numpy), target, device), requires_grad)
+    return leaf(_tensor_of(fitting("arange", np.arange(begin, end, step), target), target, device), requires_grad)
 
 
 def linspace(
@@ -232,10 +232,12 @@ def linspace(
     target = (dtypes.complex64 if is_complex else dtypes.float32) if dtype is None else dtypes.as_dtype(dtype)
     if is_complex and not target.is_complex:
         raise DTypeError(f"[linspace] complex numbers are no {target.name}; name a complex dtype.")
+    if target is dtypes.bool_:
+        raise DTypeError("[linspace] dtype must be a dtype of numbers; got bool. Compare the result with a number.")
     kind = complex if is_complex else float
     (count,) = as_sizes("linspace", num)
     array = np.linspace(kind(begin), kind(end), count, endpoint=endpoint)
-    return leaf(_tensor_of(array.astype(target.numpy), target, device), requires_grad)
+    return leaf(_tensor_of(fitting("linspace", array, target), target, device), requires_grad)
 
 
 def eye(

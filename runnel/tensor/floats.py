@@ -101,6 +101,8 @@ class TracedFloat(RunTimeNumber):
         self._tensor = tensor  # weak, of dtype float64
 
     def as_array(self, dtype: DType, ndim: int) -> Tensor:
+        if dtype.is_integer:
+            raise self._looked(dtype.name)  # which may lack the number
         strong: Tensor = ops.reshape(ops.cast(self._tensor, dtype), (1,) * ndim)
         return strong._twin() if strong is self._tensor else strong
 

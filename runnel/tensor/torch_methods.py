@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core import dtypes
+from runnel.core.conversion import fitting
 from runnel.core.devices import as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
@@ -30,7 +31,9 @@ from runnel.tensor.variable import Variable
 
 def _filled(x: Array, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
     kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
-    filled = broadcast_to(x.read().lift(np.asarray(value), kind), as_sizes("new_full", shape)).contiguous()
+    filled = broadcast_to(
+        x.read().lift(fitting("new_full", value, kind), kind), as_sizes("new_full", shape)
+    ).contiguous()
     moved: Array = filled if device is None else filled.to(as_device(device))
     return moved
 
@@ -60,7 +63,8 @@ def new_tensor(x: Array, data: Any, dtype: Dtype = None, device: Any = None) -> 
     if isinstance(data, TensorLike):
         values: Any = cast(data, kind)
         return values.without_tape()
-    tensor: Array = x.read().lift(np.asarray(data), kind).handle()
+    array = data if isinstance(data, np.ndarray) else fitting("new_tensor", data, kind)
+    tensor: Array = x.read().lift(array, kind).handle()
     return tensor if device is None else tensor.to(as_device(device))
 
 

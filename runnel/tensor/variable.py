@@ -1,6 +1,5 @@
 """The Variable: the mutable cell of Runnel. Parameters, optimizer state, running statistics and random state are
-Variables; reading one gives a Tensor, ``assign`` puts another in.
-"""
+Variables; reading one returns a Tensor, ``assign`` puts another in."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from runnel.backends.host.locks import VERSION, StateLock
 from runnel.core import kinds, tracebacks
 from runnel.core.arrays import as_array
 from runnel.core.avals import ShapedArray
-from runnel.core.conversion import rounded
+from runnel.core.conversion import fitting
 from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, Dtype, as_dtype, from_numpy
@@ -139,7 +138,7 @@ class Variable(StandIn[Tensor]):
         kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
         if requires_grad and not kind.is_inexact:
             raise GradientError(f"[Variable] with requires_grad the dtype must be floating; got {kind.name}.")
-        array = np.ascontiguousarray(rounded(array, kind)).reshape(array.shape)
+        array = np.ascontiguousarray(fitting("Variable", array, kind, value)).reshape(array.shape)
         self._begin(tensors.from_numpy(array, kind, copy=True, device=place), name, requires_grad)
         self._shared = None
 
@@ -272,7 +271,8 @@ class Variable(StandIn[Tensor]):
         computes the next value from the last, and starts over if another thread was faster. In a trace nobody is."""
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
-            number = value if isinstance(value, RunTimeNumber) else rounded(as_array("assign", value), self.dtype)
+            is_known = not isinstance(value, RunTimeNumber)
+            number = fitting("assign", as_array("assign", value), self.dtype, value) if is_known else value
             value = tensors.constant(number, self.dtype, self._aval.device)
         value = value.read().without_tape()
         if value.shape != self.shape:
@@ -356,7 +356,7 @@ class Variable(StandIn[Tensor]):
         if place is self._aval.device and kind is self.dtype:
             return self
         gradient = self._grad.astype(kind).on(place) if isinstance(self._grad, Tensor) else self._grad
-        value = np.ascontiguousarray(rounded(self.value.numpy(), kind)).reshape(self.shape)
+        value = np.ascontiguousarray(fitting("to", self.value.numpy(), kind, self)).reshape(self.shape)
         return self.become(tensors.from_numpy(value, kind, copy=True, device=place), gradient)
 
     def become(self, value: Tensor, gradient: Any = None) -> Self:

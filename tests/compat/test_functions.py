@@ -163,3 +163,20 @@ def test_numbers_of_files(tmp_path: Path) -> None:
     assert read.tolist() == [0, 1, 2, 3] and read.dtype is torch.int16
     with pytest.raises(ValueError, match=r"\[from_file\] shared must be False; got True"):
         torch.from_file(str(tmp_path / "numbers"), shared=True)
+
+
+def test_division_rounded_toward_0() -> None:
+    big, i = 2**53 + 1, torch.tensor([5, -7, 0])
+    rows = [
+        (torch.tensor([5]), 2.0**-40, [5 * 2.0**40]), (i, 2.0, [2.0, -3.0, 0.0]), (i, 2, [2, -3, 0]),
+        (i, -2, [-2, 3, 0]),
+        (torch.tensor([5.0, -7.0]), torch.tensor([2, 3]), [2.0, -2.0]), (torch.tensor([big]), 1, [big]),
+        (torch.tensor([-(2**63)]), -(2**62), [2]), (torch.tensor([200], dtype=torch.uint8), 3, [66]),
+    ]  # fmt: skip
+    for x, y, expected in rows:
+        dtype = (x / y).dtype if isinstance(expected[0], float) else x.dtype
+        for call in (lambda x: torch.div(x, y, rounding_mode="trunc"), lambda x: x.div(y, rounding_mode="trunc")):  # noqa: B023
+            for result in (call(x), rn.compile(call)(x)):
+                assert result.tolist() == expected and result.dtype is dtype
+    with pytest.raises(DTypeError, match="stays int64"):
+        i.div_(2.0, rounding_mode="trunc")

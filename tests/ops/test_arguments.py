@@ -111,6 +111,9 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: ops.broadcast_to(V(np.ones((2, 3))), (2, 2)), ShapeError, r"\[broadcast\] shape \(2, 3\) cannot become"),
     (lambda: ops.squeeze(V(np.ones((2, 1))), 0), ShapeError, r"\[squeeze\] axis 0 of shape \(2, 1\) has size 2"),
     (lambda: ops.mse_loss(V([1.0]), V([1.0]), reduction="avg"), ValueError, "reduction is 'mean', 'sum' or 'none'"),
+    (lambda: ops.clamp(V([1.0])), ValueError, r"\[clamp\] min or max must be given"),
+    (lambda: ops.scatter(V([1.0]), 0, V([0]), V([1])), DTypeError, r"\[scatter\] operands must have one dtype"),
+    (lambda: ops.index_add(V([1.0]), 0, V([0]), V([1])), DTypeError, r"\[index_add\] operands must have one dtype"),
 ]  # fmt: skip
 
 

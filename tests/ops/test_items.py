@@ -1,4 +1,4 @@
-"""Keys as in NumPy: any mixture of integers, slices, ``...``, None, arrays and masks, read and written."""
+"""Keys: any mixture of integers, slices, ``...``, None, arrays and masks, read and written as in PyTorch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import AxisError, CaptureError, DTypeError, ShapeError
+from tests.ops.indexing.jets import split
 from tests.ops.indexing.programs import random_key
 
 SHAPES = [(4,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (3, 0, 2), ()]
@@ -19,6 +20,7 @@ KEYS: list[Any] = [
     (None, COLUMNS - 1, ..., ROWS), X > 7, (slice(None), X[0] > 5), ([0, 1, 1],), True, False, (True, 0), (..., []),
     (slice(None, None, -1), None, ROWS), (X[:, 0, 0] > 5, ROWS[:1]), (np.int64(1), np.array(2)), [[0, 1], [1, 0]],
     (slice(None), range(2)), (ROWS[:2], ..., ROWS[:2]), (0, None, ROWS), (np.array(1), slice(None), np.array(0)),
+    (ROWS, slice(None), np.array(0)), (0, ..., ROWS), (0, slice(None), X[0, 0] > 1), (True, slice(None), ROWS - 1, 0),
     (slice(5, 2), ROWS), (..., X[0, 0] > 1), (np.zeros((2, 0), int),),
 ]  # fmt: skip
 
@@ -33,8 +35,9 @@ def as_tensors(key: Any) -> Any:
 def agrees(source: np.ndarray, key: Any, rng: np.random.Generator) -> None:
     """Reading and writing are NumPy's for arrays and for tensors in the key; errors are of the same kind."""
     x = rn.asarray(source)
+    first, rest = split(key)
     try:
-        expected = source[key]
+        expected = source[first][rest]
     except IndexError:
         for k in (key, as_tensors(key)):
             with pytest.raises((IndexError, ShapeError)):
@@ -53,7 +56,7 @@ def agrees(source: np.ndarray, key: Any, rng: np.random.Generator) -> None:
             y = x.clone()
             y[k] = value
             written[...] = source
-            written[key] = value
+            written[first][rest] = value
             assert np.array_equal(y.numpy(), written), (k, np.shape(value))
     assert np.array_equal(x.numpy(), source)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +14,7 @@ import runnel as rn
 from runnel import ops
 from runnel.core.conversion import rounded
 from runnel.core.dtypes import bfloat16
+from runnel.core.errors import DTypeError
 
 STEP = 2.0**-7  # of bfloat16, from 1 on
 CASES = [
@@ -113,3 +116,29 @@ def test_contiguous_is_dense() -> None:
         dense = view.contiguous()
         np.testing.assert_array_equal(dense.numpy(), view.numpy())
         assert dense.strides == tuple(s // 8 for s in np.ascontiguousarray(view.numpy()).strides)
+
+
+N = rn.int8
+MISFITS: dict[str, Callable[[Any], Any]] = {
+    "asarray": lambda v: rn.asarray(v, N), "list": lambda v: rn.asarray([v, v], N),
+    "full": lambda v: rn.full((2,), v, N), "full_like": lambda v: rn.full_like(rn.zeros(2, N), v),
+    "new_full": lambda v: rn.zeros(2, N).new_full((2,), v), "new_tensor": lambda v: rn.zeros(2, N).new_tensor([v]),
+    "fill": lambda v: rn.zeros(2, N).fill_(v), "Variable": lambda v: rn.Variable([v], dtype=N).read(),
+    "linspace": lambda v: rn.linspace(v, v, 1, dtype=N),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", MISFITS)
+def test_numbers_that_an_integer_dtype_lacks_are_refused(way: str) -> None:
+    make = MISFITS[way]
+    bad = [300, -129, 300.0, 1e30, *([] if way == "linspace" else [math.inf, math.nan])]
+    compiled = [] if way == "Variable" else [rn.compile(lambda x, v: make(v) + x)]
+    for call in (lambda x, v: make(v) + x, *compiled):
+        for good in (127, -128, 127.9, -0.5):
+            assert (call(rn.zeros(1, N), good) == int(good)).all()
+        for value in bad:
+            with pytest.raises(DTypeError, match=r"the Python number .* does not fit int8"):
+                call(rn.zeros(1, N), value)
+    with pytest.raises(DTypeError, match=r"\[arange\] the Python number 200"):
+        rn.arange(0, 300, 100, dtype=N)
+    assert rn.asarray(np.array([300]), N).tolist() == [44], "arrays wrap, as in astype()"

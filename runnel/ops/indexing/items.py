@@ -161,21 +161,16 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
     """Return the selection that entries with arrays among them name, one for each axis of ``shape``."""
     basic: list[Any] = []
     arrays: list[tuple[Any, int]] = []  # the indices, and the number of the entry of ``basic`` they choose from
-    advanced: list[int] = []  # numbers of entries
     for k in items:
         if is_mask(k):
             axis = sum(b is not None for b in basic)
             for positions in _positions(k, axis, shape):
-                advanced.append(len(basic))
                 arrays.append((positions, len(basic)))
                 basic.append(slice(None) if k.ndim else None)
-        elif is_array(k):
-            advanced.append(len(basic))
-            arrays.append((k, len(basic)))
-            basic.append(slice(None))
         else:
-            if isinstance(k, int):
-                advanced.append(len(basic))
+            if is_array(k):
+                arrays.append((k, len(basic)))
+                k = slice(None)
             basic.append(k)
     chosen = tuple(
         Chosen(
@@ -185,8 +180,11 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
         )
         for indices, at in arrays
     )
-    together = advanced[-1] - advanced[0] == len(advanced) - 1
-    place = sum(not isinstance(b, int) for b in basic[: advanced[0]]) if together else 0
+    places = {at for _, at in arrays}
+    kept = [at not in places and not isinstance(b, int) for at, b in enumerate(basic)]  # axes beside those of indices
+    with_axes = [at for indices, at in arrays if indices.ndim]
+    together = with_axes and not any(kept[with_axes[0] : with_axes[-1]])
+    place = sum(kept[: with_axes[0]]) if together else 0
     block = broadcast_shapes("getitem", *(c.indices.shape for c in chosen))
     return Selection(window(shape, basic), chosen, block, place)
 
@@ -241,12 +239,14 @@ def strides(selected: Selection) -> list[int]:
 
 @viewing
 def getitem(x: Array, key: Any) -> Array:
-    """Return ``x[key]`` as in NumPy, for integers, slices, ``...``, None, arrays of integers, and masks.
+    """Return ``x[key]`` as in PyTorch, for integers, slices, ``...``, None, arrays of integers, and masks.
 
     Integers, slices, ``...`` and None return a view. Arrays of integers, including tensors, choose elements. They
-    broadcast, and their axes are at the first array's position, or in front if slices or None separate them. Elements
-    chosen several times add up in the gradient. A mask chooses elements where it is True. Their number must be known,
-    so a compiled function takes only masks that it does not compute. Raise AxisError for an index outside its axis.
+    broadcast, and their axes are at the first array's position, or in front if slices or None separate them. Integers
+    and arrays without axes are applied first: ``x[0, :, [1, 2]]`` is ``x[0][:, [1, 2]]``. (NumPy puts the axis of the
+    list in front.) Elements chosen several times add up in the gradient. A mask chooses elements where it is True.
+    Their number must be known, so a compiled function takes only masks that it does not compute. Raise AxisError for an
+    index outside its axis.
     """
     if isinstance(key, TensorLike) or (isinstance(key, tuple) and any(isinstance(k, TensorLike) for k in key)):
         return chosen(x, key)

@@ -15,7 +15,7 @@ from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.viewing import viewing
-from runnel.ops.arguments import Array, Operand, broadcast_shapes, normalize_axis
+from runnel.ops.arguments import Array, Operand, broadcast_shapes, normalize_axis, require_same_dtype
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
 from runnel.ops.elementwise.arithmetic import add, divide, floor_divide, maximum, minimum, multiply, subtract
@@ -94,11 +94,12 @@ def _source(name: str, x: Array, index: Array, source: Operand) -> Array:
     """Return the values to scatter, in the shape of the index."""
     if not isinstance(source, TensorLike) or not source.ndim:
         return broadcast_to(lifted(x, source, x.dtype, index.ndim), index.shape)
+    require_same_dtype(name, x, source)
     if source.ndim != index.ndim or any(n > m for n, m in zip(index.shape, source.shape, strict=True)):
         raise ShapeError(f"[{name}] a source of shape {source.shape} does not cover an index of shape {index.shape}.")
     for a, n in enumerate(index.shape):
         source = narrow(source, a, 0, n)
-    return cast(source, x.dtype)
+    return source
 
 
 def _key(x: Array, axis: int, index: Array) -> tuple[Array, ...]:
@@ -146,7 +147,8 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, 
     (index[i, j, …], j, …) for ``dim`` 0, and likewise for other axes. ``include_self`` includes the present element.
     Equal extremes share the gradient."""
     if x.dtype is bool_:  # or, and
-        return cast(scatter_reduce(cast(x, int64), dim, index, src, reduce, include_self), bool_)
+        source = _source("scatter_reduce", x, index, src)
+        return cast(scatter_reduce(cast(x, int64), dim, index, cast(source, int64), reduce, include_self), bool_)
     if reduce not in _REDUCTIONS:
         raise ValueError(f"[scatter_reduce] reduce must be one of {', '.join(_REDUCTIONS)}; got {reduce!r}.")
     axis, _ = _window("scatter_reduce", x, dim, index)
@@ -204,6 +206,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     Raise AxisError if ``source`` has too few elements."""
     if mask.dtype is not bool_:
         raise DTypeError(f"[masked_scatter] the mask must be bool; got {mask.dtype.name}.")
+    require_same_dtype("masked_scatter", x, source)
     shape = broadcast_shapes("masked_scatter", x.shape, mask.shape)
     x, chosen = broadcast_to(x, shape), broadcast_to(mask, shape)
     if not source.size or not x.size:
@@ -211,7 +214,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     flat = reshape(chosen, (x.size,))
     number = where(flat, subtract(cumsum(flat), 1), 0)
     values = take(reshape(source, (source.size,)), number)
-    return where(chosen, cast(reshape(values, x.shape), x.dtype), x)
+    return where(chosen, reshape(values, x.shape), x)
 
 
 @viewing

@@ -11,12 +11,13 @@ from runnel.core.avals import Shape
 from runnel.core.composed import composed
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import bool_, float64, int64
-from runnel.core.errors import DTypeError, ShapeError
-from runnel.ops.arguments import Array, Operand, normalize_axis
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
+from runnel.ops.arguments import Array, Operand, normalize_axis, require_same_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
-from runnel.ops.elementwise.arithmetic import abs, add, add_p, divide, floor_divide, multiply, subtract, trunc
+from runnel.ops.elementwise.arithmetic import abs, add, add_p, divide, floor_divide, multiply, subtract
 from runnel.ops.elementwise.comparison import less, where
+from runnel.ops.elementwise.numbers import trunc_divide
 from runnel.ops.indexing.assignment import add_at, put
 from runnel.ops.indexing.gather import from_the_front, require_in_range, scatter_add
 from runnel.ops.indexing.items import is_mask
@@ -50,7 +51,14 @@ def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None
         raise ValueError(f"[div] rounding_mode must be None, 'floor' or 'trunc'; got {rounding_mode!r}.")
     if rounding_mode == "floor":
         return floor_divide(x, other)
-    return divide(x, other) if rounding_mode is None else cast(trunc(divide(x, other)), x.dtype)
+    return divide(x, other) if rounding_mode is None else trunc_divide(x, other)
+
+
+def clamp(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
+    """Limit ``x`` to [min, max] like :func:`runnel.clip`. ArgumentError if both bounds are None."""
+    if min is None and max is None:
+        raise ArgumentError("[clamp] min or max must be given; got None for both.")
+    return clip(x, min, max)
 
 
 def clamp_min(x: Array, min: Operand) -> Array:
@@ -161,11 +169,14 @@ def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """Return ``x`` with row ``index[i]`` along the axis ``dim`` replaced by row i of ``source``. The last row counts if
     an index is repeated."""
+    require_same_dtype("index_copy", x, source)
     return put(x, _rows("index_copy", x, dim, index)[1], source)
 
 
 def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
     """Write ``values`` at ``x[indices]``, a tuple of arrays, or with ``accumulate`` add them."""
+    if isinstance(values, TensorLike):
+        require_same_dtype("index_put", x, values)
     return (add_at if accumulate else put)(x, tuple(indices), values)
 
 
@@ -173,8 +184,9 @@ def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: b
 @of_axisless
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """Add alpha times row i of ``source`` to row ``index[i]`` along the axis ``dim``."""
+    require_same_dtype("index_add", x, source)
     if x.dtype is bool_:  # or
-        return cast(index_add(cast(x, int64), dim, index, source, alpha=alpha), bool_)
+        return cast(index_add(cast(x, int64), dim, index, cast(source, int64), alpha=alpha), bool_)
     axis, _ = _rows("index_add", x, dim, index)
     shape: Shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
     if source.shape != shape and (source.ndim or x.ndim > 1):

@@ -14,6 +14,29 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+def split(key: Any) -> tuple[Any, Any]:
+    """Return two keys that NumPy takes one after the other for what ``key`` names: integers first, as in PyTorch."""
+    first: list[Any] = []
+    rest = []
+    for k in key if isinstance(key, tuple) else (key,):
+        plain = k is None or k is ... or isinstance(k, slice)
+        array = None if plain else np.asarray(k, None if np.size(k) else getattr(k, "dtype", int))
+        if array is not None and array.ndim == 0 and array.dtype.kind in "iu":
+            first.append(int(array))
+            continue
+        rest.append(k)
+        if k is not None:
+            is_mask = array is not None and array.dtype == bool
+            first += [k] if k is ... else [slice(None)] * (np.ndim(k) if is_mask else 1)
+    return tuple(first) if any(k is ... for k in first) else (*first, ...), tuple(rest)
+
+
+def chosen(x: Array, key: Any) -> Array:
+    """``x[key]`` with integers first."""
+    first, rest = split(key)
+    return x[first][rest]
+
+
 class Jet:
     """``parts``: (value, derivatives by p in a leading axis, directional derivative, both)."""
 
@@ -48,7 +71,7 @@ class Jet:
         """``self[key]``, a view where NumPy's is one."""
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(k, np.ndarray) for k in keys):
-            return self.each(lambda x: x[key])
+            return self.each(lambda x: chosen(x, key))
         if not any(k is ... for k in keys):
             keys = (*keys, ...)
         every = (slice(None), *keys)
@@ -56,11 +79,12 @@ class Jet:
 
     def put(self, key: Any, other: Jet) -> None:
         """``self[key] = other``."""
-        self.value[key] = other.value
-        self.along[key] = other.along
+        first, rest = split(key)
+        self.value[first][rest] = other.value
+        self.along[first][rest] = other.along
         for mine, theirs in ((self.by, other.by), (self.both, other.both)):
             for i, y in enumerate(theirs):
-                mine[i, ...][key] = y
+                mine[i, ...][first][rest] = y
 
     def __add__(self, other: Jet) -> Jet:
         return self._combined(other, lambda x, y: x + y)

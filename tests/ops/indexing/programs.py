@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
-from tests.ops.indexing.jets import Array, Jet
+from tests.ops.indexing.jets import Array, Jet, chosen
 
 SHAPES = ((3, 4), (5,), (2, 3, 2), ())
 STATEMENTS = [*["put"] * 3, *["augmented item", "method"] * 2, "name", "alias", "read", "mask"]
@@ -81,7 +81,7 @@ def working_key(rng: np.random.Generator, shape: Sequence[int]) -> Any:
     while True:
         key = random_key(rng, shape)
         try:
-            np.zeros(tuple(shape))[key]
+            chosen(np.zeros(tuple(shape)), key)
         except IndexError:
             continue
         return key
@@ -112,7 +112,7 @@ def random_program(rng: np.random.Generator, length: int = 10) -> Program:
         shape = shapes[target]
         kind = str(rng.choice(STATEMENTS))
         key = working_key(rng, shape)
-        inner = np.zeros(shape)[key].shape
+        inner = chosen(np.zeros(shape), key).shape
         fresh = f"n{i}"
         if kind in ("put", "augmented item"):
             extra = str(rng.choice(["add", "mul", "sub"]))
@@ -158,7 +158,7 @@ class Machine:
         elif s.kind == "put":
             x.put(s.key, self.operand(s.value))
         elif s.kind == "augmented item":
-            x.put(s.key, self.combined(s.extra, x.each(lambda a: a[s.key]), self.operand(s.value)))
+            x.put(s.key, self.combined(s.extra, x.each(lambda a: chosen(a, s.key)), self.operand(s.value)))
         elif s.kind in ("method", "name"):
             x.put(..., self.combined(s.extra, x, self.operand(s.value)))
         else:
