@@ -196,7 +196,7 @@ def train(kind: str, net: Any, optimizer: Any, batch: int) -> None:
 
 
 def others() -> Iterator[Callable[[], object]]:
-    """Yield small programs: optimizers, losses, and ops that training scripts use outside of layers."""
+    """Yield small programs: optimizers, losses, and ops that training scripts use beside layers."""
     optim = rn.optim
     for make in (
         lambda p: optim.SGD(p, 0.1), lambda p: optim.SGD(p, 0.1, momentum=0.9, weight_decay=1e-4),

@@ -459,7 +459,8 @@ def compile(
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, **chosen)
     if hasattr(type(fn), "choosing"):  # a compiled function, method or module
-        return fn.choosing(chosen, keep_grads, name) if chosen or keep_grads or name else fn
+        compiled: Any = fn
+        return compiled.choosing(chosen, keep_grads, name) if chosen or keep_grads or name else fn
     options = Options(keep_grads, Choices(**chosen)) if chosen else Options(keep_grads)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
         return BoundCompiled(Compiled(fn.__func__, options, name or fn.__name__), fn.__self__)

@@ -42,7 +42,7 @@ def composed(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for x in args or kwargs.values():
             if x.__class__ in _SEQUENCES and x:
-                x = x[0]  # type: ignore[index]
+                x = x[0]
             if isinstance(x, TensorLike):
                 result: R = x.apply_composed(composition, args, kwargs)
                 return result

@@ -204,7 +204,7 @@ class Declared(ArrayMethods[Any]):
     def handle(self) -> Any:
         raise self._pending()
 
-    def numpy(self) -> Any:
+    def numpy(self, *, force: bool = False) -> Any:
         raise self._pending()
 
     def item(self, *args: Any) -> Any:

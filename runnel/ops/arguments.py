@@ -98,7 +98,7 @@ def require_dtype(name: str, dtype: DType, accepted: Sequence[DType]) -> None:
         raise DTypeError(f"[{name}] does not take {dtype.name}; it takes {names}. Cast the operand first.")
 
 
-def require_same_dtype(name: str, *avals: ShapedArray) -> None:
+def require_same_dtype(name: str, *avals: Any) -> None:
     """Raise DTypeError unless all operands have one dtype."""
     if any(a.dtype is not avals[0].dtype for a in avals):
         names = ", ".join(a.dtype.name for a in avals)

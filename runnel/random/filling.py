@@ -74,7 +74,7 @@ def random_of(x: Array, low: int | None = None, high: int | None = None, *, gene
     all from 0 on that the dtype holds exactly. At most 2³² of them, or a power of 2, and of that dtype (else
     ValueError)."""
     one = high if low is None else low
-    first, end = (0, _end(x.dtype)) if one is None else (0, one) if None in (low, high) else (low, high)
+    first, end = (0, _end(x.dtype) if one is None else one) if low is None or high is None else (low, high)
     least, most = _bounds(x.dtype)
     span = end - first
     if not (least <= first < end <= most + 1) or (span > 1 << 32 and span & (span - 1)):

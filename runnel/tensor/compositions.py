@@ -96,7 +96,7 @@ class Reordered:
 
 def _of_kind(result: Any) -> Callable[..., Any]:
     """Return what makes a tuple, or named tuple, like ``result`` of its items."""
-    return tuple if type(result) is tuple else type(result)._make  # type: ignore[no-any-return]
+    return tuple if type(result) is tuple else type(result)._make
 
 
 def _permuted(x: Tensor, order: Shape | None) -> Tensor:

@@ -53,7 +53,7 @@ class _Again:
             view._storage = storage
             view._layout = offset + self.offset, self.strides
             view._serial = _SERIAL()
-        return views.watched(view, x, self.steps)  # type: ignore[no-any-return]
+        return views.watched(view, x, self.steps)
 
 
 _KNOWN: Final[Recent[Any, Any]] = Recent(_KEPT)  # an _Again, a tuple of them, or True: the tensor itself

@@ -227,7 +227,7 @@ def _is_part_of_vector(x: Any) -> bool:
 
 
 # The values of a tensor or Variable without a tape, as a view. After ``x.data = y`` earlier views show what ``x`` was.
-DATA = property(lambda x: x.detach(), _set_data, doc="A view of the values without a tape.")
+DATA: Any = property(lambda x: x.detach(), _set_data, doc="A view of the values without a tape.")
 
 
 def _references_of_one_attribute() -> int:

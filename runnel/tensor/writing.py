@@ -55,7 +55,8 @@ def _is_basic(k: Any) -> bool:
 
 def _new(x: Any, value: Any) -> np.ndarray[Any, Any] | None:
     """Return ``value`` as an array of the dtype of ``x``; None if ops convert it, or record it."""
-    if value.__class__ in _SCALARS:
+    kind = value.__class__
+    if kind in _SCALARS:
         return scalar_array(value, x._aval.dtype)
     if isinstance(value, StandIn):
         value = value.read()

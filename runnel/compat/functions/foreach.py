@@ -15,10 +15,11 @@ _ONLY_IN_PLACE: Final = ("copy", "zero")
 _VALUES: Final = ("addcdiv", "addcmul")  # the third argument is ``value``
 
 
-def _each(name: str, tensors: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _each(name: str, tensors: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
     """Return the method ``name`` of each tensor, called with the items at its place of arguments that are lists."""
     if name.rstrip("_") in _VALUES and len(args) == 3:
-        args, kwargs = args[:2], kwargs | {"value": args[2]}
+        *args, value = args
+        kwargs = kwargs | {"value": value}
     for x in (*args, *kwargs.values()):
         if isinstance(x, (list, tuple)) and len(x) != len(tensors):
             raise ValueError(f"[_foreach_{name}] lists must have {len(tensors)} items; got one of {len(x)}.")

@@ -58,7 +58,9 @@ class Model(Layer):
 
     # Training ---------------------------------------------------------------------------------------------------------
 
-    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] = ()) -> None:
+    def compile(  # type: ignore[override]
+        self, optimizer: Any = "rmsprop", loss: Any = None, metrics: Sequence[Any] = ()
+    ) -> None:
         """Set the optimizer, loss and metrics, by name or as objects."""
         function = losses.get(loss)
         self.optimizer = optimizers.get(optimizer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def make_grid(
         images = images[None]
     if images.ndim != 4:
         raise ShapeError(f"[make_grid] tensor must have shape (N, C, H, W); got {tuple(images.shape)}.")
-    pixels = images.detach().numpy()
+    pixels = images.numpy(force=True)
     if pixels.shape[1] == 1:
         pixels = np.repeat(pixels, 3, axis=1)
     if normalize:
@@ -97,7 +98,8 @@ def draw_bounding_boxes(
     picture, pen = _drawn(image)
     numbers = boxes.tolist()
     face = None if font is None else pillow("ImageFont").truetype(font, font_size or 10)
-    for box, label, color in zip(numbers, labels or [None] * len(numbers), _colors(colors, len(numbers)), strict=True):
+    texts: Sequence[str | None] = labels or [None] * len(numbers)
+    for box, label, color in zip(numbers, texts, _colors(colors, len(numbers)), strict=True):
         if fill:
             layer = picture.copy()
             pillow("ImageDraw").Draw(layer).rectangle(box, fill=color)

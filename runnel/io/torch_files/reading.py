@@ -31,7 +31,10 @@ class RefusedError(pickle.UnpicklingError):
     """A file names a class or function that is not allowed."""
 
 
-class SafeUnpickler(pickle._Unpickler):  # type: ignore[name-defined, misc] # the one whose steps can be replaced
+_PythonUnpickler: Any = vars(pickle)["_Unpickler"]  # the one whose steps can be replaced
+
+
+class SafeUnpickler(_PythonUnpickler):  # type: ignore[misc]
     """Unpickles calls of ``allowed`` functions and classes, by name. Objects of ``trusted`` classes get attributes."""
 
     def __init__(self, file: IO[bytes], allowed: Mapping[str, Any], trusted: Mapping[str, Any], described: str) -> None:
@@ -83,7 +86,7 @@ class SafeUnpickler(pickle._Unpickler):  # type: ignore[name-defined, misc] # th
         raise ValueError("it makes objects in a way that torch.save does not use")
 
     dispatch: Final = {
-        **pickle._Unpickler.dispatch,  # type: ignore[attr-defined]
+        **_PythonUnpickler.dispatch,
         pickle.REDUCE[0]: load_reduce,
         pickle.NEWOBJ[0]: load_newobj,
         pickle.BUILD[0]: load_build,
@@ -168,7 +171,7 @@ def _from_archive(file: IO[bytes], make: Callable[[IO[bytes]], Any], place: Plac
         if key not in stored:
             size = 1 if kind.dtype is None else kind.dtype.itemsize
             memory = content.mapped(key, count * size, path) if path else content.storage(key, count * size)
-            if not content.is_little and size > 1:
+            if kind.dtype is not None and not content.is_little and size > 1:
                 numpy = kind.dtype.numpy
                 parts = memory.ndarray((memory.nbytes // numpy.itemsize,), numpy, writeable=True)
                 parts.byteswap(inplace=True)

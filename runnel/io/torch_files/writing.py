@@ -21,9 +21,10 @@ from runnel.tensor import copying
 from runnel.tensor.tensor import Tensor
 
 _TENSORS: Final = (Tensor, Parameter)
+_PythonPickler: Any = vars(pickle)["_Pickler"]  # the one whose names can be replaced
 
 
-class Pickler(pickle._Pickler):  # type: ignore[name-defined, misc] # the one whose names can be replaced
+class Pickler(_PythonPickler):  # type: ignore[misc]
     """Pickles objects with PyTorch's names for tensors, Parameters and dtypes, and collects their ``storages``."""
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
@@ -81,7 +82,7 @@ def _tensor(tensor: Tensor) -> tuple[Any, ...]:
     dtype = tensor.dtype
     kind = objects.KINDS.get(dtype)
     elements = _Elements((storage, kind or objects.UNTYPED, dtype.itemsize if kind else 1))
-    args = elements, offset, tuple(tensor.shape), strides, tensor.requires_grad, OrderedDict()
+    args: Any = elements, offset, tuple(tensor.shape), strides, tensor.requires_grad, OrderedDict()
     made: tuple[Any, ...] = (objects.rebuild_tensor, args) if kind else (objects.rebuild_of_dtype, (*args, dtype))
     attributes = copying.added_to(tensor)
     return (objects.rebuild_with_attributes, (made[0], Tensor, made[1], attributes)) if attributes else made

@@ -181,7 +181,7 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
         for indices, at in arrays
     )
     places = {at for _, at in arrays}
-    kept = [at not in places and not isinstance(b, int) for at, b in enumerate(basic)]  # axes beside those of indices
+    kept = [at not in places and not isinstance(b, int) for at, b in enumerate(basic)]  # axes without indices
     with_axes = [at for indices, at in arrays if indices.ndim]
     together = with_axes and not any(kept[with_axes[0] : with_axes[-1]])
     place = sum(kept[: with_axes[0]]) if together else 0

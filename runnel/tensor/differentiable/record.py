@@ -122,8 +122,8 @@ class Merged:
     """A part of readings outside that hands on all cotangents at once, the usual part of a composition. It does what a
     :class:`Shape` does, only faster.
 
-    The walk visits some ends ``between`` phases. If these are leaves, nothing is handed on there, and the order of
-    summation is that of the phases. All places are among the ends.
+    The walk visits some ends ``between`` phases. If these are leaves, nothing is handed on there, and terms are
+    added in the order of the phases. All places are among the ends.
     """
 
     __slots__ = ("_backward", "_chosen", "_outputs", "between", "leading", "nothing", "reads")

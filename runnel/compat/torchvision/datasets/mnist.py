@@ -13,13 +13,13 @@ import numpy as np
 from runnel.compat.torchvision.datasets.folder import Function, VisionDataset, missing
 from runnel.compat.torchvision.transforms.images import pillow
 from runnel.data import classification
-from runnel.data.download import fetch
+from runnel.data.download import fetch, read_idx as images_in
 from runnel.tensor.creation import asarray
 
 
 def read_idx(path: Path) -> np.ndarray:
     """Return the array in a file of MNIST's format, compressed or not."""
-    return classification.read_idx(path.read_bytes(), str(path))
+    return images_in(path.read_bytes(), str(path))
 
 
 class MNIST(VisionDataset):
@@ -79,7 +79,7 @@ class MNIST(VisionDataset):
         if not download or self.checksums is None:
             raise missing(type(self).__name__, self.raw_folder, f"{name}.gz")
         content = fetch(f"{name}.gz", self.checksums[name], self.mirrors, Path(self.raw_folder), unpack=self.unpacks)
-        return classification.read_idx(content, name)
+        return images_in(content, name)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         image = pillow("Image").fromarray(self.data[index].numpy())

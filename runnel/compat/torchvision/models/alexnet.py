@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from runnel import nn
@@ -13,7 +14,8 @@ class AlexNet(nn.Module):
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5) -> None:
         super().__init__()
-        relu, pool = (lambda: nn.ReLU(inplace=True)), (lambda: nn.MaxPool2d(3, 2))
+        relu: Callable[[], nn.Module] = lambda: nn.ReLU(inplace=True)  # noqa: E731
+        pool: Callable[[], nn.Module] = lambda: nn.MaxPool2d(3, 2)  # noqa: E731
         self.features = nn.Sequential(
             *(nn.Conv2d(3, 64, 11, 4, 2), relu(), pool()),
             *(nn.Conv2d(64, 192, 5, padding=2), relu(), pool()),

@@ -53,7 +53,8 @@ class SqueezeNet(nn.Module):
                     nn.init.normal_(module.weight, 0.0, 0.01)
                 else:
                     nn.init.kaiming_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def forward(self, x: Any) -> Any:
         return self.classifier(self.features(x)).flatten(1)

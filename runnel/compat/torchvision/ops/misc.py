@@ -91,7 +91,8 @@ class Conv3dNormActivation(ConvNormActivation):
     def __init__(self, in_channels: int, out_channels: int, *args: Any, **kwargs: Any) -> None:
         if len(args) < 5:
             kwargs.setdefault("norm_layer", BatchNorm3d)
-        super().__init__(in_channels, out_channels, *args, **kwargs, conv_layer=Conv3d)
+        kwargs["conv_layer"] = Conv3d
+        super().__init__(in_channels, out_channels, *args, **kwargs)
 
 
 class SqueezeExcitation(Module):

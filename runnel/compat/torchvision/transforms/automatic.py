@@ -83,11 +83,11 @@ def _magnitude(row: Any, number: int, bins: int, height: int, width: int) -> flo
     """Return the magnitude of bin ``number``."""
     if row is None:
         return 0.0
-    low, high, _ = row
-    if low == "bits":
+    kind, high, _ = row
+    if kind == "bits":
         return float(8 - round(number / ((bins - 1) / high)))
-    if low in ("width", "height"):
-        low, high = 0.0, high * (width if low == "width" else height)
+    sizes = {"width": width, "height": height}
+    low, high = (0.0, high * sizes[kind]) if kind in sizes else (kind, high)
     return float(np.linspace(low, high, bins, dtype=np.float32)[number])
 
 

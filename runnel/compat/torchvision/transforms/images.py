@@ -129,7 +129,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     if isinstance(pic, ArrayMethods):
         if pic.ndim not in (2, 3):
             raise ValueError(f"[to_pil_image] pic must have 2 or 3 axes; got {pic.ndim}.")
-        pixels = pic.detach().numpy()
+        pixels = pic.numpy(force=True)
         pixels = pixels[None] if pixels.ndim == 2 else pixels
         if pixels.dtype.kind == "f" and mode != "F":
             pixels = (pixels * 255).astype(np.uint8)
@@ -149,9 +149,8 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         default = kinds.get(pixels.dtype.type)
     else:
         default = {2: "LA", 3: "RGB", 4: "RGBA"}[channels] if pixels.dtype == np.uint8 else None
-    allowed = {"I;16": (), "L": (), None: ()}.get(default, ()) or (
-        {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}.get(channels, (default,))
-    )
+    several = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
+    allowed: tuple[str | None, ...] = several.get(channels, (default,))
     if default is None:
         raise TypeError(f"[to_pil_image] pixels of {pixels.dtype} are not supported by Pillow.")
     if mode is not None and mode not in allowed:

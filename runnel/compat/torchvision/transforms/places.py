@@ -166,7 +166,7 @@ def resize(
 
 def _size_after(h: int, w: int, size: Any, max_size: int | None) -> tuple[int, int]:
     """Return (height, width) after ``resize``."""
-    sizes = [size] if isinstance(size, int) else [max_size] if size is None else list(size)
+    sizes: list[Any] = [size] if isinstance(size, int) else [max_size] if size is None else list(size)
     if len(sizes) == 2:
         if max_size is not None:
             raise ValueError("[resize] max_size must be None when size has a height and a width.")

@@ -380,7 +380,8 @@ class RandomErasing(Module):
         if draw() >= self.p:
             return img
         value = None if isinstance(self.value, str) else self.value
-        return places.erase(img, *self.get_params(img, self.scale, self.ratio, value), self.inplace)
+        i, j, h, w, v = self.get_params(img, self.scale, self.ratio, value)
+        return places.erase(img, i, j, h, w, v, self.inplace)
 
 
 class GaussianBlur(Module):
