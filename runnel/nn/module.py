@@ -369,11 +369,16 @@ class Module(Hooks, Internals, StatefulTree):
     def train(self, mode: bool = True) -> Self:
         """Set training mode for this module and all below it, in which for example dropout is active.
 
-        It calls ``train`` of each child, which a class may override to keep a frozen part in evaluation mode.
+        A class below may override ``train`` to keep a part in evaluation mode: then it is called.
         """
-        self.training = mode
-        for child in self.children():
-            child.train(mode)
+        waiting: list[Module] = [self]
+        while waiting:  # no recursion: modules may be nested deeply
+            module = waiting.pop()
+            if module is not self and type(module).train is not Module.train:
+                module.train(mode)
+                continue
+            module.training = mode
+            waiting += module.children()
         return self
 
     def eval(self) -> Self:

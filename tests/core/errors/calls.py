@@ -100,6 +100,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.binary_cross_entropy": {"weight": X}, "rn.binary_cross_entropy_with_logits": {"weight": X},
     "F.batch_norm": {"running_mean": None, "running_var": None, "training": True}, "rn.narrow": {"size": 2},
     "rn.rms_norm": {"normalized_shape": (4,)}, "rn.split": {"axis": 1}, "rn.one_hot": {"dtype": "float32"},
+    "rn.clamp": {"min": 0.0, "max": 1.0}, "Tensor.clamp": {"min": 0.0, "max": 1.0},
     "rn.imag": {"x": X * 1j}, "rn.view_as_real": {"x": X * 1j}, "rn.view_as_complex": {"x": _numbers(3, 2)},
     "nn.Embedding": {"padding_idx": 0},
     "nn.BCELoss": {"weight": X}, "nn.BCEWithLogitsLoss": {"weight": X}, "nn.CrossEntropyLoss": {"weight": ROW},
