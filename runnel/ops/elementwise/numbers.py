@@ -17,8 +17,6 @@ from runnel.ops.elementwise.arithmetic import (
     add,
     add_p,
     divide,
-    floor_divide,
-    floor_divide_p,
     maximum,
     multiply,
     negative,
@@ -88,15 +86,6 @@ def fmod(x: Operand, y: Operand) -> Array:
         return where(crosses, subtract(rest, b), rest)
     size = remainder(where(less(a, 0), negative(a), a), where(less(b, 0), negative(b), b))
     return where(less(a, 0), negative(size), size)
-
-
-def trunc_divide(x: Operand, y: Operand) -> Array:
-    """Return x / y rounded toward 0, in the dtype of the operands; an integer by 0 is 0."""
-    a, b = meet(floor_divide_p, x, y)
-    if not a.dtype.is_integer:
-        return trunc(divide(a, b))
-    crosses = logical_and(logical_xor(less(a, 0), less(b, 0)), remainder(a, b))
-    return add(floor_divide(a, b), crosses)
 
 
 def frac(x: Array) -> Array:

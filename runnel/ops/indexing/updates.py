@@ -15,13 +15,23 @@ from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.ops.arguments import Array, Operand, normalize_axis, require_same_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
-from runnel.ops.elementwise.arithmetic import abs, add, add_p, divide, floor_divide, multiply, subtract
-from runnel.ops.elementwise.comparison import less, where
-from runnel.ops.elementwise.numbers import trunc_divide
+from runnel.ops.elementwise.arithmetic import (
+    abs,
+    add,
+    add_p,
+    divide,
+    floor_divide,
+    floor_divide_p,
+    multiply,
+    remainder,
+    subtract,
+    trunc,
+)
+from runnel.ops.elementwise.comparison import less, logical_and, logical_xor, where
 from runnel.ops.indexing.assignment import add_at, put
 from runnel.ops.indexing.gather import from_the_front, require_in_range, scatter_add
 from runnel.ops.indexing.items import is_mask
-from runnel.ops.promotion import common_dtype, lifted
+from runnel.ops.promotion import common_dtype, lifted, meet
 from runnel.ops.reductions.statistics import clip
 from runnel.ops.shapes.broadcasting import broadcast_to
 from runnel.ops.shapes.views import moveaxis, of_axisless, reshape
@@ -51,7 +61,16 @@ def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None
         raise ValueError(f"[div] rounding_mode must be None, 'floor' or 'trunc'; got {rounding_mode!r}.")
     if rounding_mode == "floor":
         return floor_divide(x, other)
-    return divide(x, other) if rounding_mode is None else trunc_divide(x, other)
+    return divide(x, other) if rounding_mode is None else _trunc_divide(x, other)
+
+
+def _trunc_divide(x: Operand, y: Operand) -> Array:
+    """Return x / y rounded toward 0, in the dtype of the operands; an integer by 0 is 0."""
+    a, b = meet(floor_divide_p, x, y)
+    if not a.dtype.is_integer:
+        return trunc(divide(a, b))
+    crosses = logical_and(logical_xor(less(a, 0), less(b, 0)), remainder(a, b))
+    return add(floor_divide(a, b), crosses)
 
 
 def clamp(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
