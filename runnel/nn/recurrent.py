@@ -20,53 +20,12 @@ from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter, parameter_dtype
+from runnel.nn.recurrence import STEPS, State, next_state, run_layers, stepping
 from runnel.nn.utils.rnn import PackedSequence
 from runnel.ops.arguments import Array
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, zeros
 from runnel.transforms.scan import scan
-
-State = tuple[Any, ...]
-
-
-def elman_step(x: Any, state: State, weight: Any, bias: Any, nonlinearity: str) -> State:
-    """Return the next state (h,), given ``x`` = weight_ih · input + bias_ih."""
-    (h,) = state
-    total = x + ops.linear(h, weight, bias)
-    return (ops.tanh(total) if nonlinearity == "tanh" else ops.relu(total),)
-
-
-def gru_step(x: Any, state: State, weight: Any, bias: Any) -> State:
-    """Return the next state (h,). ``x`` contains the reset gate, the update gate and the new value side by side.
-
-    K. Cho et al., 2014, with the reset gate after the product.
-    """
-    (h,) = state
-    size = h.shape[-1]
-    past = ops.linear(h, weight, bias)
-    reset = ops.sigmoid(_gate(x, 0, size) + _gate(past, 0, size))
-    update = ops.sigmoid(_gate(x, 1, size) + _gate(past, 1, size))
-    new = ops.tanh(_gate(x, 2, size) + reset * _gate(past, 2, size))
-    return (new + update * (h - new),)
-
-
-def lstm_step(x: Any, state: State, weight: Any, bias: Any) -> State:
-    """Return the next state (h, c).
-
-    ``x`` contains the input gate, the forget gate, the cell value and the output gate side by side (S. Hochreiter,
-    J. Schmidhuber, 1997; F. Gers et al., 2000).
-    """
-    h, c = state
-    size = c.shape[-1]
-    total = x + ops.linear(h, weight, bias)
-    keep = ops.sigmoid(_gate(total, 1, size))
-    write = ops.sigmoid(_gate(total, 0, size))
-    cell = keep * c + write * ops.tanh(_gate(total, 2, size))
-    return ops.sigmoid(_gate(total, 3, size)) * ops.tanh(cell), cell
-
-
-def _gate(x: Any, number: int, size: int) -> Any:
-    return ops.narrow(x, x.ndim - 1, number * size, size)
 
 
 class RNNCellBase(Module):
@@ -75,6 +34,7 @@ class RNNCellBase(Module):
     bias_ih: Parameter | None
     bias_hh: Parameter | None
     gates: int
+    kind: str  # in the table of steps
     states: int = 1
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: Dtype = None) -> None:
@@ -94,9 +54,6 @@ class RNNCellBase(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        raise NotImplementedError
-
     def forward(self, input: Array, hx: Array | Sequence[Array] | None = None) -> Any:
         """Return the state after ``input``, given the one before, which is 0 by default."""
         states = self._next(input, _states(self, hx))
@@ -114,10 +71,7 @@ class RNNCellBase(Module):
         for h in states:
             if h.shape != shape:
                 raise ShapeError(f"[{type(self).__name__}] a state must have shape {shape}; got {h.shape}.")
-        rows = tuple(ops.reshape(h, (-1, self.hidden_size)) for h in states)
-        projected = ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih)
-        after = self._step(projected, rows, self.weight_hh, self.bias_hh)
-        return tuple(ops.reshape(h, shape) for h in after)
+        return next_state(self.kind, x, tuple(states), self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
     @property
     def bias(self) -> bool:
@@ -161,8 +115,10 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        return elman_step(x, state, weight, bias, self.nonlinearity)
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The name of the step."""
+        return self.nonlinearity
 
 
 class GRUCell(RNNCellBase):
@@ -173,9 +129,7 @@ class GRUCell(RNNCellBase):
     """
 
     gates = 3
-
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        return gru_step(x, state, weight, bias)
+    kind = "gru"
 
 
 class LSTMCell(RNNCellBase):
@@ -191,10 +145,8 @@ class LSTMCell(RNNCellBase):
     """
 
     gates = 4
+    kind = "lstm"
     states = 2
-
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        return lstm_step(x, state, weight, bias)
 
 
 def _states(layer: RNNCellBase | RNNBase, hx: Any) -> State | None:
@@ -221,6 +173,7 @@ class RNNBase(Module):
     """The base of RNN, GRU and LSTM, which define one step. ``states`` is the number of arrays in the state."""
 
     gates: int
+    kind: str  # in the table of steps
     states: int = 1
 
     def __init__(
@@ -298,9 +251,6 @@ class RNNBase(Module):
     def _suffixes(self, layer: int) -> list[str]:
         return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
 
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        raise NotImplementedError
-
     def forward(self, input: Array | PackedSequence, hx: Array | Sequence[Array] | None = None) -> tuple[Any, Any]:
         """Return the output and the last states, given the first ones: h, or for LSTM the pair (h, c)."""
         output, last = self._run(input, _states(self, hx))
@@ -341,38 +291,41 @@ class RNNBase(Module):
 
     def _layers(self, x: Any, packed: PackedSequence | None, first: State) -> tuple[Any, State]:
         """Run all layers over ``x`` (steps, batch, features), or over the rows of a packed sequence."""
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = random.dropout(x, self.dropout, self.training)
-            outputs = []
-            for suffix in self._suffixes(layer):
-                state = tuple(ops.getitem(h, len(last)) for h in first)
-                output, after = self._direction(x, packed, state, suffix)
-                outputs.append(output)
-                last.append(after)
-            x = ops.concat(outputs, -1) if self.bidirectional else outputs[0]
-        return x, tuple(ops.stack(list(states)) for states in zip(*last, strict=True))
+        is_random = bool(self.dropout) and self.training
+        at_once = self.num_layers if packed is None and not is_random else 1
+        both, last = 1 + self.bidirectional, []
+        for layer in range(0, self.num_layers, at_once):
+            if layer and is_random:
+                x = random.dropout(x, self.dropout)
+            weights = tuple(self._weights(s) for i in range(layer, layer + at_once) for s in self._suffixes(i))
+            whole = at_once == self.num_layers
+            states = first if whole else tuple(ops.narrow(h, 0, layer * both, both) for h in first)
+            x, *after = self._run_layers(x, packed, states, weights)
+            last.append(after)
+        if len(last) == 1:
+            return x, tuple(last[0])
+        return x, tuple(ops.concat(list(states), 0) for states in zip(*last, strict=True))
 
-    def _direction(self, x: Any, packed: PackedSequence | None, state: State, suffix: str) -> tuple[Any, State]:
-        names = (f"{name}_{suffix}" for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_hr"))
-        weight_ih, bias_ih, weight, bias, projection = (getattr(self, name, None) for name in names)
-        padded = (
-            x if packed is None else packed._replace(data=x).padded(packed.steps.rows(len(packed.steps.sizes)), 0.0)
-        )
-        projected = ops.linear(padded, weight_ih, bias_ih)
-        backwards = suffix.endswith("reverse")
+    def _weights(self, suffix: str) -> tuple[Any, ...]:
+        names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_hr")
+        return tuple(getattr(self, f"{name}_{suffix}", None) for name in names)
 
-        def step(carry: State, x: Any) -> tuple[State, Any]:
-            after = self._step(x, carry, weight, bias)
-            if projection is not None:
-                after = (ops.linear(after[0], projection), *after[1:])
-            return after, after[0]
-
+    def _run_layers(
+        self, x: Any, packed: PackedSequence | None, first: State, weights: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
         if packed is None:
-            after, output = scan(step, state, projected, reverse=backwards)
-            return output, after
-        return _packed(step, state, projected, packed, backwards)
+            return run_layers(self.kind, self.bidirectional, x, first, weights)
+        outputs, last = [], []
+        for number, (weight_ih, bias_ih, weight, bias, projection) in enumerate(weights):
+            padded = packed._replace(data=x).padded(packed.steps.rows(len(packed.steps.sizes)), 0.0)
+            projected = ops.linear(padded, weight_ih, bias_ih)
+            step = stepping(STEPS[self.kind], weight, bias, projection)
+            state = tuple(ops.getitem(h, number) for h in first)
+            output, after = _packed(step, state, projected, packed, bool(number))
+            outputs.append(output)
+            last.append(after)
+        x = ops.concat(outputs, -1) if self.bidirectional else outputs[0]
+        return x, *(ops.stack(list(states)) for states in zip(*last, strict=True))
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -459,8 +412,10 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype=dtype)
 
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        return elman_step(x, state, weight, bias, self.nonlinearity)
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The name of the step."""
+        return self.nonlinearity
 
 
 class GRU(RNNBase):
@@ -476,9 +431,7 @@ class GRU(RNNBase):
     """
 
     gates = 3
-
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        return gru_step(x, state, weight, bias)
+    kind = "gru"
 
 
 class LSTM(RNNBase):
@@ -498,7 +451,5 @@ class LSTM(RNNBase):
     """
 
     gates = 4
+    kind = "lstm"
     states = 2
-
-    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
-        return lstm_step(x, state, weight, bias)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from runnel import ops
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.nn.recurrent import GRU, LSTM, RNN, RNNBase, State, elman_step, gru_step, lstm_step
+from runnel.nn.recurrence import State, next_state
+from runnel.nn.recurrent import GRU, LSTM, RNN, RNNBase
 from runnel.nn.utils.rnn import PackedSequence
 from runnel.ops.arguments import Array
 
 
-def _cell(
-    name: str, step: Callable[..., State], gates: int, input: Array, state: State, weights: Sequence[Any], *more: Any
-) -> State:
+def _cell(name: str, kind: str, gates: int, input: Array, state: State, weights: Sequence[Any]) -> State:
     w_ih, w_hh, b_ih, b_hh = weights
     if input.ndim not in (1, 2) or not state or any(h.ndim != input.ndim for h in state):
         raise ShapeError(
@@ -27,35 +25,35 @@ def _cell(
             f"[{name}] an input of {input.shape[-1]} and a state of {size} features need weights of shapes "
             f"{(gates * size, input.shape[-1])} and {(gates * size, size)}; got {w_ih.shape} and {w_hh.shape}."
         )
-    return step(ops.linear(input, w_ih, b_ih), state, w_hh, b_hh, *more)
+    return next_state(kind, input, state, w_ih, w_hh, b_ih, b_hh)
 
 
 def rnn_tanh_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
     """Return one step of an Elman network: tanh(w_ih·x + b_ih + w_hh·h + b_hh)."""
-    return _cell("rnn_tanh_cell", elman_step, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), "tanh")[0]
+    return _cell("rnn_tanh_cell", "tanh", 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def rnn_relu_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
     """Return one step of an Elman network: relu(w_ih·x + b_ih + w_hh·h + b_hh)."""
-    return _cell("rnn_relu_cell", elman_step, 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh), "relu")[0]
+    return _cell("rnn_relu_cell", "relu", 1, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def gru_cell(
     input: Array, hx: Array, w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> Array:
     """Return one step of a gated recurrent unit with the weights of ``nn.GRUCell``."""
-    return _cell("gru_cell", gru_step, 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
+    return _cell("gru_cell", "gru", 3, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def lstm_cell(
     input: Array, hx: Sequence[Array], w_ih: Array, w_hh: Array, b_ih: Array | None = None, b_hh: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the pair (h, c) after one step of an LSTM with the weights of ``nn.LSTMCell``."""
-    h, c = _cell("lstm_cell", lstm_step, 4, input, tuple(hx), (w_ih, w_hh, b_ih, b_hh))
+    h, c = _cell("lstm_cell", "lstm", 4, input, tuple(hx), (w_ih, w_hh, b_ih, b_hh))
     return h, c
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import runnel as rn
 from runnel import ops
 from runnel.nn import functional as F
+from runnel.nn.recurrence import next_state, run_layers
 
 Arguments = tuple[rn.Tensor, ...]
 
@@ -86,6 +87,22 @@ def _cases() -> dict[str, tuple[Callable[..., Any], Arguments]]:
         "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (normal(3, 4, 5, 5), normal(4), normal(4))),
         "instance_norm": (ops.instance_norm, (normal(3, 4, 5),)),
         "linear": (F.linear, (normal(2, 3, 16), normal(5, 16), normal(5))),
+        "next_state of LSTM": (
+            lambda x, h, c, w, v: sum(next_state("lstm", x, (h, c), w, v), start=rn.zeros(())),
+            (normal(2, 3), normal(2, 4), normal(2, 4), normal(16, 3), normal(16, 4)),
+        ),
+        "next_state of GRU": (
+            lambda x, h, w, v, b: next_state("gru", x, (h,), w, v, b, b)[0],
+            (normal(3), normal(4), normal(12, 3), normal(12, 4), normal(12)),
+        ),
+        "run_layers": (
+            lambda x, h, w, v, b: ops.concat(run_layers("tanh", False, x, (h,), ((w, b, v, b, None),) * 2), 0),
+            (normal(5, 2, 4), normal(2, 2, 4), normal(4, 4), normal(4, 4), normal(4)),
+        ),
+        "run_layers in both directions": (
+            lambda x, h, c, w, v, p: run_layers("lstm", True, x, (h, c), ((w, None, v, None, p),) * 2)[0],
+            (normal(3, 2, 4), normal(2, 2, 2), normal(2, 2, 4), normal(16, 4), normal(16, 2), normal(2, 4)),
+        ),
         "linear whose operands depend on each other": (
             lambda x, w: F.linear(F.linear(x * w.sum(0), w, (w * w).sum(1)) @ w, w, w[:, 0]) * F.linear(x, w),
             (normal(9, 16), normal(5, 16)),
