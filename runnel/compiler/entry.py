@@ -6,6 +6,9 @@ ops of eager code, and graphs built by hand. They differ only in the arguments.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -174,6 +177,19 @@ def compile_graph(
     Raises:
         MemoryBudgetError: the program does not fit into ``options.memory_budget``.
     """
-    with contexts.entered(context):
+    with contexts.entered(context), _uncollected():
         recipe = Recipe(graph, bindings, context, options)
         return CompiledGraph(*recipe.programs(), recipe)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let Python collect no garbage during the block: compilations make many objects that live until their end, and
+    collections that look at each of them again take a fifth of the time."""
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

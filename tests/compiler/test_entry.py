@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -199,3 +200,14 @@ def test_a_budget_is_for_dense_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"\[compile_graph\] 'transposed' has a memory budget"):
         bindings = Bindings(strides={graph.inputs[0]: (1, 3)})
         compile_graph(graph, bindings, context.current(), Options(memory_budget=1 << 20))
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_compilations_leave_the_garbage_collector_as_it_was(is_enabled: bool) -> None:
+    was_enabled = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        rn.compile(lambda x: x * 2 + 1)(rn.ones(3))
+        assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
