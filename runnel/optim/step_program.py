@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel.backends import context
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.options import Bindings
+from runnel.compiler.options import NO_CHOICES, Bindings
 from runnel.core.avals import common_device
 from runnel.tensor.binding import Binding
 from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
@@ -35,7 +35,7 @@ def step_program(
             tracer.variables.gradients[p] = tracer.argument(g.aval, f"{p.name}.grad")
         update()
         graph = tracer.graph([], name)
-    compiled = compile_graph(graph, Bindings(are_trained=True), context.on(device))
+    compiled = compile_graph(graph, Bindings(are_trained=True), context.on(device), NO_CHOICES.stored())
     names: dict[str, Any] = {
         "CONTEXT": context.current(), "STRUCTURE": structure, "Tensor": Tensor, "context": context.current,
         "dense": dense,
