@@ -31,6 +31,7 @@ from runnel.tensor.dense import dense
 from runnel.tensor.differentiable.derivative import derivative
 from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.differentiable.segments import NotDivisible, StandIns
+from runnel.tensor.eager import dense_in
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods
@@ -77,12 +78,10 @@ def _filled(x: Any, arguments: tuple[Tensor, ...]) -> Any:
 
 
 class Reordered:
-    """A function of tensors whose axes are permuted to ``orders`` before a call of ``function``, and its results to
-    ``of_results`` after it. None: as they are."""
+    """A function of tensors whose axes are permuted to ``orders`` before a call of ``function``; None: as they are. The
+    axes of results of this rank are permuted to ``of_results`` after it."""
 
-    def __init__(
-        self, function: Callable[..., Any], orders: Sequence[Shape | None], of_results: Sequence[Shape | None]
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], orders: Sequence[Shape | None], of_results: Shape) -> None:
         self._function = function
         self._orders = orders
         self._of_results = of_results
@@ -90,8 +89,11 @@ class Reordered:
     def __call__(self, *arguments: Tensor) -> Any:
         result = self._function(*map(_permuted, arguments, self._orders))
         if isinstance(result, tuple):
-            return _of_kind(result)(map(_permuted, result, self._of_results))
-        return _permuted(result, self._of_results[0])
+            return _of_kind(result)(map(self._ordered, result))
+        return self._ordered(result)
+
+    def _ordered(self, x: Tensor) -> Tensor:
+        return _permuted(x, self._of_results) if self._of_results and x.ndim == len(self._of_results) else x
 
 
 def _of_kind(result: Any) -> Callable[..., Any]:
@@ -113,23 +115,27 @@ def _order(x: Tensor) -> Shape | None:
     return order if order != tuple(range(x.ndim)) else None
 
 
-def _back(orders: Sequence[Shape | None]) -> list[Shape | None]:
-    return [None if order is None else inverse_order(order) for order in orders]
+def _order_of_results(arguments: Sequence[Tensor]) -> Shape | None:
+    """Return the order in which the largest argument is dense, as for single ops; None for row-major order."""
+    largest = max(arguments, key=lambda x: x.aval.size)
+    order = _order(largest)
+    if order is None or not dense_in(order, largest.shape, largest.strides):
+        return None
+    return order
 
 
 class _NoProgramError(Exception):
     """The function runs op by op."""
 
 
-def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Run:
-    """Return the call of ``composition`` for tensors like those among these arguments: a program if possible.
-    ``result`` is the result of a call op by op."""
+def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """Return the call of ``composition`` for tensors like those among these arguments: a program if possible."""
     function = OfTensors(composition, args, kwargs)
     arguments, function.tensors = function.tensors, []
     orders = [_order(x) for x in arguments]
-    of_results = [_order(x) for x in (result if isinstance(result, tuple) else (result,))]
-    is_reordered = any(orders) or any(of_results)
-    inner = Reordered(function, _back(orders), of_results) if is_reordered else function
+    back = [None if order is None else inverse_order(order) for order in orders]
+    of_results = _order_of_results(arguments)
+    inner = Reordered(function, back, of_results or ()) if any(orders) else function
     try:
         single = _single_op(function, [_leaf(x, x.requires_grad) for x in arguments])
         if single is not None:
@@ -140,7 +146,7 @@ def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: 
         program = _program(inner, leaves, composition.name)
     except (_NoProgramError, NotDivisible, RunnelError):
         return function
-    return Reordered(program, orders, _back(of_results)) if is_reordered else program
+    return Reordered(program, orders, inverse_order(of_results) if of_results else ()) if any(orders) else program
 
 
 def _leaf(x: Tensor, requires_grad: bool) -> Tensor:

@@ -249,9 +249,13 @@ def memory_order(tensors: tuple[Operand, ...], result: ShapedArray) -> Shape | N
     if len(shape) != result.ndim or strides == row_major(shape) or min(strides) <= 0:
         return None
     order = tuple(sorted(range(len(shape)), key=lambda a: (-strides[a], a)))
+    return order if dense_in(order, shape, strides) and order != tuple(range(len(shape))) else None
+
+
+def dense_in(order: Shape, shape: Shape, strides: Shape) -> bool:
+    """Return whether memory is dense if its axes are taken in this order."""
     dense = row_major(tuple(shape[a] for a in order))
-    fits = all(shape[a] == 1 or strides[a] == step for a, step in zip(order, dense, strict=True))
-    return order if fits and order != tuple(range(len(shape))) else None
+    return all(shape[a] == 1 or strides[a] == step for a, step in zip(order, dense, strict=True))
 
 
 def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseException:
