@@ -178,20 +178,29 @@ def _winograd_gradient(x: Any, dy: Any, *, sign: Any = np.positive) -> Any:
     padded = np.zeros((n, rows * 4, columns * 4, k), x.dtype)
     padded[:, :height, :width] = dy
     tiles = list(np.ndindex(n, rows, columns))
-    parts = np.zeros((8, 6, 6, x.shape[3], k), x.dtype)
-    share = -(-len(tiles) // 8)
+    many = -(-8 // (_blocks(x.shape[3]) * _blocks(k)))
+    parts = np.zeros((many, 6, 6, x.shape[3], k), x.dtype)
+    share = -(-len(tiles) // many)
     for t, (i, r, c) in enumerate(tiles):
         v = np.einsum("ri,sj,ijc->rsc", entering, entering, x[i, r * 4 : r * 4 + 6, c * 4 : c * 4 + 6])
         d = np.einsum("pr,qs,pqk->rsk", leaving, leaving, padded[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4])
         parts[t // share] += np.einsum("rsc,rsk->rsck", v, d)
-    actual = parts.reshape(-1, x.shape[3], k)
-    return np.pad(actual, ((0, 0), (0, 0), (0, -k % 8)))
+    return np.einsum("ri,sj,prsck->pijck", sign(WINOGRAD_FILTER), sign(WINOGRAD_FILTER), parts)
+
+
+def _blocks(channels: int) -> int:
+    """The fewest equal blocks of at most 128 channels, multiples of 16; one where there are none."""
+    return next((n for n in range(1, channels) if channels % (16 * n) == 0 and channels <= 128 * n), 1)
 
 
 # for the points 0, ±3/4, ±3/2 and infinity
 WINOGRAD_INPUT = np.array([
     [81 / 64, 0, -45 / 16, 0, 1, 0], [0, -27 / 16, -9 / 4, 3 / 4, 1, 0], [0, 27 / 16, -9 / 4, -3 / 4, 1, 0],
     [0, -27 / 32, -9 / 16, 3 / 2, 1, 0], [0, 27 / 32, -9 / 16, -3 / 2, 1, 0], [0, 81 / 64, 0, -45 / 16, 0, 1],
+])  # fmt: skip
+WINOGRAD_FILTER = np.array([
+    [64 / 81, 0, 0], [-128 / 243, -32 / 81, -8 / 27], [-128 / 243, 32 / 81, -8 / 27], [32 / 243, 16 / 81, 8 / 27],
+    [32 / 243, -16 / 81, 8 / 27], [0, 0, 1],
 ])  # fmt: skip
 WINOGRAD_OUTPUT = np.array([
     [1, 1, 1, 1, 1, 0], [0, 3 / 4, -3 / 4, 3 / 2, -3 / 2, 0], [0, 9 / 16, 9 / 16, 9 / 4, 9 / 4, 0],
@@ -310,6 +319,7 @@ RECORDS: dict[str, Record] = {
     ), (dt.float32, dt.float64), smooth=False, made_late=True, scale=functools.partial(_winograd, sign=np.abs)),
     "winograd_gradient": Record(_winograd_gradient, (
         (((1, 6, 6, 3), (1, 4, 4, 2)), {}), (((5, 10, 6, 17), (5, 7, 3, 33)), {}), (((0, 6, 6, 2), (0, 4, 4, 2)), {}),
+        (((1, 10, 6, 144), (1, 8, 4, 16)), {}),
     ), (dt.float32, dt.float64), smooth=False, made_late=True,
         scale=functools.partial(_winograd_gradient, sign=np.abs)),
     "label": Record(

@@ -24,7 +24,8 @@ from runnel.compiler.kernels.indexing import (
     SegmentSumLowering,
 )
 from runnel.compiler.kernels.sorting import SortLowering
-from runnel.compiler.kernels.winograd import WinogradGradientLowering, WinogradLowering
+from runnel.compiler.kernels.winograd import WinogradLowering
+from runnel.compiler.kernels.winograd_gradient import WinogradGradientLowering
 from runnel.compiler.lowering.protocol import Lowering
 from runnel.loops import rules
 

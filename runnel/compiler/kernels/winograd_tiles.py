@@ -194,6 +194,26 @@ def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
     return np.broadcast_to(starts, grid).reshape(-1).astype(np.int32), pixels.astype(np.int32)
 
 
+Gathered = tuple[tuple[ir.Expr, ir.Stride], ...]
+
+
+@record
+class FirstTile:
+    """The number of a block's first tile: ``before`` plus ``size`` for each earlier block."""
+
+    block: ir.Var
+    size: int
+    before: ir.Expr | None = None
+
+    def terms(self, parts: Parts, each: int) -> tuple[tuple[ir.Var, ir.Stride], ...]:
+        """Return the terms of an index into a table with ``each`` entries for a tile."""
+        return ((self.block, parts.param(self.size * each)),)
+
+    def gathered(self, parts: Parts, each: int) -> Gathered:
+        """Return the rest of that index."""
+        return () if self.before is None else ((self.before, 1 if each == 1 else parts.param(each)),)
+
+
 class TileKernel(Parts):
     """The parts of a kernel whose loops are over blocks of tiles of ``x``."""
 
@@ -229,23 +249,22 @@ class TileKernel(Parts):
         first = ir.Let(f"{prefix}_first", binary(scalar.minimum, here, last))
         return LaneSteps(step_var, (number,), ir.Ref(number.name, int64), ir.LANES, (first,), ir.Ref(first.name, int64))
 
-    def inputs(self, block: int, tile_terms: tuple[tuple[ir.Var, int], ...], channels: ir.Param) -> tuple[ir.Stmt, ...]:
-        """Compute V, the transformed inputs of a block's tiles. ``tile_terms`` index the block's first tile."""
-        terms = tuple((var, self.param(step)) for var, step in tile_terms)
-        tile, lane = ir.Var("tile"), ir.Var("c")
-        start = ir.Load("starts", ir.Index((*terms, (tile, 1))), int32)
+    def inputs(self, block: int, first: FirstTile, size: int, channel: Gathered = ()) -> tuple[ir.Stmt, ...]:
+        """Compute V, the transformed inputs of a block's tiles, for ``size`` channels from ``channel`` on."""
+        terms, tile, lane = first.terms(self, 1), ir.Var("tile"), ir.Var("c")
+        start = ir.Load("starts", ir.Index((*terms, (tile, 1)), 0, first.gathered(self, 1)), int32)
         where = ir.Let("start", ir.Apply(scalar.cast, (start,), int64))
-        lane_steps = self.lane_steps(ir.Const(0, int64), channels, self.channels, "c")
+        channels = self.param(size)
+        lane_steps = self.lane_steps(ir.Const(0, int64), channels, size, "c")
         code = StraightLine("i", self.dtype)
 
         def load(r: int, s: int) -> ir.Expr:
             step = self.param(r * self.strides[1] + s * self.strides[2])
-            return ir.Load(
-                "x", ir.Index(((lane, 1),), step, ((ir.Ref("start", int64), 1), (lane_steps.first, 1))), self.dtype
-            )
+            place = ((ir.Ref("start", int64), 1), (lane_steps.first, 1), *channel)
+            return ir.Load("x", ir.Index(((lane, 1),), step, place), self.dtype)
 
         planes = self.both_ways(code, INPUT, self.grid(code, SPAN, load))
-        self.store_planes(code, "v", planes, block * self.channels, tile, channels, lane, lane_steps)
+        self.store_planes(code, "v", planes, block * size, tile, channels, lane, lane_steps)
         return (
             *lane_steps.before,
             ir.For(tile, 0, self.param(block), "seq", (where, lane_steps.loop(lane, code.statements))),
@@ -266,14 +285,12 @@ class TileKernel(Parts):
             at = ir.Index(((tile, row), (lane, 1)), self.param(e * step), ((lane_steps.first, 1),))
             code.statements.append(ir.Store(name, at, planes[e // SPAN][e % SPAN]))
 
-    def pixel_rows(
-        self, tile_terms: tuple[tuple[ir.Var, int], ...], tile: ir.Var, table: str = "pixels", prefix: str = "row"
-    ) -> list[ir.Stmt]:
-        """Return the entries of ``table`` for a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
-        terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
+    def pixel_rows(self, first: FirstTile, tile: ir.Var, table: str = "pixels", prefix: str = "row") -> list[ir.Stmt]:
+        """Return the entries of ``table`` for a tile's 16 pixels, as row0 … row15."""
+        terms, gathered = first.terms(self, PIXELS), first.gathered(self, PIXELS)
         rows: list[ir.Stmt] = []
         for p in range(PIXELS):
-            row = ir.Load(table, ir.Index((*terms, (tile, PIXELS)), p), int32)
+            row = ir.Load(table, ir.Index((*terms, (tile, PIXELS)), p, gathered), int32)
             rows.append(ir.Let(f"{prefix}{p}", ir.Apply(scalar.cast, (row,), int64)))
         return rows
 

@@ -252,7 +252,7 @@ class _Walk:
             return self.table(expr.args[0])
         if isinstance(expr, ir.Apply) and expr.dtype is int64 and len(expr.args) == 2:
             return self.table_of(expr)
-        if not isinstance(expr, ir.Load) or expr.index.gathered:
+        if not isinstance(expr, ir.Load):
             return None
         access = self.accesses[expr.buffer]
         if access.allocation.value is None or not expr.dtype.is_integer:
@@ -261,6 +261,11 @@ class _Walk:
         for var, stride in expr.index.terms:
             _, begin, end = self.loops[var.name]
             at = np.unique(at[:, None] + np.arange(begin, end) * self.integer(stride))
+        for part, stride in expr.index.gathered:
+            known = self.table(part)
+            if known is None:
+                return None
+            at = np.unique(at[:, None] + known * self.integer(stride))
         values = access.allocation.value.reshape(-1)
         if len(at) and (at[0] < 0 or at[-1] >= len(values)):
             return None  # reported as out of bounds

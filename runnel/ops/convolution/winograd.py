@@ -29,8 +29,9 @@ from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.convolution.primitives import DIRECT, WINOGRAD
 from runnel.ops.convolution.windows import Pairs, channels_first, channels_last
 from runnel.ops.linear_algebra.contraction import matmul
+from runnel.ops.reductions.primitives import sum
 from runnel.ops.shapes.padding import pad, zero_extended
-from runnel.ops.shapes.pieces import flip, narrow
+from runnel.ops.shapes.pieces import flip
 from runnel.ops.shapes.views import Leading, contiguous, permute, reshape
 
 OUTPUTS: Final = 4  # results of a tile along an axis
@@ -144,20 +145,29 @@ def _cost(x: ShapedArray, filters: ShapedArray, *, height: int, width: int, coun
 winograd_gradient_p = Op(
     "winograd_gradient",
     "x, dy",
-    "The gradient by the transformed filters of y = winograd(x, filters): S parts (S·36, C, ·) of the sum "
-    "over tiles, from x[N, H, W, C] and dy[N, height, width, K]; columns beyond K hold anything.",
+    "The gradient by w of y = winograd(x, winograd_filters(w)): S parts (S, 3, 3, C, K) of the sum over tiles, from "
+    "x[N, H, W, C] and dy[N, height, width, K].",
 )
 lower.register(winograd_gradient_p, WinogradGradient())
 jvp.register(winograd_gradient_p, bilinear(winograd_gradient_p))
 axes.register(winograd_gradient_p, LOOPED)  # parts of the sum over all images
-FEWEST_PARTS: Final = 8  # of the sum over tiles: what threads share out without a change of the result
+MOST_CHANNELS: Final = 128  # of a block, the same of filters: sums of 36 planes stay in a cache
+VECTOR: Final = 16  # channels of a block are a multiple of it
+FEWEST_UNITS: Final = 8  # parts of blocks: what threads share out without a change of the result
 
 
-def parts_of(images: int, height: int, width: int) -> int:
+def blocks_of(channels: int) -> int:
+    """Return the number of equal blocks of channels or filters."""
+    vectors, rest = divmod(channels, VECTOR)
+    return 1 if rest else next(n for n in range(1, vectors + 1) if vectors % n == 0 and channels <= n * MOST_CHANNELS)
+
+
+def parts_of(images: int, height: int, width: int, channels: int, filters: int) -> int:
     """Return the number of parts of the sum over all tiles.
 
     Each part is one chain, not longer than the chains of matrix products."""
-    return max(FEWEST_PARTS, -(-images * tiles(height) * tiles(width) // K_BLOCK))
+    blocks = blocks_of(channels) * blocks_of(filters)
+    return max(-(-FEWEST_UNITS // blocks), -(-images * tiles(height) * tiles(width) // K_BLOCK))
 
 
 @abstract_eval.rule(winograd_gradient_p)
@@ -167,7 +177,7 @@ def _gradient_abstract_eval(x: ShapedArray, dy: ShapedArray) -> ShapedArray:
     n, height, width, filters = dy.shape
     if x.shape[:3] != (n, padded(height), padded(width)):
         raise ShapeError(f"[winograd_gradient] x of shape {x.shape} and dy of shape {dy.shape} do not match.")
-    return aval((parts_of(n, height, width) * SPAN * SPAN, x.shape[3], rounded(filters)), x.dtype)
+    return aval((parts_of(n, height, width, x.shape[3], filters), KERNEL, KERNEL, x.shape[3], filters), x.dtype)
 
 
 @reference.rule(winograd_gradient_p)
@@ -180,13 +190,13 @@ def _gradient_reference(x: Any, dy: Any) -> Any:
     d = np.einsum("pr,qs,nhpwqk->rsnhwk", as_floats(OUTPUT), as_floats(OUTPUT), cut, optimize=True)
     v = _transformed(x, rows, columns)
     count = n * rows * columns
-    many = parts_of(n, height, width)
+    many = parts_of(n, height, width, x.shape[3], filters)
     share = -(-count // many)
     d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, x.shape[3])
     cuts = [slice(part * share, (part + 1) * share) for part in range(many)]
     parts = [np.matmul(v[:, cut].swapaxes(1, 2), d[:, cut]) for cut in cuts]
-    result = np.concatenate(parts).astype(x.dtype)
-    return np.pad(result, ((0, 0), (0, 0), (0, rounded(filters) - filters)))
+    sums = np.stack(parts).reshape(many, SPAN, SPAN, x.shape[3], filters)
+    return np.einsum("ri,sj,prsck->pijck", as_floats(FILTER), as_floats(FILTER), sums, optimize=True).astype(x.dtype)
 
 
 @cost.rule(winograd_gradient_p)
@@ -219,11 +229,7 @@ def winograd_gradient(x: Array, dy: Array) -> Array:
     """Return the gradient of filters (3, 3, C, K), given ``dy``, the gradient of winograd(x,
     winograd_filters(filters))."""
     parts = apply(winograd_gradient_p, x, dy)
-    g = as_floats(FILTER)
-    back = np.tile(np.kron(g, g).T, (1, parts.shape[0] // SPAN**2))
-    transform = x.lift(back.astype(x.dtype.numpy), x.dtype)
-    taps = matmul(transform, reshape(parts, (parts.shape[0], parts.shape[1] * parts.shape[2])))
-    return narrow(reshape(taps, (KERNEL, KERNEL, *parts.shape[1:])), -1, 0, dy.shape[3])
+    return sum(parts, 0) if parts.shape[0] > 1 else reshape(parts, parts.shape[1:])
 
 
 FEWEST_CHANNELS: Final = 16  # in and out: below, the transforms cost more than they save
