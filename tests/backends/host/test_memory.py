@@ -1,5 +1,6 @@
 """Storage and its pool: sharing, alignment, lifetime, reuse and bounds."""
 
+import ctypes
 import gc
 import itertools
 import os
@@ -66,6 +67,31 @@ def test_the_pool_keeps_no_more_than_its_limit() -> None:
     assert pool.statistics().pooled == 768
     pool.trim()
     assert pool.statistics().pooled == 0 and pool.statistics().live == 0
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not hasattr(memory.mmap, "MADV_HUGEPAGE"), reason="blocks share huge pages on Linux")
+@pytest.mark.parametrize("nbytes", [300_000, 1_500_000, 5_000_000, 20_000_000])
+def test_blocks_are_neighbors_and_return_their_pages(nbytes: int) -> None:
+    pool = memory._Pool(limit=0)
+    blocks = [pool.take(nbytes) for _ in range(4)]
+    size = size_class(nbytes)
+    together = [b.address - a.address == -size for a, b in itertools.pairwise(blocks)]
+    assert all(together) if nbytes < memory._ALONE_FROM else all(b.address % memory.HUGE_PAGE == 0 for b in blocks)
+    kept = blocks.pop(0)
+    for block in [kept, *blocks]:
+        np.frombuffer((ctypes.c_ubyte * nbytes).from_address(block.address), np.uint8)[:] = 3
+    before = resident()
+    for block in blocks:
+        pool.give(block, nbytes)
+    del block, blocks
+    gc.collect()
+    assert before - resident() > 2 * nbytes
+    assert (np.frombuffer((ctypes.c_ubyte * nbytes).from_address(kept.address), np.uint8) == 3).all()
 
 
 def test_a_view_keeps_its_storage_alive() -> None:
