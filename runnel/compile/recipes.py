@@ -12,7 +12,7 @@ from runnel.core.lifetime import Weak
 from runnel.tensor.floats import TracedFloat
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-from runnel.tensor.views import Steps, shown
+from runnel.tensor.views import DETACHED, Steps, shown
 
 OUTPUTS: Final = "outputs"  # what the program gave, among what is made
 
@@ -76,7 +76,9 @@ def _tensor(recipes: Recipes, value: Any) -> Any:
 
 
 def _left(recipes: Recipes, value: Tensor) -> Any:
-    view, session = value._view, recipes.rec.session
+    session, view = recipes.rec.session, None if value._view is None else value._view.root
+    if view is not None and value.requires_grad and DETACHED in view.steps and view.base.requires_grad:
+        recipes.rec.refuse("a detached tensor that got a gradient leaves the function", "return a clone of it")
     if view is not None and recipes.rec.source_of(view.base) is not None and session.is_kept(view.base):
         return Shown(recipes.of(view.base), view.steps)
     output = Output(session.output(value))

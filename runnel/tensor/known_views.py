@@ -124,12 +124,12 @@ def _learned(x: Handle[Any], result: Any) -> Any:
 
 def _again(x: Handle[Any], result: Any) -> _Again | None:
     view, before = result._view, x._view
-    base = before.base if before is not None else x if x._leaf is None else x._leaf()
-    if view is None or result.__class__ is not x.__class__ or view.base is not base:
+    if view is None or result.__class__ is not x.__class__ or result._storage is not x._storage:
         return None
-    if result._storage is not x._storage:
-        return None
-    steps = view.steps if before is None else view.steps[len(before.steps) :]
+    if before is not None and view.base is before.base:
+        steps = view.steps[len(before.steps) :]
+    else:
+        steps = view.steps if view.base is (x if x._leaf is None else x._leaf()) else ()
     if not steps:
         return None
     chain: list[tuple[Op, dict[str, Any], ShapedArray, int, Shape]] = []

@@ -52,7 +52,9 @@ class StandIn(ArrayMethods[T]):
         return self.read().apply_composed(composition, args, kwargs)
 
     def view_again(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.read().view_again(function, args, kwargs)
+        value = self.read()
+        made = value.view_again(function, args, kwargs)
+        return value.alias() if made is value else made  # a value alone follows no writes
 
     def lift(self, array: Any, dtype: DType) -> T:
         return self.read().lift(array, dtype)
@@ -64,8 +66,11 @@ class StandIn(ArrayMethods[T]):
         return counted(TracedValueError(message))
 
     def contiguous(self, memory_format: Any = None) -> T:
-        """Return the present value in dense row-major memory."""
-        return self.read().contiguous()
+        """Return a view of all elements, which lie in dense row-major memory."""
+        return self.alias()
+
+    def __pos__(self) -> T:
+        return self.alias()
 
     def handle(self) -> T:
         """Return a tensor with the present value, through which gradients flow."""

@@ -28,7 +28,7 @@ class StorageView:
 
     def __init__(self, x: Any, itemsize: int) -> None:
         view = x.read()._view
-        self._base = x if view is None else view.base
+        self._base = x if view is None else view.root.base
         self._itemsize = itemsize
 
     def data_ptr(self) -> int:

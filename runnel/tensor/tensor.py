@@ -217,8 +217,19 @@ class Tensor(Handle["Tensor"]):
         after = change(moved_out(self))
         further = after._view
         self._updated(name, lambda before: after, inplace.in_dtype)
-        self._view = None if further is None else views.View(view.base, view.steps + further.steps)
+        if further is None:
+            self._view = None
+        elif view.is_detached:
+            self._view = views.View(view.base, (*view.steps[:-1], *further.steps, views.DETACHED))
+        else:
+            self._view = views.View(view.base, view.steps + further.steps)
         return self
+
+    def take(self, name: str, value: Tensor) -> None:
+        """Take a value of this handle's shape and dtype, with its tape, and show it in the views of this handle."""
+        self._updated(name, lambda before: value, inplace.fitted)
+        if self._views:
+            views.refresh(self)
 
     def _updated(self, name: str, change: Callable[[Tensor], Tensor], fitted: Callable[..., Any]) -> Self:
         trace = tracing.ACTIVE.trace
@@ -262,7 +273,12 @@ class Tensor(Handle["Tensor"]):
             return
         is_taped = self.requires_grad or is_recorded(self)
         is_leaf = self._is_user_leaf
-        self._become("view", plain(value) if is_leaf else value, moved_out(self) if is_taped else self, trace)
+        before = moved_out(self) if is_taped else self
+        if is_leaf:
+            value = plain(value)
+        elif self.requires_grad and self._view.is_detached:  # whose tape is not the one of its base
+            value = linked(value, before)
+        self._become("view", value, before, trace)
         if is_leaf:
             self.requires_grad = True
 

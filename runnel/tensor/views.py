@@ -3,6 +3,9 @@
 A write to a view writes the base: table ``write_back`` has the rule of each view op. After a base has changed, its live
 views are made again. Both are functional underneath, so they work eagerly, in traces and on levels alike, and what was
 computed from an old value keeps it for its gradient.
+
+A detached view has a separate tape, which its views belong to: it is their base, and the values alone go on to its
+own base.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, Final
 
 from runnel.compiler.lowering.protocol import lowering_for
@@ -23,7 +25,7 @@ from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.indexing import assignment  # noqa: F401 - registers the rules of write_back
 from runnel.ops.shapes.views import reshape_p
 from runnel.tensor.grad_mode import RECORDING, recording, run_recording
-from runnel.tensor.handle import Handle
+from runnel.tensor.handle import Handle, moved_out
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.trace import ACTIVE
 
@@ -31,14 +33,15 @@ OpStep = tuple[Op, dict[str, Any]]
 Steps = tuple[OpStep | ViewStep, ...]
 
 DETACHED: Final[OpStep] = (stop_gradient_p, {})
+_DETACHED: Final = (DETACHED,)
 _RESHAPED: Final[Recent[Any, bool]] = Recent(512)
 _FEW: Final = 8  # views that are remembered before the dead ones are dropped
 VIEWED: Final[dict[int, weakref.ref[Any]]] = {}  # by id: Variables that views were made of. Programs write these, too
 
 
 class View:
-    """The base of a view, a tensor or Variable, and the steps from the base to it. ``follows`` tells whether the view
-    changes with its base, or keeps its value until it is written itself."""
+    """The base of a view, a tensor or Variable, and the steps from the base to it, of which only the last one detaches.
+    ``follows`` tells whether the view changes with its base, or keeps its value until it is written itself."""
 
     __slots__ = ("base", "follows", "is_recorded", "steps")
 
@@ -50,14 +53,38 @@ class View:
 
     @property
     def is_detached(self) -> bool:
-        return DETACHED in self.steps
+        return self.steps[-1:] == _DETACHED
 
-    def values(self) -> list[Any]:
-        """Return the present value of the base and of the view after each step."""
-        values = [self.base.read()]
+    def value(self, base: Any) -> Any:
+        """Return what the view shows of ``base``."""
         for step in self.steps:
-            values.append(_look(step, values[-1]))
-        return values
+            base = _look(step, base)
+        return base
+
+    def written(self, base: Any, change: Callable[[Any], Any]) -> Any:
+        """Return ``base`` with what ``change`` makes of the elements of the view."""
+        values = [base]
+        for step in self.steps:
+            values.append(values[-1] if step is DETACHED else _look(step, values[-1]))
+        new = change(values.pop())
+        for step in reversed(self.steps):
+            before = values.pop()
+            if isinstance(step, ViewStep):
+                new = step.put(before, new)
+            elif step is not DETACHED:
+                op, attrs = step
+                new = write_back[op](before, new, **attrs)
+        return new
+
+    @property
+    def root(self) -> View:
+        """The same as a view of what is no view itself."""
+        view, trace = self, ACTIVE.trace
+        while isinstance(view.base, Handle) and (before := view.base._view) is not None:
+            if trace is not None and view.base._is_outside(trace):
+                break  # where a compiled function finds a view, not its base
+            view = View(before.base, before.steps + view.steps)
+        return view
 
 
 def _look(step: OpStep | ViewStep, x: Any) -> Any:
@@ -73,10 +100,10 @@ def watched(view: Any, source: Any, steps: Steps) -> Any:
     if before is not None:
         # A compiled function finds a view from outside, not its base. There it is dense: in a call ``shown`` decides.
         if trace is None or not source._is_outside(trace):
-            may_copy = len(steps) == 1 and steps[0][0] is reshape_p
-            base, steps = before.base, before.steps + steps
-            if may_copy and not _is_reshaped_without_copy(source, view, base, steps):
+            if steps and steps[0][0] is reshape_p and len(steps) == 1 and not _shows(before, source, view, steps):
                 return view  # a copy, as in PyTorch
+            if before.steps[-1:] != _DETACHED:
+                base, steps = before.base, before.steps + steps
     elif source._leaf is not None:
         base = source._leaf()
         if base is None:
@@ -97,18 +124,20 @@ def watched(view: Any, source: Any, steps: Steps) -> Any:
 
 def detached(view: Any, source: Any) -> Any:
     """Return ``view``, which has the value of ``source`` and no tape, as a view of it."""
-    return watched(view, source, (DETACHED,))
+    return watched(view, source, _DETACHED)
 
 
-def _is_reshaped_without_copy(source: Any, view: Any, base: Any, steps: Steps) -> bool:
-    """Return whether the last of ``steps`` gives a view of a dense base the shape of ``view`` without a copy."""
-    before, after = source._aval.shape, view._aval.shape
-    if len(before) != len(after) and [n for n in before if n != 1] == [n for n in after if n != 1]:
+def _shows(before: View, source: Any, view: Any, steps: Steps) -> bool:
+    """Return whether ``steps``, a reshape, give ``view`` of ``source`` without a copy if the root is dense."""
+    old, new = source._aval.shape, view._aval.shape
+    if len(old) != len(new) and [n for n in old if n != 1] == [n for n in new if n != 1]:
         return True  # axes of size 1 come and go
-    key = (base.aval, *[step if isinstance(step, ViewStep) else (step[0], *step[1].values()) for step in steps])
+    root = before.root
+    steps = root.steps + steps
+    key = (root.base.aval, *[step if isinstance(step, ViewStep) else (step[0], *step[1].values()) for step in steps])
     known = _RESHAPED.get(key)
     if known is None:
-        known = _RESHAPED[key] = _layout(base, steps) is not None
+        known = _RESHAPED[key] = _layout(root.base, steps) is not None
     return known
 
 
@@ -138,7 +167,8 @@ def is_contiguous(x: Any) -> bool:
     if x._view is None:
         # A constant fills memory by strides of 0, as nothing in PyTorch does.
         return x.is_traced or x.strides == row_major(x.shape) or 0 in x.strides
-    shape, strides = _layout(x._view.base, x._view.steps) or ((), ())
+    root = x._view.root
+    shape, strides = _layout(root.base, root.steps) or ((), ())
     dense = row_major(shape)
     return 0 in shape or all(n == 1 or a == b for n, a, b in zip(shape, strides, dense, strict=True))
 
@@ -146,24 +176,15 @@ def is_contiguous(x: Any) -> bool:
 def write(x: Any, name: str, change: Callable[[Any], Any], fitted: Callable[..., Any]) -> None:
     """Give the base the value in which the view ``x`` has the value that ``change`` makes of its present one."""
     view = x._view
-
-    def changed(base: Any) -> Any:
-        values = [base]
-        for step in view.steps:
-            values.append(values[-1] if step == DETACHED else _look(step, values[-1]))
-        new = fitted(name, values[-1].aval, change(values[-1])).read()
-        for step, x in zip(reversed(view.steps), reversed(values[:-1]), strict=True):
-            if isinstance(step, ViewStep):
-                new = step.put(x, new)
-            elif step != DETACHED:
-                op, attrs = step
-                new = write_back[op](x, new, **attrs)
-        return new
-
-    with recording(False) if view.is_detached else nullcontext():
-        view.base.update(name, changed)
-    if not view.follows:
-        x.look_again(run_recording(view.is_recorded, view.values)[-1])
+    if not view.is_detached:
+        view.base.update(
+            name, lambda base: view.written(base, lambda part: fitted(name, part.aval, change(part)).read())
+        )
+        return
+    new = fitted(name, x.aval, change(moved_out(x))).read()
+    with recording(False):
+        view.base.update(name, lambda base: view.written(base, lambda part: new.untaped()))
+    x.take(name, new)
 
 
 def refresh(base: Any) -> None:
@@ -171,7 +192,7 @@ def refresh(base: Any) -> None:
     live = [view for known in base._views if (view := known()) is not None and view._view.base is base]
     base._views[:] = map(weakref.ref, live)
     for view in live:
-        view.look_again(run_recording(view._view.is_recorded, view._view.values)[-1])
+        view.look_again(run_recording(view._view.is_recorded, view._view.value, base.read()))
         if view._views:
             refresh(view)
 
@@ -201,7 +222,7 @@ def sever(base: Any, kept: Any) -> None:
 
 def _set_data(x: Any, value: Any) -> None:
     view = value._view if isinstance(value, Handle) else None
-    if view is not None and view.base is x and all(step == DETACHED for step in view.steps):
+    if view is not None and _shows_all_of(view, x):
         return  # `x.data += 1` has written x
     sever(x, x.read().untaped())
     if isinstance(x, Handle):  # which may be a view until now
@@ -215,7 +236,14 @@ def _set_data(x: Any, value: Any) -> None:
     with recording(False):
         x.update("data", lambda old: old.lift(value, old.dtype) if source is None else source)
     if source is not None and isinstance(x, Handle) and ACTIVE.trace is None and source.aval is x.aval:
-        watched(x, source, (DETACHED,))
+        watched(x, source, _DETACHED)
+
+
+def _shows_all_of(view: View, x: Any) -> bool:
+    before = x._view if isinstance(x, Handle) else None
+    if before is not None and view.base is before.base:
+        return view.steps == before.steps + _DETACHED
+    return view.base is x and view.steps in (_DETACHED, ())
 
 
 def _is_part_of_vector(x: Any) -> bool:

@@ -62,24 +62,27 @@ def array() -> Any:
     return rn.asarray(np.arange(6, dtype=np.float32).reshape(2, 3))
 
 
+@pytest.mark.parametrize("kind", [rn.asarray, nn.Parameter])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", VIEWS)
-def test_write_to_a_view_is_seen_in_its_array(name: str, mode: str) -> None:
+def test_write_to_a_view_is_seen_in_its_array(name: str, mode: str, kind: Callable[[Any], Any]) -> None:
     def written(x: Any) -> tuple[Any, Any]:
         y = VIEWS[name](x)
         y.fill_(9)
         return x * 1, y * 1
 
-    x = array()
-    whole, part = MODES[mode](written)(x)
+    x = kind(array())
+    with rn.no_grad():
+        whole, part = MODES[mode](written)(x)
     assert (part.numpy() == 9).all()
     assert whole.tolist() == x.tolist()
     assert int((x.numpy() == 9).sum()) == part.size
 
 
+@pytest.mark.parametrize("kind", [rn.asarray, nn.Parameter])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", VIEWS)
-def test_write_to_an_array_is_seen_in_its_view(name: str, mode: str) -> None:
+def test_write_to_an_array_is_seen_in_its_view(name: str, mode: str, kind: Callable[[Any], Any]) -> None:
     def written(x: Any) -> Any:
         y = VIEWS[name](x)
         x.mul_(2)
@@ -87,7 +90,8 @@ def test_write_to_an_array_is_seen_in_its_view(name: str, mode: str) -> None:
         return y * 1
 
     expected = VIEWS[name](array() * 2 + 1)
-    assert MODES[mode](written)(array()).tolist() == expected.tolist()
+    with rn.no_grad():
+        assert MODES[mode](written)(kind(array())).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -198,6 +202,25 @@ def test_what_was_computed_keeps_its_gradient() -> None:
     y[0].zero_()
     squares.sum().backward()
     assert x.grad is not None and x.grad.tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("detach", [lambda x: x.detach(), lambda x: x.view(3).data])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_detached_view_has_its_own_tape(mode: str, detach: Callable[[Any], Any]) -> None:
+    x, y = rn.tensor([1.0, 2.0, 3.0], requires_grad=True), rn.tensor([4.0], requires_grad=True)
+
+    def loss(x: Any, y: Any) -> Any:
+        whole = x * 2
+        apart = detach(whole)
+        part = apart[:1]
+        part.add_(y)  # also a write to the values of ``whole``, which has no gradient by y
+        whole.mul_(3)  # and one to the values of ``apart``, whose gradient stays
+        return whole.sum() + (part * 5).sum() + apart.sum()
+
+    total = MODES[mode](loss)(x, y)
+    total.backward()
+    assert x.grad is not None and y.grad is not None
+    assert (float(total), x.grad.tolist(), y.grad.tolist()) == (186, [6, 6, 6], [6])
 
 
 def test_write_to_an_expanded_tensor_is_refused() -> None:
