@@ -15,7 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
 from runnel.core.arrays import short_repr
-from runnel.core.errors import ArgumentError
+from runnel.core.errors import ArgumentError, MissingRuleError, NonFiniteError, VerifierError
 from runnel.core.kinds import Kind, kind_of
 from runnel.core.missing import known_keywords, known_positions, missing
 from runnel.core.overrides import Override, by_protocol, overridden
@@ -217,6 +217,8 @@ def explained(
     if tracebacks.is_users(error):
         return error
     if tracebacks.is_sentence(error):
+        if "." not in function.__qualname__:  # users know a layer's function better than its method forward
+            _name(error, name)
         tracebacks.shorten(error)
         return error
     if isinstance(error, FileNotFoundError):
@@ -234,6 +236,14 @@ def explained(
         if kind is not None and not kind.fits(value):
             return _unfit(name, parameter, kind, value)
     return error
+
+
+def _name(error: Exception, name: str) -> None:
+    """Let a sentence begin with the function that the user called, in place of one that this function calls."""
+    text = error.args[0] if error.args else None
+    is_about_ops = isinstance(error, (MissingRuleError, NonFiniteError, VerifierError))
+    if isinstance(text, str) and text.startswith("[") and not is_about_ops:
+        error.args = (f"[{name}{text[text.index(']') :]}", *error.args[1:])
 
 
 def _unfit(name: str, parameter: inspect.Parameter, kind: Kind, value: Any) -> ArgumentError:

@@ -114,8 +114,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
         lambda: rn.cross_entropy(X, LABELS[:, None]), ShapeError, r"\(3, 1\).*\(3,\).*squeeze\(1\)"
     ),
     "channels last": (
-        lambda: nn.Conv2d(3, 8, 3)(rn.ones((2, 9, 9, 3))), ShapeError, r"\[convolution\].*axis 1.*movedim\(-1, 1\)"
+        lambda: nn.Conv2d(3, 8, 3)(rn.ones((2, 9, 9, 3))), ShapeError, r"\[conv2d\].*axis 1.*movedim\(-1, 1\)"
     ),
+    # functions composed of others
+    "softmax": (lambda: nn.functional.softmax(X, 2), AxisError, r"^\[softmax\] axis 2"),
+    "std": (lambda: X.std(2), AxisError, r"^\[std\] axis 2"),
+    "mse_loss": (lambda: nn.functional.mse_loss(X, X[:, :3]), ShapeError, r"^\[mse_loss\].*\(3, 4\) and \(3, 3\)"),
+    "one_hot": (lambda: rn.one_hot(LABELS, 2), AxisError, r"^\[one_hot\] 1 of 3.*\[0, 2\)"),
     # dtypes
     "a cast behind the optimizer": (
         step_after_a_cast, DTypeError, r"\[Adam\].*'weight' is float64.*was float32.*make the optimizer after"
@@ -159,7 +164,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
         lambda: rn.tensor([1.0, 2.0], requires_grad=True).backward(rn.ones(3)), GradientError,
         r"\[backward\].*seed.*\(3,\).*\(2,\)",
     ),
-    "gradient of integers": (lambda: rn.tensor([1], requires_grad=True), GradientError, r"\[requires_grad_\].*int64"),
+    "gradient of integers": (lambda: rn.tensor([1], requires_grad=True), GradientError, r"\[tensor\] the dtype.*int64"),
     "Variable of integers": (lambda: Variable([1, 2], requires_grad=True), GradientError, r"\[Variable\].*int64"),
     "writing into a leaf": (
         lambda: rn.tensor([1.0], requires_grad=True).__setitem__(0, 2.0), GradientError, r"\[setitem\].*no_grad.*copy"
