@@ -28,6 +28,7 @@ from runnel.inspection.machine import Peak
 from runnel.tensor.creation import asarray
 
 FINE, WARNING, PROBLEM = "ok", "warning", "problem"
+LEAST: Final = {"numpy": "2.2", "llvmlite": "0.45", "ml_dtypes": "0.5"}  # as pyproject.toml says
 EXTRAS: Final = {
     "rich": "progress bars: extra demo",
     "sklearn": "the digits of the demo: extra demo",
@@ -59,11 +60,11 @@ Check = Callable[[], Iterator[Finding]]
 
 def versions() -> Iterator[Finding]:
     """Check Python and the required packages."""
-    named = {name: _version(name) for name in ("runnel", "numpy", "llvmlite", "ml_dtypes")}
-    missing = [name for name, version in named.items() if version is None and name != "runnel"]
+    named = {name: _version(name) for name in ("runnel", *LEAST)}
+    wrong = [f"'{name}>={least}'" for name, least in LEAST.items() if _numbers(named[name]) < _numbers(least)]
     text = f"Python {platform.python_version()}, " + ", ".join(f"{n} {v or '(none)'}" for n, v in named.items())
-    advice = f"pip install {' '.join(missing)}" if missing else ""
-    yield Finding("versions", PROBLEM if missing else FINE, text, advice, {"python": sys.version.split()[0], **named})
+    advice = f"pip install {' '.join(wrong)}" if wrong else ""
+    yield Finding("versions", PROBLEM if wrong else FINE, text, advice, {"python": sys.version.split()[0], **named})
     there = [name for name in EXTRAS if importlib.util.find_spec(name)]
     absent = [f"{name} ({what})" for name, what in EXTRAS.items() if name not in there]
     yield Finding("extras", FINE, f"{', '.join(there) or 'none'}; not installed: {', '.join(absent) or 'none'}")
@@ -73,7 +74,8 @@ def processor() -> Iterator[Finding]:
     """Check the machine, and the instruction set of programs."""
     physical, logical = cores()
     figures = {"processor": model_name(), "cores": physical, "cpus": logical, "architecture": platform.machine()}
-    text = f"{model_name()}, {physical} cores, {logical} CPUs for this process, {platform.machine()}"
+    counts = f"{_counted(physical, 'core')}, {_counted(logical, 'CPU')} for this process"
+    text = f"{model_name()}, {counts}, {platform.machine()}"
     yield Finding("machine", FINE, text, "", figures)
     target = schedule.in_force()
     best = next(iter(schedule.runnable()), "")
@@ -101,11 +103,11 @@ def team() -> Iterator[Finding]:
     load = os.getloadavg()[0]
     figures = {"threads": count, "allowed": allowed, "quota": quota, "load": load}
     limit = f", of which a quota allows {quota:g}" if quota is not None else ""
-    text = f"{count} a program; {allowed} CPUs are allowed{limit}; load {load:.1f}"
+    text = f"{count} a program; allowed: {_counted(allowed, 'CPU')}{limit}; load {load:.1f}"
     if count > allowed:
         advice = f"Set {switches.num_threads.variable}={allowed}, or unset it: threads without a CPU hold up the rest."
         yield Finding("threads", WARNING, text, advice, figures)
-    elif load > 1.2 * allowed:
+    elif load > 1.2 * allowed and count > 1:
         advice = f"Other programs run; fewer threads ({switches.num_threads.variable}=1) may be quicker."
         yield Finding("threads", WARNING, text, advice, figures)
     else:
@@ -194,7 +196,7 @@ def rates() -> Iterator[Finding]:
     figures = {"flops": flops, "expected": expected, "threads": count}
     text = f"{flops / 1e9:.0f} GF/s on {count} threads"
     if share is not None and hertz is not None:
-        text += f", {share:.0%} of what {physical} cores at {hertz / 1e9:.1f} GHz can do"
+        text += f", {share:.0%} of what {_counted(physical, 'core')} at {hertz / 1e9:.1f} GHz can do"
     poor = share is not None and share < _POOR
     advice = "Is the machine busy, throttled, or shared? Measure again when nothing else runs." if poor else ""
     yield Finding("arithmetic", WARNING if poor else FINE, text, advice, figures)
@@ -247,6 +249,15 @@ def clock() -> float | None:
     return max(now) * 1e6 if now else None
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    """Return the first two numbers of a version, none for a package that is missing."""
+    return tuple(int(part) for part in (version or "").split(".")[:2] if part.isdigit())
+
+
 def _lines(path: str) -> list[str]:
     try:
         return Path(path).read_text().splitlines()
@@ -283,7 +294,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({"problems": problems, "findings": [asdict(finding) for finding in findings]}))
     else:
         warnings = sum(finding.state == WARNING for finding in findings)
-        print(f"{problems} problems, {warnings} warnings")
+        print(f"{_counted(problems, 'problem')}, {_counted(warnings, 'warning')}")
     return int(problems > 0)
 
 

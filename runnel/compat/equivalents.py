@@ -10,6 +10,8 @@ from typing import Final
 _KEY: Final = "runnel.Generator(seed).next_key()"
 _TREE: Final = "runnel.tree.map(f, tree)"
 
+_NOT_QUANTIZED: Final = "nothing: tensors are floats, integers and bools"
+
 _FUNCTIONS: Final = {
     "ByteTensor": 'runnel.tensor(data, dtype="uint8")',
     "DoubleTensor": 'runnel.tensor(data, dtype="float64")',
@@ -37,6 +39,8 @@ _FUNCTIONS: Final = {
     "np": "runnel itself",
     "numpy": "runnel itself",
     "placeholder": "runnel.declarative.placeholder(shape)",
+    "quantization": _NOT_QUANTIZED,
+    "quantize": _NOT_QUANTIZED,
     "reduce_max": "runnel.max(x, axis)",
     "reduce_mean": "runnel.mean(x, axis)",
     "reduce_sum": "runnel.sum(x, axis)",
@@ -62,7 +66,7 @@ _METHODS: Final = {
     "at": "x = x.clone(), then x[i] = value",
     "block_until_ready": "nothing: results are ready when a call returns",
     "copy": "x.clone()",
-    "dequantize": "nothing: tensors are not quantized",
+    "dequantize": _NOT_QUANTIZED,
 }
 
 _LAYERS: Final = {
@@ -90,7 +94,7 @@ _OPTIMIZERS: Final = {
 _INSPECTED: Final = "print(runnel.compile(fn).program(x)) to see a program"
 
 _TORCH: Final = {
-    "quantize_per_tensor": "nothing: tensors are floats, integers and bools",
+    "quantize_per_tensor": _NOT_QUANTIZED,
 }
 
 _NO_GPU: Final = "nothing: programs run on CPUs; torch.cuda.is_available() is False"
@@ -116,7 +120,7 @@ ABSENT: Final = {
     "runnel.compat.torch.hub": "the model in code, and its weights by runnel.load(path)",
     "runnel.compat.torch.nested": "runnel.data.pack_collate and runnel.nn.functional.varlen_attn",
     "runnel.compat.torch.onnx": "runnel.save_file(model.state_dict(), path): ONNX files are not supported",
-    "runnel.compat.torch.quantization": "nothing: tensors are floats, integers and bools",
+    "runnel.compat.torch.quantization": _NOT_QUANTIZED,
     "runnel.compat.torch.sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
 }
 

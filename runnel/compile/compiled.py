@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import warnings
 from collections import deque
@@ -41,6 +42,8 @@ from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
 
+OF_VALUES: Final = "pass what changes as a tensor or a float, or keep it in a Variable"
+OF_SHAPES: Final = "pad the input to few shapes, or write into a buffer of a fixed shape (rn.Variable)"
 MANY: Final = 64  # traces of one function because values changed; then a warning says why
 
 
@@ -300,9 +303,10 @@ class Compiled(FunctionLike, Wrapper):
             )
             if self._by_value == MANY:
                 self._by_value += 1
+                advice = OF_SHAPES if re.search(r" is \w+\[[\d,]*\], was \w+\[", reason) else OF_VALUES
                 self._warn(
-                    f"'{self.name}' was traced more than {MANY} times, the last time because {reason}; pass what "
-                    "changes as a tensor or a float, or keep it in a Variable (retraces lists all reasons)"
+                    f"'{self.name}' was traced more than {MANY} times, the last time because {reason}; {advice} "
+                    "(retraces lists all reasons)"
                 )
         if switches.debug.value >= 1:
             print(f"runnel: {line}", file=sys.stderr)

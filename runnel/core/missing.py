@@ -86,7 +86,7 @@ def missing(
 def _instead(owner: str, name: str, names: Iterable[str], elsewhere: str) -> str:
     known = _spellings.equivalent(owner, name) or elsewhere
     if known:
-        return f"; write {known}."
+        return f"; {_advice(known)}."
     if _is_module(owner, name):
         return f" before `import {owner}.{name}`: it is a separate module."
     offered = [n for n in names if not n.startswith("_")]
@@ -95,7 +95,12 @@ def _instead(owner: str, name: str, names: Iterable[str], elsewhere: str) -> str
     if near:
         return f"; did you mean {' or '.join(near)}?" if len(near) < 3 else f"; did you mean {', '.join(near)}?"
     other = _spellings.elsewhere(owner, name)
-    return f"; write {other}." if other else f"; dir({owner}) lists the names it has."
+    return f"; {_advice(other)}." if other else f"; dir({owner}) lists the names it has."
+
+
+def _advice(instead: str) -> str:
+    """Return what to do, from an expression to write, or from "nothing: " and a reason."""
+    return instead.replace("nothing:", "leave it out:") if instead.startswith("nothing:") else f"write {instead}"
 
 
 def _is_module(owner: str, name: str) -> bool:

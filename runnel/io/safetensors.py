@@ -99,6 +99,10 @@ _OTHERS: Final = {  # how other files begin, unless it is the length of a header
     b"PK\x03\x04": "a ZIP archive; runnel.compat.torch.load reads files of torch.save, numpy.load files of numpy.savez",
     b"\x80\x02": "a pickle; runnel.compat.torch.load reads files of older versions of torch.save",
     b"\x93NUMPY": "a NumPy array; numpy.load reads it",
+    b"\x89HDF": "an HDF5 file; h5py reads it",
+    b"GGUF": "a GGUF file, which Runnel does not read; convert it to safetensors",
+    b"{": "JSON; if it is the index of a model in several files, load each file that it names",
+    b"\x08": "no safetensors file; if it is an ONNX model, load the weights that it was exported from",
 }
 
 
@@ -115,7 +119,7 @@ def length(start: bytes, size: int) -> int:
         for beginning, what in _OTHERS.items():
             if start.startswith(beginning):
                 raise ValueError(f"it is {what}")
-        raise ValueError(f"it is truncated, or not a safetensors file: its header would take {stated} bytes of {size}")
+        raise ValueError(f"it is truncated, or not a safetensors file; it has {size} bytes")
     return stated
 
 

@@ -217,15 +217,10 @@ class Tensor(Handle["Tensor"]):
         after = change(moved_out(self))
         further = after._view
         self._updated(name, lambda before: after, inplace.in_dtype)
-        if further is None:
-            self._view = None
-        elif view.is_detached:
-            self._view = views.View(view.base, (*view.steps[:-1], *further.steps, views.DETACHED))
-        else:
-            self._view = views.View(view.base, view.steps + further.steps)
+        self._view = None if further is None else view.then(further.steps)
         return self
 
-    def take(self, name: str, value: Tensor) -> None:
+    def receive(self, name: str, value: Tensor) -> None:
         """Take a value of this handle's shape and dtype, with its tape, and show it in the views of this handle."""
         self._updated(name, lambda before: value, inplace.fitted)
         if self._views:

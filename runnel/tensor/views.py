@@ -76,6 +76,11 @@ class View:
                 new = write_back[op](before, new, **attrs)
         return new
 
+    def then(self, steps: Steps) -> View:
+        """Return this view after further steps."""
+        detached = self.steps[-1:] if self.is_detached else ()
+        return View(self.base, (*self.steps[: len(self.steps) - len(detached)], *steps, *detached))
+
     @property
     def root(self) -> View:
         """The same as a view of what is no view itself."""
@@ -184,7 +189,7 @@ def write(x: Any, name: str, change: Callable[[Any], Any], fitted: Callable[...,
     new = fitted(name, x.aval, change(moved_out(x))).read()
     with recording(False):
         view.base.update(name, lambda base: view.written(base, lambda part: new.untaped()))
-    x.take(name, new)
+    x.receive(name, new)
 
 
 def refresh(base: Any) -> None:

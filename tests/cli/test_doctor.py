@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,25 @@ def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert findings["cache"]["state"] == doctor.FINE and str(tmp_path) in findings["cache"]["text"]
 
 
+def test_versions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    required = tomllib.loads(Path("pyproject.toml").read_text())["project"]["dependencies"]
+    assert required == [f"{name}>={least}" for name, least in doctor.LEAST.items()]
+    monkeypatch.setattr(doctor, "_version", {"numpy": "1.26.4", "llvmlite": "0.45.1", "ml_dtypes": None}.get)
+    only(monkeypatch, doctor.versions)
+    status, findings = found(capsys)
+    assert status == 1 and findings["versions"]["advice"] == "pip install 'numpy>=2.2' 'ml_dtypes>=0.5'"
+
+
+def test_one_cpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(doctor, "cores", lambda: (1, 1))
+    monkeypatch.setattr(doctor.threads, "affinity_count", lambda: 1)
+    monkeypatch.setattr(doctor.os, "getloadavg", lambda: (5.0, 5.0, 5.0))
+    with switches.override(num_threads=1):
+        assert ", 1 core, 1 CPU for this process" in next(doctor.processor()).text
+        finding = next(doctor.team())
+    assert finding.state == doctor.FINE and "allowed: 1 CPU" in finding.text
+
+
 def only(monkeypatch: pytest.MonkeyPatch, check: doctor.Check) -> None:
     monkeypatch.setattr(doctor, "CHECKS", (check,))
 
@@ -44,7 +64,7 @@ def test_for_readers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("warning  threads     200 a program") and "→ Set RUNNEL_NUM_THREADS=" in lines[1]
-    assert lines[-1] == "0 problems, 1 warnings"
+    assert lines[-1] == "0 problems, 1 warning"
 
 
 def test_a_cache_that_others_can_write_to(

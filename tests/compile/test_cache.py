@@ -55,6 +55,16 @@ def test_programs_are_bounded() -> None:
     assert f(tensor(1), 0).item() == 0
 
 
+def test_advice_for_shapes() -> None:
+    f = compile(lambda past, x: rn.concat([past, x]))
+    past = rn.zeros(1)
+    with pytest.warns(
+        CaptureWarning, match=r"traced more than .* past is float32\[\d+\], was .*; pad .* or write into"
+    ):
+        for _ in range(cache.VARYING + 2):
+            past = f(past, tensor(1.0))
+
+
 def test_programs_go_with_their_code_and_what_it_reads_with_them() -> None:
     x = tensor(1)
     gc.collect()

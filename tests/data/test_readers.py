@@ -176,6 +176,28 @@ def test_folders_of_images(tmp_path: Path) -> None:
     assert gray.shape == (1, 5, 4) and gray.dtype == np.uint8
 
 
+def test_arrow_file_with_wrong_offsets(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.feather")
+    path = tmp_path / "t.arrow"
+    table = pyarrow.table({"name": ["one", "two", "three"]})
+    pyarrow.feather.write_feather(table, path, compression="uncompressed")
+    offsets = np.array([0, 3, 6, 11], np.int32).tobytes()
+    content = path.read_bytes()
+    assert content.count(offsets) == 1
+    path.write_bytes(content.replace(offsets, np.array([0, 1 << 30, 1 << 30, 11], np.int32).tobytes()))
+    with pytest.raises(FileError, match="cannot be read as arrow"):
+        TableDataset(path)
+
+
+def test_an_image_of_too_many_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image = pytest.importorskip("PIL.Image")
+    Image.new("1", (100, 100)).save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 9_999)
+    with pytest.raises(FileError, match="claims 100 × 100 pixels; set"):
+        read_image(tmp_path / "a.png")
+
+
 def test_damaged_images_are_reported(tmp_path: Path) -> None:
     image_folder(tmp_path)
     path = Path(ImageFolder(tmp_path).samples[0][0])

@@ -164,7 +164,15 @@ def test_files_of_other_kinds_are_reported(tmp_path: Path) -> None:
     (tmp_path / "old.pt").write_bytes(pickle.dumps({"weight": list(range(100))}, protocol=2))
     np.save(tmp_path / "x.npy", np.zeros(100))
     (tmp_path / "notes.txt").write_text("These are notes, and no tensors. " * 10)
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x07\x12\x07pytorch" + bytes(range(200)))
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}')
+    (tmp_path / "model.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(range(200)))
+    (tmp_path / "model.gguf").write_bytes(b"GGUF\x03\0\0\0" + bytes(range(200)))
     kinds = {
+        "model.onnx": "ONNX",
+        "model.safetensors.index.json": "index of a model in several files, load each file",
+        "model.h5": "HDF5",
+        "model.gguf": "GGUF.*convert it",
         "model.pt": "ZIP archive.*torch.load",
         "old.pt": "a pickle.*torch.load",
         "x.npy": "NumPy",

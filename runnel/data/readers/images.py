@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +20,20 @@ ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".ti
 def read_image(path: Path, mode: str = "RGB") -> np.ndarray:
     """Return the image in a file as uint8 (channels, height, width), in a Pillow mode: "RGB", "L" for gray, "RGBA".
 
-    FileError if the file is truncated or not an image.
+    FileError if the file is truncated, not an image, or claims more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``.
     """
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
         raise RunnelError("[read_image] images are read by Pillow: pip install 'runnel[data]'") from None
     try:
-        with Image.open(path) as image:
+        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+            opened = Image.open(path)
+        with opened as image:
+            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or math.inf):
+                raise ValueError(
+                    f"it claims {image.width} × {image.height} pixels; set PIL.Image.MAX_IMAGE_PIXELS if that is true"
+                )
             pixels = np.array(image.convert(mode))
     except FileNotFoundError:
         raise

@@ -87,7 +87,9 @@ def _read(name: str, kind: str) -> Any:
             return _text(name, arrow.csv.read_csv(name, parse_options=options))
         if kind == "parquet":
             return arrow.parquet.read_table(name)
-        return arrow.feather.read_table(name, memory_map=True)
+        table = arrow.feather.read_table(name, memory_map=True)
+        table.validate(full=True)  # pyarrow reads memory of others at offsets that lie outside
+        return table
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from None
     except (arrow.ArrowException, OSError) as error:
