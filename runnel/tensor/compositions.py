@@ -4,8 +4,9 @@ The function is traced for tensors like the arguments, with the derivative that 
 on the tape by one record, whose backward runs a program; where a gradient is differentiated again, the tape is rebuilt
 op by op. There is no guard, since callers look a program up by its signature.
 
-A program reads dense memory. An argument whose axes lie in another order, such as an image after a convolution, is
-permuted to the order of its memory before the run, and results to the order that op by op results have after it.
+A program reads dense memory. An argument whose axes lie in another order, such as an image after a convolution, is read
+in the order of its memory, and results get the order that op by op results have. The tape leads to the argument itself:
+each reading hands its cotangent on, so sums of gradients are rounded as they are op by op.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runnel.backends import context as contexts
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.lowering.protocol import lowering_for
 from runnel.compiler.options import NO_CHOICES, Bindings
-from runnel.core.avals import Shape, ShapedArray, row_major
+from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.composed import Composition
 from runnel.core.dispatch import apply
 from runnel.core.errors import RunnelError
@@ -32,11 +33,12 @@ from runnel.tensor.differentiable.derivative import derivative
 from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.differentiable.segments import NotDivisible, StandIns
 from runnel.tensor.eager import dense_in
-from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracer import Tracer
+from runnel.tensor.tracing import Trace
 
 
 class OfTensors:
@@ -77,23 +79,21 @@ def _filled(x: Any, arguments: tuple[Tensor, ...]) -> Any:
     return type(x)([_filled(each, arguments) for each in x]) if isinstance(x, (tuple, list)) else x
 
 
-class Reordered:
-    """A function of tensors whose axes are permuted to ``orders`` before a call of ``function``; None: as they are. The
-    axes of results of this rank are permuted to ``of_results`` after it."""
+class Ordered:
+    """A function of tensors, with the axes of results of this rank permuted to ``order``."""
 
-    def __init__(self, function: Callable[..., Any], orders: Sequence[Shape | None], of_results: Shape) -> None:
+    def __init__(self, function: Callable[..., Any], order: Shape) -> None:
         self._function = function
-        self._orders = orders
-        self._of_results = of_results
+        self._order = order
 
     def __call__(self, *arguments: Tensor) -> Any:
-        result = self._function(*map(_permuted, arguments, self._orders))
+        result = self._function(*arguments)
         if isinstance(result, tuple):
             return _of_kind(result)(map(self._ordered, result))
         return self._ordered(result)
 
     def _ordered(self, x: Tensor) -> Tensor:
-        return _permuted(x, self._of_results) if self._of_results and x.ndim == len(self._of_results) else x
+        return _permuted(x, self._order) if x.ndim == len(self._order) else x
 
 
 def _of_kind(result: Any) -> Callable[..., Any]:
@@ -132,21 +132,16 @@ def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: 
     """Return the call of ``composition`` for tensors like those among these arguments: a program if possible."""
     function = OfTensors(composition, args, kwargs)
     arguments, function.tensors = function.tensors, []
-    orders = [_order(x) for x in arguments]
-    back = [None if order is None else inverse_order(order) for order in orders]
     of_results = _order_of_results(arguments)
-    inner = Reordered(function, back, of_results or ()) if any(orders) else function
+    inner = Ordered(function, of_results) if of_results else function
     try:
         single = _single_op(function, [_leaf(x, x.requires_grad) for x in arguments])
         if single is not None:
             return single
-        with recording(False):
-            in_memory = list(map(_permuted, arguments, orders))
-        leaves = [_leaf(x, of.requires_grad) for x, of in zip(in_memory, arguments, strict=True)]
-        program = _program(inner, leaves, composition.name)
+        program = _program(inner, arguments, composition.name)
     except (_NoProgramError, NotDivisible, RunnelError):
         return function
-    return Reordered(program, orders, inverse_order(of_results) if of_results else ()) if any(orders) else program
+    return Ordered(program, inverse_order(of_results)) if of_results else program
 
 
 def _leaf(x: Tensor, requires_grad: bool) -> Tensor:
@@ -156,25 +151,57 @@ def _leaf(x: Tensor, requires_grad: bool) -> Tensor:
     return leaf
 
 
-def _program(function: Callable[..., Any], arguments: list[Tensor], name: str) -> Run:
-    """Trace ``function`` for ``arguments`` and return the call of its program."""
+class _Argument:
+    """Argument number ``i`` of a program: ``leaf`` is like it. The program reads its ``memory``, with the axes in their
+    order there, as ``name`` in the code of the call; ``back`` is the order of the argument among these axes."""
+
+    def __init__(self, i: int, x: Tensor) -> None:
+        self.leaf = self.memory = _leaf(x, x.requires_grad)
+        self.name, self.line = f"v{i}", ""
+        order = _order(x)
+        self.back = None if order is None else inverse_order(order)
+        if order is not None:
+            strides = tuple([x.strides[a] for a in order])
+            of_memory = aval(tuple([x.shape[a] for a in order]), x.dtype, x.device)
+            self.memory = tensors.from_storage(of_memory, x._storage, x._layout[0], strides)
+            self.name = f"m{i}"
+            self.line = f"m{i} = Tensor._over(aval{i}, v{i}._storage, v{i}._layout[0], {strides})"
+
+    def traced(self, trace: Trace, stand_ins: StandIns) -> Tensor:
+        """Return the argument of a function that is traced. Its cotangents, one for each reading, are cotangents of the
+        argument itself, whatever the order in memory."""
+        if self.back is None:
+            return self.leaf
+        value = _permuted(self.memory, self.back)
+        if self.leaf.requires_grad:
+            value = tensors.symbolic(tensors.node_of(value, trace))
+            value.requires_grad = True
+            stand_ins.by_handle[id(self.leaf)] = self.leaf, value
+        return value
+
+
+def _program(function: Callable[..., Any], tensors_like: Sequence[Tensor], name: str) -> Run:
+    """Trace ``function`` for tensors like these and return the call of its program."""
+    arguments = [_Argument(i, x) for i, x in enumerate(tensors_like)]
     tracer = Tracer()
     trace = tracer.trace
     stand_ins = trace.facet(OutsideHandles).stand_ins = StandIns(trace)
     with tracer:
-        result = function(*arguments)
+        result = function(*[x.traced(trace, stand_ins) for x in arguments])
         outputs: list[Tensor] = list(result) if isinstance(result, tuple) else [result]
         nodes = tracer.nodes(outputs)
         if not all(_is_computed(x) for x in nodes) or len(set(nodes)) < len(nodes):
             raise _NoProgramError
         live = [(i, x) for i, x in enumerate(outputs) if x.requires_grad]
         ends = list(stand_ins.by_handle.values())
+        places = {id(x.leaf): i for i, x in enumerate(arguments)}
         backward = None
         if live:
             numbers = {id(node): i for i, (_, node) in enumerate(ends)}
-            backward = derivative(trace, live, numbers, set(tracer.captures), nodes)
-    places = {id(x): i for i, x in enumerate(arguments)}
-    values = {node: f"v{places[id(x)]}" for node, x in tracer.captures.items()}
+            orders = {i: back for i, (x, _) in enumerate(ends) if (back := arguments[places[id(x)]].back) is not None}
+            backward = derivative(trace, live, numbers, set(tracer.captures), nodes, orders=orders)
+    names = {id(x.memory): x.name for x in arguments}
+    values = {node: names[id(x)] for node, x in tracer.captures.items()}
     device = trace.device or contexts.default_device()
     graph = trace.graph([*nodes, *(() if backward is None else backward.residuals)], {}, name)
     compiled = compile_graph(
@@ -193,7 +220,8 @@ def _program(function: Callable[..., Any], arguments: list[Tensor], name: str) -
         feeds.append(feed)
     results = [x.aval.on(device) for x in graph.outputs]
     bound = Bound(compiled.program, Tensor, feeds, results, together=() if taping is None else taping.together)
-    bound.namespace["dense"] = dense
+    bound.namespace |= {"dense": dense, "Tensor": Tensor}
+    bound.namespace |= {f"aval{i}": x.memory.aval for i, x in enumerate(arguments)}
     made = [line for i in range(len(outputs)) for line in bound.tensor(f"r{i}", i)]
     returned = ", ".join(f"r{i}" for i in range(len(outputs)))
     if isinstance(result, tuple):
@@ -205,6 +233,7 @@ def _program(function: Callable[..., Any], arguments: list[Tensor], name: str) -
     run: Run = bound.function(
         f"direct({', '.join(f'v{i}' for i in range(len(arguments)))})",
         "call of a composition",
+        checks=[x.line for x in arguments if x.line],
         setup=[] if taping is None else taping.before,
         when_over=[] if taping is None else taping.after,
         then=[*made, f"return {returned}"],

@@ -7,10 +7,12 @@ depend on a cotangent belong to the backward graph; the other nodes that it read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
-from runnel.core.avals import ShapedArray, aval
+from runnel.core.avals import Shape, ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.records import record
 from runnel.graph.graph import Graph, topological
@@ -19,7 +21,7 @@ from runnel.graph.node import InputKind, Value, applied
 from runnel.graph.rewriting import copied, placeholder
 from runnel.ops.convolution.primitives import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
 from runnel.ops.shapes import assembly
-from runnel.ops.shapes.views import permute_p
+from runnel.ops.shapes.views import inverse_order, permute_p
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.residuals import reachable_cut, to_keep
 from runnel.tensor.differentiable.segments import End, Ends, Kind, NotDivisible, Segment, segments
@@ -81,10 +83,12 @@ class ResultCotangent(NamedTuple):
 
 
 class Cotangent(NamedTuple):
-    """The result ``output`` of a backward graph, in the form that the tape takes."""
+    """The result ``output`` of a backward graph, in the form that the tape takes, after its axes are permuted to
+    ``order``; None: as they are."""
 
     output: int
     wrapped: SliceGradient | ResultCotangent | None = None
+    order: Shape | None = None
 
 
 class Late(NamedTuple):
@@ -151,6 +155,7 @@ def derivative(
     invariant: Collection[Value],
     results: Sequence[Value],
     recompute: bool = False,
+    orders: Mapping[int, Shape] = MappingProxyType({}),
 ) -> Derivative:
     """Differentiate what the active trace has recorded.
 
@@ -160,6 +165,8 @@ def derivative(
         invariant: the inputs, besides Variables, that keep their value after the call.
         results: the values that the function returns anyway.
         recompute: keep as little as possible and recompute the rest, whatever it costs.
+        orders: for leaves whose axes lie in another order in memory, their order among the axes of the memory. Their
+            cotangents are computed in the order of the memory.
     """
     traced = trace.facet(TracedVariables)
     before = set(traced.written), dict(traced.gradients)
@@ -186,7 +193,8 @@ def derivative(
     stored = stored_layouts(outputs, [x for x in saved if x not in free])
     places = {node: i for i, node in enumerate(saved)}
     parts = tuple(
-        _part(segment, of_one, ends, places, stored) for segment, of_one in zip(tape_segments, pulled, strict=True)
+        _part(segment, of_one, ends, places, stored, orders)
+        for segment, of_one in zip(tape_segments, pulled, strict=True)
     )
     taped = tuple((place, ends.of(version(x))) for place, x in live)
     residuals = tuple(stored.get(x, x) for x in saved if x not in free)
@@ -271,9 +279,16 @@ def _saved(outputs: list[Value], seeds: set[Value], free: set[Value], recompute:
 
 
 def _part(
-    segment: Segment, pulled: Sequence[_Pulled], ends: Ends, places: dict[Value, int], stored: dict[Value, Value]
+    segment: Segment,
+    pulled: Sequence[_Pulled],
+    ends: Ends,
+    places: dict[Value, int],
+    stored: dict[Value, Value],
+    orders: Mapping[int, Shape],
 ) -> Part:
     order, stops = segment.stretch
+    read = [ends.of(x) for x in segment.stretch.readings()] if orders else []
+    of_readings = [orders.get(end.number) if end.kind is Kind.OUTSIDE else None for end in read]
     leading = [(i, ends.of(x)) for i, x in enumerate(order) if id(x) in stops]
     leading = [(i, end) for i, end in leading if end.kind in (Kind.OUTSIDE, Kind.PART)]
     phases: list[list[End]] = [[] for _ in range(len(leading) + 1)]
@@ -284,17 +299,26 @@ def _part(
             phase += [ends.of(x) for x in record.inputs if id(x) in stops]
     return Part(
         segment.root.aval,
-        tuple(_pullback(p, places, stored) for p in pulled),
+        tuple(_pullback(p, places, stored, of_readings) for p in pulled),
         _inputs(phases, leading),
         tuple(map(tuple, phases)),
     )
 
 
-def _pullback(pulled: _Pulled, places: dict[Value, int], stored: dict[Value, Value]) -> Pullback:
-    outputs = list(dict.fromkeys(pulled.outputs))
+def _pullback(
+    pulled: _Pulled, places: dict[Value, int], stored: dict[Value, Value], orders: Sequence[Shape | None]
+) -> Pullback:
+    in_memory: dict[tuple[Value, Shape | None], Value] = {}
+    keys = [None if g is None else (g[0], order) for g, order in zip_longest(pulled.cotangents, orders)]
+    for x, order in filter(None, keys):
+        in_memory[x, order] = x if order is None else _permuted(x, inverse_order(order))
+    outputs = list(dict.fromkeys(in_memory.values()))
     operands = sorted((x for x in reachable_cut(outputs, places) if x in places), key=places.__getitem__)
     numbers = {node: i for i, node in enumerate(outputs)}
-    cotangents = [None if result is None else Cotangent(numbers[result[0]], result[1]) for result in pulled.cotangents]
+    cotangents = [
+        None if g is None or key is None else Cotangent(numbers[in_memory[key]], g[1], key[1])
+        for g, key in zip(pulled.cotangents, keys, strict=True)
+    ]
     graph = unstored([*operands, *pulled.seeds], outputs, stored)
     return Pullback(graph, tuple(places[x] for x in operands), tuple(cotangents), pulled.numbers)
 

@@ -20,6 +20,7 @@ from runnel.core.errors import CaptureWarning, GradientError
 from runnel.core.lifetime import Weak
 from runnel.graph.node import InputKind, Value
 from runnel.ops.shapes import assembly
+from runnel.ops.shapes.views import permute_p
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.differentiable.backward import Backward, Direct, direct
 from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient, as_computed
@@ -87,8 +88,7 @@ class Shape:
         if not all(set(phase) <= set(self.leading[:i]) for i, phase in late.items()):
             return None
         between = self.leading[min(late) :] if late else ()
-        outputs = [None if c is None else c.output for c in cotangents]
-        return Merged(self._numbers(self.leading), self._numbers(reads), self._numbers(between), outputs, backward)
+        return Merged(self._numbers(self.leading), self._numbers(reads), self._numbers(between), cotangents, backward)
 
     def _numbers(self, ends: Sequence[End | Late]) -> list[int]:
         return [self._places[x] for x in ends if isinstance(x, End)]
@@ -113,7 +113,7 @@ class Shape:
         seeds = [g[i] for i in numbers] if numbers else [g]
         if needed is not None:
             cotangents = [c if ask else None for c, ask in zip(cotangents, needed, strict=True)]
-        pull = _Pull(record, out, backward, [None if c is None else c.output for c in cotangents], numbers)
+        pull = _Pull(record, out, backward, cotangents, numbers)
         gradients = pull.gradients(seeds, create_graph)
         return [None if c is None else _handed(x, c) for x, c in zip(gradients, cotangents, strict=True)]
 
@@ -126,42 +126,42 @@ class Merged:
     added in the order of the phases. All places are among the ends.
     """
 
-    __slots__ = ("_backward", "_chosen", "_outputs", "between", "leading", "nothing", "reads")
+    __slots__ = ("_backward", "_chosen", "_cotangents", "between", "leading", "nothing", "reads")
 
     def __init__(
         self,
         leading: Sequence[int],
         reads: Sequence[int],
         between: Sequence[int],
-        outputs: Sequence[int | None],
+        cotangents: Sequence[Cotangent | None],
         backward: Backward,
     ) -> None:
         self.leading = leading
         self.reads = reads
         self.between = between
         self.nothing = [None for _ in leading]  # is handed to these
-        self._outputs = outputs
+        self._cotangents = cotangents
         self._backward = backward
-        self._chosen: dict[tuple[bool, ...], tuple[list[int | None], frozenset[int]]] = {}  # results, by what is needed
+        self._chosen: dict[tuple[bool, ...], tuple[list[Cotangent | None], frozenset[int]]] = {}  # by what is needed
 
     def pull(self, addresses: Sequence[int], g: Tensor, needed: tuple[bool, ...]) -> list[Tensor | None]:
         """Return the cotangents of the readings, as :meth:`Shape.pulled` does."""
         chosen = self._chosen.get(needed)
         if chosen is None:
-            outputs = [i if ask else None for i, ask in zip(self._outputs, needed, strict=True)]
-            chosen = self._chosen[needed] = outputs, frozenset([i for i in outputs if i is not None])
+            cotangents = [c if ask else None for c, ask in zip(self._cotangents, needed, strict=True)]
+            chosen = self._chosen[needed] = cotangents, frozenset([c.output for c in cotangents if c is not None])
         results = self._backward.run(addresses, (g,), chosen[1])
-        return [None if i is None else results[i] for i in chosen[0]]
+        return [None if c is None else _in_order(results[c.output], c.order) for c in chosen[0]]
 
 
 class _Pull(NamedTuple):
-    """Pulls a cotangent of ``out`` back. ``outputs`` are the results of ``backward`` for the readings of the record;
-    ``numbers`` are the results with cotangents if ``out`` is the joint node of several."""
+    """Pulls a cotangent of ``out`` back. ``cotangents`` say where each reading finds its own in the results of
+    ``backward``; ``numbers`` are the results with cotangents if ``out`` is the joint node of several."""
 
     record: PartRecord
     out: Tensor
     backward: Backward
-    outputs: Sequence[int | None]
+    cotangents: Sequence[Cotangent | None]
     numbers: Sequence[int]
 
     def gradients(self, seeds: Sequence[Tensor], create_graph: bool) -> list[Any]:
@@ -171,9 +171,9 @@ class _Pull(NamedTuple):
             gradients = level.linearly(self._of_components, seeds)
         else:
             results = self.backward.run(
-                self.record.addresses, seeds, frozenset(i for i in self.outputs if i is not None)
+                self.record.addresses, seeds, frozenset(c.output for c in self.cotangents if c is not None)
             )
-            gradients = [None if i is None else results[i] for i in self.outputs]
+            gradients = [None if c is None else _in_order(results[c.output], c.order) for c in self.cotangents]
         if not create_graph:
             return gradients
         pairs = zip(self.numbers, seeds, strict=True)
@@ -326,6 +326,14 @@ def _reached(stretch: Stretch, root: Tensor, cotangents: Sequence[Any]) -> list[
     with recording(True):
         reached = stretch.cotangents([(root, x) for x in cotangents], create_graph=True)
     return [x.g if isinstance(x, assembly.SliceGradient | tape.ResultCotangent) else x for x in reached]
+
+
+def _in_order(g: Tensor, order: Sequence[int] | None) -> Tensor:
+    """Return a cotangent, which has no tape, with its axes in this order."""
+    if order is None:
+        return g
+    result: Tensor = g.apply_op(permute_p, (g,), {"axes": order})
+    return result
 
 
 def _handed(g: Tensor, cotangent: Cotangent) -> Any:

@@ -114,17 +114,17 @@ def bits(*values: rn.Tensor) -> list[bytes]:
     return [x.numpy().tobytes() for x in values]
 
 
-@pytest.mark.parametrize(
-    "like",
-    [
-        lambda x: x.permute(0, 3, 1, 2),
-        lambda x: x.permute(3, 1, 0, 2),
-        lambda x: x.permute(0, 3, 1, 2)[:, 1:],
-        lambda x: x[:, ::2, 1:],
-        lambda x: x.flip(1),
-        lambda x: x[:1].expand(3, -1, -1, -1),
-    ],
-)
+LAYOUTS: list[Any] = [
+    lambda x: x.permute(0, 3, 1, 2),
+    lambda x: x.permute(3, 1, 0, 2),
+    lambda x: x.permute(0, 3, 1, 2)[:, 1:],
+    lambda x: x[:, ::2, 1:],
+    lambda x: x.flip(1),
+    lambda x: x[:1].expand(3, -1, -1, -1),
+]
+
+
+@pytest.mark.parametrize("like", LAYOUTS)
 @pytest.mark.parametrize("fn", [F.gelu, lambda x: F.softmax(x, 1), lambda x: F.normalize(x, dim=2)])
 def test_operands_of_any_layout_run_as_programs(like: Any, fn: Any, single_ops: list[str]) -> None:
     base, seed = floats(2, 3, 4, 5), floats(*like(floats(2, 3, 4, 5)).shape)
@@ -141,6 +141,26 @@ def test_operands_of_any_layout_run_as_programs(like: Any, fn: Any, single_ops: 
     single_ops.clear()
     assert run() == by_ops
     assert len(single_ops) < count
+
+
+@pytest.mark.parametrize("like", LAYOUTS)
+@pytest.mark.parametrize(
+    "fn", [F.gelu, lambda x: F.softmax(x, 1), lambda x: F.batch_norm(x, None, None, training=True)]
+)
+def test_gradients_of_all_readers_are_summed_in_the_order_of_single_ops(like: Any, fn: Any) -> None:
+    base = floats(2, 3, 4, 5)
+
+    def run() -> list[bytes]:
+        leaf = base.detach().requires_grad_()
+        x = like(leaf)
+        (first,) = rn.autograd.grad((fn(x) * x).sum(), leaf, create_graph=True)
+        (first * first).sum().backward()
+        assert leaf.grad is not None
+        return bits(first, leaf.grad)
+
+    with switches.override(eager=True):
+        by_ops = run()
+    assert run() == by_ops
 
 
 def test_transforms_and_compiled_functions_see_the_ops() -> None:
