@@ -9,6 +9,7 @@ pattern needs a row; depth does not.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import tempfile
@@ -35,7 +36,7 @@ from runnel.loops.ir import Kernel
 
 F = nn.functional
 Net = Callable[[Any], Any]
-STEPS = 3  # compositions of ops become programs in the third step
+STEPS = 2  # the second one finds state that the first one made
 
 
 class Lambda(nn.Module):
@@ -120,6 +121,16 @@ def block(d: int, heads: int, causal: bool, own: bool = False, act: Any = nn.GEL
     return Lambda(forward, *parts)
 
 
+def standardized(i: int, o: int) -> nn.Module:
+    """Return a convolution whose filters have mean 0 and variance 1."""
+
+    def forward(x: Any, layer: Any) -> Any:
+        weight = F.batch_norm(layer.weight.reshape(1, o, -1), None, None, training=True, momentum=0.0)
+        return F.conv2d(x, weight.reshape_as(layer.weight), layer.bias, padding=1)
+
+    return Lambda(forward, nn.Conv2d(i, o, 3))
+
+
 def head(i: int) -> list[nn.Module]:
     """Return the classifier at the end of an image network."""
     return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(i, 5)]
@@ -156,6 +167,13 @@ def networks() -> Iterator[tuple[str, nn.Module]]:
     yield IMAGE, nn.Sequential(nn.Conv2d(3, 16, 8, 8), Lambda(lambda x: x.flatten(2).transpose(1, 2)),
                                block(16, 2, False), block(16, 2, False, own=True), nn.LayerNorm(16),
                                Lambda(lambda x: x.mean(1)), nn.Linear(16, 5))  # fmt: skip
+    yield IMAGE, nn.Sequential(*conv(3, 8), nn.GELU(), standardized(8, 8), nn.GELU(), nn.AvgPool2d(3, 1, 1),
+                               nn.Conv2d(8, 8, (1, 7), padding=(0, 3)), nn.ReLU(),
+                               nn.Conv2d(8, 8, (7, 1), padding=(3, 0)), nn.MaxPool2d(3, 2),
+                               nn.Conv2d(8, 12, 3, 2), nn.Hardswish(), *head(12))  # fmt: skip
+    for width, heads in ((32, 1), (40, 2), (48, 2), (64, 2), (64, 1)):
+        first = nn.Conv2d(3, width, 8, 8), Lambda(lambda x: x.flatten(2).transpose(1, 2))
+        yield IMAGE, nn.Sequential(*first, block(width, heads, False), Lambda(lambda x: x[:, 0]), nn.Linear(width, 5))
     for act, own in ((nn.GELU, True), (nn.ReLU, False), (nn.SiLU, False)):
         yield TOKENS, nn.Sequential(nn.Embedding(11, 16), nn.Dropout(0.1), block(16, 2, True, own, act),
                                     nn.LayerNorm(16), nn.Linear(16, 5, bias=False))  # fmt: skip
@@ -169,19 +187,19 @@ def networks() -> Iterator[tuple[str, nn.Module]]:
                                 nn.Flatten(), nn.Linear(8, 5))  # fmt: skip
 
 
-def inputs(kind: str, rng: np.random.Generator, batch: int) -> Any:
-    """Return an input of this kind."""
+def inputs(kind: str, rng: np.random.Generator, batch: int, size: int) -> Any:
+    """Return an input of this kind; ``size`` is the size of images."""
     if kind == TOKENS:
         return rn.asarray(rng.integers(0, 11, (batch, 6)))
-    shape = {IMAGE: (3, 32, 32), ROWS: (12,), SERIES: (4, 10)}[kind]
+    shape = {IMAGE: (3, size, size), ROWS: (12,), SERIES: (4, 10)}[kind]
     return rn.asarray(rng.random((batch, *shape), np.float32))
 
 
-def train(kind: str, net: Any, optimizer: Any, batch: int) -> None:
+def train(kind: str, net: Any, optimizer: Any, batch: int, size: int = 32) -> None:
     """Train ``net`` for a few steps, as scripts do, and evaluate it."""
     rng = np.random.default_rng(0)
     for _ in range(STEPS):
-        x = inputs(kind, rng, batch)
+        x = inputs(kind, rng, batch, size)
         logits = net(x).reshape(-1, 5)
         y = rn.asarray(rng.integers(0, 5, logits.shape[0]))
         loss = F.cross_entropy(logits, y)
@@ -218,7 +236,7 @@ def others() -> Iterator[Callable[[], object]]:
         yield lambda other=other: [getattr(torch, op)(x, torch.as_tensor(other)) for op in tables]
         yield lambda other=other: [x + other, x - other, x * other, x / other, other + x, other - x, x > other]
     singles = ["neg", "abs", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "tanh", "sigmoid", "relu", "floor"]
-    singles += ["round", "sign", "erf", "reciprocal"]
+    singles += ["round", "sign", "erf", "erfinv", "reciprocal"]
     for value in (x, x.T, p):
         yield lambda value=value: [getattr(torch, op)(value) for op in singles]
     for axis in (None, 0, 1, -1, (0, 1)):
@@ -252,13 +270,19 @@ def others() -> Iterator[Callable[[], object]]:
     yield discounted
 
 
+def has_any_size(net: nn.Module) -> bool:
+    """Return whether a network takes images of any size: small ones have axes of length 1, which other kernels skip."""
+    return any(isinstance(m, nn.AdaptiveAvgPool2d) for m in net.modules())
+
+
 def run_programs() -> None:
     """Run all of them; one that raises is reported and left out."""
     for kind, net in networks():
         batches = (4,) if any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in net.modules()) else (4, 1)
         for batch in batches:
             optimizer = rn.optim.AdamW(net.parameters())
-            attempt(lambda kind=kind, net=net, optimizer=optimizer, batch=batch: train(kind, net, optimizer, batch))
+            for size in (32, 17, 8) if kind == IMAGE and batch > 1 and has_any_size(net) else (32,):
+                attempt(functools.partial(train, kind, net, optimizer, batch, size))
     for program in others():
         for _ in range(STEPS):
             attempt(program)
