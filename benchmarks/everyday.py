@@ -44,6 +44,8 @@ class Side:
             variables |= {"WORKLOADS_THREADS": str(options.threads), "RUNNEL_NUM_THREADS": str(options.threads)}
             if name == "jax" and options.threads == 1:
                 variables["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        if options.cpu_time:
+            variables["WORKLOADS_CLOCK"] = "cpu"
         self.name, self.timeout = name, options.timeout
         command = [python, str(WORKLOADS / SCRIPTS[name]), workload]
         self.process = subprocess.Popen(
@@ -158,6 +160,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each turn")
     parser.add_argument("--threads", type=int, default=0, help="for every side (all cores)")
+    parser.add_argument("--cpu-time", action="store_true", help="of each process, not of the clock on the wall")
     parser.add_argument("--timeout", type=float, default=300, help="seconds after which a side has failed")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()

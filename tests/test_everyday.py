@@ -46,7 +46,7 @@ def test_missing_sides_are_dashes() -> None:
 
 
 def test_a_side_takes_turns_and_says_what_went_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = argparse.Namespace(checkout=BENCHMARKS.parent, threads=1, timeout=60.0)
+    options = argparse.Namespace(checkout=BENCHMARKS.parent, threads=1, cpu_time=True, timeout=60.0)
     side = everyday.Side("runnel", sys.executable, "dqn", options, "")
     try:
         assert side.read()["first_s"] > 0
