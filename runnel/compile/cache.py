@@ -22,7 +22,7 @@ from runnel.compile.executable import Executable
 from runnel.core import functions
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
-from runnel.tensor import composing, eager, known_views, tensor
+from runnel.tensor import composing, eager, recall, tensor
 from runnel.tensor.tensor import Tensor
 from runnel.transforms import scan_gradient
 
@@ -234,7 +234,7 @@ def clear_caches() -> None:
     clear()
     composing.clear()
     eager.clear()
-    known_views.clear()
+    recall.clear()
     scan_gradient.clear()
     functions.bytecode.cache_clear()
     for backend in base.BACKENDS.values():

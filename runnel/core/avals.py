@@ -13,9 +13,32 @@ from typing import Any, Final
 
 from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
-from runnel.core.errors import DeviceError, ShapeError
+from runnel.core.errors import AxisError, DeviceError, ShapeError
 
 Shape = tuple[int, ...]
+
+
+class Extent(int):
+    """The number of elements; called, the shape, or the size of one axis."""
+
+    __module__ = "runnel"
+    _shape: Shape
+
+    def __new__(cls, shape: Shape) -> Extent:
+        extent = super().__new__(cls, math.prod(shape))
+        extent._shape = shape
+        return extent
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of the axis ``dim``. AxisError if the array has no such axis."""
+        if dim is None:
+            return self._shape
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise AxisError(f"[size] axis {dim} lies outside an array of {len(self._shape)} dimensions.")
+        return self._shape[dim]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)
 
 
 class ShapedArray:
@@ -23,10 +46,10 @@ class ShapedArray:
     ``is``.
 
     The values of a graph have no device, since a graph runs on the device of its context: their avals have the CPU as
-    ``device`` (``unplaced``).
+    ``device`` (``unplaced``). ``strides`` are the steps of a dense array, in elements.
     """
 
-    __slots__ = ("__weakref__", "device", "dtype", "nbytes", "ndim", "shape", "size")
+    __slots__ = ("__weakref__", "device", "dtype", "extent", "nbytes", "ndim", "shape", "size", "strides")
 
     def __init__(self, shape: Shape, dtype: DType, device: Device) -> None:
         self.shape: Final = shape
@@ -34,6 +57,8 @@ class ShapedArray:
         self.device: Final = device
         self.ndim: Final = len(shape)
         self.size: Final = math.prod(shape)
+        self.extent: Final = Extent(shape)
+        self.strides: Final = row_major(shape)
         self.nbytes: Final = self.size * dtype.itemsize
 
     def __reduce__(self) -> tuple[Any, ...]:

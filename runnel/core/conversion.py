@@ -7,7 +7,6 @@ odd in between (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rou
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -16,6 +15,7 @@ import numpy as np
 
 from runnel.core.dtypes import DType, bfloat16, float64
 from runnel.core.errors import DTypeError
+from runnel.core.recall import Usual
 
 
 def fitting(name: str, values: Any, dtype: DType, given: Any = None) -> np.ndarray[Any, Any]:
@@ -80,11 +80,14 @@ def _to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.where(is_even & (back != x) & ~np.isnan(x), np.nextafter(near, toward), near)
 
 
-class _Casting(threading.local):
+class _Casting(Usual):
     """The dtype that autocast sets on this thread (None: nothing is cast), and the dtypes of the blocks around."""
 
+    plain = frozenset({"outer"})
+
+    dtype: DType | None = None
+
     def __init__(self) -> None:
-        self.dtype: DType | None = None
         self.outer: list[DType | None] = []
 
 

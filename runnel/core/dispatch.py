@@ -112,7 +112,7 @@ class TensorLike:
         """Run a function that is composed of ops (:mod:`runnel.core.composed`); by default op by op."""
         return composition.function(*args, **kwargs)
 
-    def view_again(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def views_by(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a function that returns views of this value (:mod:`runnel.core.viewing`)."""
         return function(self, *args, **kwargs)
 

@@ -19,6 +19,7 @@ from runnel.core.errors import ArgumentError, MissingRuleError, NonFiniteError, 
 from runnel.core.kinds import Kind, kind_of
 from runnel.core.missing import known_keywords, known_positions, missing
 from runnel.core.overrides import Override, by_protocol, overridden
+from runnel.core.recall import Plain, Recalled, is_pure, makes, passes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,20 +38,25 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     places = _places(plain)
     name = function.__name__
 
+    def translated(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and parameters is not None and not kwargs.keys() <= parameters:
+            if kwargs.get("out") is not None:
+                out = kwargs.pop("out")
+                return _put_into(out, name, call(*args, **kwargs))
+            writes, is_leaf = kwargs.get("inplace"), kwargs.get("requires_grad")
+            kwargs = known_keywords(name, kwargs, parameters)
+            if writes:
+                return in_place(name, call, *args, **kwargs)
+            if is_leaf and "requires_grad" not in parameters:
+                return call(*args, **kwargs).requires_grad_()
+        return function(*args, **kwargs)
+
+    recalled = Recalled(translated, passes(plain), makes=makes(plain)) if is_pure(plain) else Plain(translated)
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs and parameters is not None and not kwargs.keys() <= parameters:
-                if kwargs.get("out") is not None:
-                    out = kwargs.pop("out")
-                    return _put_into(out, name, call(*args, **kwargs))
-                writes, is_leaf = kwargs.get("inplace"), kwargs.get("requires_grad")
-                kwargs = known_keywords(name, kwargs, parameters)
-                if writes:
-                    return in_place(name, call, *args, **kwargs)
-                if is_leaf and "requires_grad" not in parameters:
-                    return call(*args, **kwargs).requires_grad_()
-            return function(*args, **kwargs)
+            return recalled.call(*args, **kwargs)
         except Override as override:
             return overridden(override, function, args, kwargs)
         except Exception as error:

@@ -108,11 +108,10 @@ MOST_THREADS = 256  # of a program
 class State:
     """The state derived from the switches. Each change of a switch replaces ``RESOLVED.state``."""
 
-    __slots__ = ("context", "ready")
+    __slots__ = ("context",)
 
     def __init__(self) -> None:
         self.context: Any = None  # see backends/context.py
-        self.ready: dict[Any, Any] = {}  # see tensor/eager.py
 
 
 class Resolved:

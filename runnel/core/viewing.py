@@ -1,4 +1,4 @@
-"""Declare functions that return views of an array, which tensors may make again without the function."""
+"""Declare functions that return views of an array."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def viewing(function: F) -> F:
-    """Declare that ``function(x, *settings)`` returns views of ``x``, or ``x``, which depend on its shape and strides
-    and on the settings only; use it as a decorator.
-
-    A tensor that was viewed with equal settings before makes the views again (:mod:`runnel.tensor.known_views`).
-    """
+    """Declare that ``function(x, *settings)`` returns views of ``x``, or ``x``; use it as a decorator."""
 
     @functools.wraps(function)
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            known = x.view_again
+            known = x.views_by
         except AttributeError:  # no array: the function says so
             return function(x, *args, **kwargs)
         return known(function, args, kwargs)

@@ -9,9 +9,11 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, Dtype, as_dtype, float32
 from runnel.core.errors import ArgumentError, DTypeError, UnsupportedError
 from runnel.core.html import variable_html
+from runnel.core.recall import settles
 from runnel.tensor.variable import Variable
 
 
+@settles
 class Parameter(Variable):
     """A Variable that is trained. As an attribute of a Module it is one of the module's ``parameters()``.
 

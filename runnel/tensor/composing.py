@@ -17,6 +17,7 @@ from runnel.core.conversion import CASTING
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
 from runnel.core.namespaces import imported
+from runnel.core.recall import LESSON
 from runnel.core.switches import RESOLVED
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle
@@ -59,7 +60,10 @@ def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, 
     program = programs.young.get(signature) or programs.get(signature)
     try:
         if program is None:
+            LESSON.wait()
             program = programs[signature] = imported("runnel.tensor.compositions:compiled")(composition, args, kwargs)
+        if LESSON.events is not None:
+            return LESSON.whole(program, tensors)
         return program(*tensors)
     except RunnelError:
         return composition.function(*args, **kwargs)  # the op that fails names the values

@@ -22,6 +22,7 @@ from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.composed import Composition
 from runnel.core.dispatch import apply
 from runnel.core.errors import RunnelError
+from runnel.core.recall import LESSON
 from runnel.core.tables import Op
 from runnel.graph.node import Value
 from runnel.ops.shapes.views import inverse_order, permute_p, reshape_p
@@ -44,6 +45,8 @@ from runnel.tensor.tracing import Trace
 class OfTensors:
     """A composition as a function of its tensors; all other arguments are set. ``tensors`` were arguments of
     the call that made it."""
+
+    applies_ops = True
 
     def __init__(self, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = composition.function
@@ -86,8 +89,10 @@ class Ordered:
         self._function = function
         self._order = order
 
+    applies_ops = True
+
     def __call__(self, *arguments: Tensor) -> Any:
-        result = self._function(*arguments)
+        result = LESSON.whole(self._function, list(arguments))
         if isinstance(result, tuple):
             return _of_kind(result)(map(self._ordered, result))
         return self._ordered(result)
@@ -238,6 +243,8 @@ def _program(function: Callable[..., Any], tensors_like: Sequence[Tensor], name:
         when_over=[] if taping is None else taping.after,
         then=[*made, f"return {returned}"],
     )
+    if taping is None:
+        vars(run)["started"] = compiled.program, results, [int(values[x][1:]) for x in graph.inputs]
     return run
 
 
@@ -260,6 +267,7 @@ class SingleOp:
     """The call of a composition that applies one op to its tensors, and gives the result another shape, if any."""
 
     __slots__ = ("attrs", "known", "op", "order", "reshaped")
+    applies_ops = True
 
     def __init__(self, op: Op, attrs: dict[str, Any], order: tuple[int, ...] | None, reshaped: Any) -> None:
         self.op = op
@@ -287,7 +295,7 @@ class SingleOp:
         result: Tensor = inputs[0].apply_op(self.op, inputs, self.attrs)
         if self.reshaped is None:
             return result
-        if not result.requires_grad and self.known is not None:
+        if not result.requires_grad and self.known is not None and LESSON.events is None:
             value, before, strides = self.known
             if result._layout[1] == before:  # nobody else has the result
                 result._aval, result._layout = value, (result._layout[0], strides)

@@ -15,6 +15,9 @@ from runnel.core.errors import GradientError
 from runnel.tensor.handle import Handle
 
 _SMALL: Final = 1 << 16  # bytes: a block up to this size goes along with any view of it
+_CHANGING: Final = (
+    "_storage", "_layout", "_serial", "requires_grad", "_array", "_leaf", "_record", "_view", "_views", "_is_rebound"
+)  # fmt: skip
 _SHARE: Final = 8  # a larger one does with a view that spans at least this part of it, 1/8
 
 
@@ -76,11 +79,12 @@ def _alone(array: np.ndarray) -> tuple[Storage, int, tuple[int, ...]]:
 
 def handle_state(tensor: Handle[Any]) -> tuple[Any, ...]:
     """Return the present state of a handle, for :func:`restore`."""
-    return tensor._storage, tensor._layout, tensor._serial, dict(tensor.__dict__)
+    return dict(tensor.__dict__), *[getattr(tensor, name) for name in _CHANGING]
 
 
 def restore(tensor: Handle[Any], state: tuple[Any, ...]) -> None:
     """Make a handle, which a trace has given another value, what it was."""
-    tensor._storage, tensor._layout, tensor._serial = state[:3]
     tensor.__dict__.clear()
-    tensor.__dict__.update(state[3])
+    tensor.__dict__.update(state[0])
+    for name, value in zip(_CHANGING, state[1:], strict=True):
+        setattr(tensor, name, value)

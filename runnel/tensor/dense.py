@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from runnel.core.dtypes import from_numpy as dtype_from_numpy
-from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.ops.shapes.views import contiguous_p, reshape_p
 from runnel.tensor import eager
@@ -31,6 +30,5 @@ def dense(value: Tensor | np.ndarray) -> Tensor:
 def _computed(op: Op, x: Tensor, attrs: dict[str, Any]) -> Tensor:
     """Return the result of an op now, without a tape, also while a function is traced. NumPy copies transposed arrays
     five times as slowly."""
-    run = RESOLVED.state.ready.get(eager.key_of(op, (x,), attrs))
-    result: Tensor = eager.execute(op, (x,), attrs) if run is None else run((x,))
+    result: Tensor = eager.execute(op, (x,), attrs)
     return result

@@ -26,6 +26,8 @@ from runnel.core.avals import Shape, ShapedArray, aval, common_device, row_major
 from runnel.core.caching import Recent
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
+from runnel.core.namespaces import imported
+from runnel.core.recall import Recalled
 from runnel.core.rules import ComplexOperands, is_by_numpy
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
@@ -68,7 +70,7 @@ class Viewing:
 class Running:
     """The plan of an op that runs a program of one node. ``run`` is generated code."""
 
-    __slots__ = ("program", "run")
+    __slots__ = ("program", "results", "run", "strides")
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Running:
         results: Sequence[ShapedArray],
         strides: Sequence[Shape],
     ) -> None:
-        self.program = program
+        self.program, self.results, self.strides = program, results, strides
         operands = [f"x{i}" for i in range(len(tensors))]
         feeds = [laid_out(name, x._aval.dtype.itemsize) for name, x in zip(operands, tensors, strict=True)]
         bound = Bound(program, tensors[0].__class__, feeds, results, strides=strides)
@@ -133,7 +135,7 @@ def require_memory(op: Op, tensors: tuple[Operand, ...]) -> None:
 
 def key_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     """Return the key of a plan: everything that it depends on."""
-    context = RESOLVED.state.context
+    context = RESOLVED.state.context or contexts.switched()
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
         if not attrs:
@@ -146,13 +148,7 @@ def key_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
 
 
 def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
-    """Run ``op`` on the device of its operands. Return the result without a tape, or a list of several.
-
-    Afterwards the ``run`` of the plan is in ``ready`` of the state of the switches, unless results are to be checked:
-    callers that find it there by ``key_of`` need not come here.
-    """
-    state = RESOLVED.state
-    contexts.switched()
+    """Run ``op`` on the device of its operands. Return the result without a tape, or a list of several."""
     key = key_of(op, tensors, attrs)
     plan = _PLANS.get(key)
     if plan is None:
@@ -160,14 +156,17 @@ def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
         there = contexts.on(common_device(op.name, [x._aval for x in tensors]))
         plan = _PLANS[key] = prepare(op, tensors, attrs, there)
     result: Any = plan.run(tensors)
+    if Recalled.equip is None:
+        imported("runnel.tensor.recall:begin")(tensors[0].__class__)
     if switches.check_nans.value:
         for each in result if op.multiple_results else (result,):
             _check_finite(op, tensors, each)
-        return result
-    if len(state.ready) >= PLANS_PER_GENERATION:
-        state.ready = {}
-    state.ready[key] = plan.run
     return result
+
+
+def plan_of(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Plan | None:
+    """Return the plan of an op that was just executed."""
+    return _PLANS.get(key_of(op, tensors, attrs))
 
 
 def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context: CompileContext) -> Plan:
@@ -221,7 +220,6 @@ def _prepare_several(
 def clear() -> None:
     """Drop all plans. The next ops are planned again; their machine code is kept."""
     _PLANS.clear()
-    RESOLVED.state.ready = {}
 
 
 def _inputs(tensors: tuple[Operand, ...], order: Shape | None = None) -> tuple[list[Value], dict[Value, Shape]]:

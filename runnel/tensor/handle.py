@@ -8,6 +8,7 @@ ones mean the handle's :func:`version`.
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -17,12 +18,14 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import numpy as np
 
 from runnel.backends.host.memory import Storage
+from runnel.core import slots
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import DType, bool_, float32, float64, int32, int64
 from runnel.core.errors import GradientError, ShapeError, TracedValueError
 from runnel.core.html import tensor_html
+from runnel.core.recall import LESSON, Recalled
 from runnel.core.tables import Op
-from runnel.core.tracebacks import ending_at_user
+from runnel.core.tracebacks import end_at_user, ending_at_user
 from runnel.graph.node import Value
 from runnel.ops.creation_like import zeros_like
 from runnel.tensor.methods import ArrayMethods
@@ -60,6 +63,34 @@ class GradientOwner(Protocol):
         ...
 
 
+_OPTIONAL: Final = ("_array", "_leaf", "_record", "_view", "_views")
+_FLAGS: Final = ("_is_rebound", "_is_recorded", "requires_grad")
+
+
+def number_of(method: Callable[[Any], Any]) -> Any:
+    """Decorate a method that returns the only number of a tensor, which machine code reads."""
+    known = Recalled(method, reads=True)
+    kind = {"__float__": float, "__int__": int, "__bool__": bool}.get(method.__name__)
+
+    @functools.wraps(method)
+    def item(self: Any) -> Any:
+        try:
+            return known.call(self)
+        except (Exception, KeyboardInterrupt) as error:
+            end_at_user(error)
+            raise
+
+    @functools.wraps(method)
+    def converted(self: Any) -> Any:
+        try:
+            return kind(known.call(self))  # type: ignore[misc]
+        except (Exception, KeyboardInterrupt) as error:
+            end_at_user(error)
+            raise
+
+    return item if kind is None else converted
+
+
 def read_only(path: str) -> Any:
     """Return a property that reads ``path`` without a Python frame."""
     return property(attrgetter(path))
@@ -68,25 +99,26 @@ def read_only(path: str) -> Any:
 class Handle(ArrayMethods[T]):
     """A tensor's content, which is bytes in memory or a node of the graph being traced, and its place on the tape."""
 
-    # What every tensor has is in slots; the rest are class defaults that few instances override, which makes a tensor
-    # twice as cheap to create.
-    __slots__ = ("__dict__", "__weakref__", "_aval", "_is_recorded", "_layout", "_serial", "_storage")
+    # What every tensor has, and what machine code reads (``tensor.repeated``), is in slots; the rest are class defaults
+    # that few instances override.
+    __slots__ = ("__dict__", "__weakref__", "_aval", "_layout", "_serial", "_storage", *_OPTIONAL, *_FLAGS)
 
     _aval: ShapedArray
     _layout: tuple[int, Shape]  # offset and strides, in elements
-    _is_recorded: bool  # set once a record of the tape holds this tensor
+    requires_grad: bool
+    _is_recorded: bool  # once a record of the tape holds this tensor
+    _is_rebound: bool  # this handle was given another value
     _serial: int
     _storage: Storage | None
-    _array: np.ndarray | None = None  # the NumPy view, once asked for
+    _array: np.ndarray | None  # the NumPy view, once asked for
+    _record: Record[T] | None
+    _leaf: weakref.ref[GradientOwner] | None  # to what this is the value of, which holds it in turn
+    _view: Any  # the View of a tensor or Variable whose elements it shows
+    _views: list[weakref.ref[Any]] | None  # what shows elements of it
     _node: Value | None = None  # while tracing
-    _record: Record[T] | None = None
-    _leaf: weakref.ref[GradientOwner] | None = None  # to what this is the value of, which holds it in turn
     _grad: T | None = None
     _weak: bool = False
-    _view: Any = None  # the View of a tensor or Variable whose elements it shows
-    _views: list[weakref.ref[Any]] | None = None  # what shows elements of it
     _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
-    _is_rebound: bool = False  # this handle was given another value
     _first: T | None = None  # then the node of its first value, if the tape may need it
     _version: T | None = None  # and that of its present one, once recorded
     _level: Any = None  # of the transform that it is a tensor of (levels.py), which has the components
@@ -96,6 +128,7 @@ class Handle(ArrayMethods[T]):
     shape: Shape = read_only("_aval.shape")
     dtype: DType = read_only("_aval.dtype")
     ndim: int = read_only("_aval.ndim")
+    size: Any = read_only("_aval.extent")
 
     @property
     def is_weak(self) -> bool:
@@ -133,6 +166,8 @@ class Handle(ArrayMethods[T]):
         """Return the values as a read-only NumPy array that shares memory (zero-copy)."""
         if self._is_unknown:
             raise traced_value(self._aval, "numpy()")
+        if LESSON.events is not None:
+            LESSON.spoil()
         array = self._array
         if array is None:
             storage = self._storage
@@ -180,11 +215,21 @@ class Handle(ArrayMethods[T]):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    @ending_at_user
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return self._aval.size
+
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return self._aval.ndim
+
+    @number_of
     def item(self) -> bool | int | float | complex:
         """Return the value of a tensor of size 1 as a Python number."""
         if self._is_unknown:
             raise traced_value(self._aval, "item()")
+        if LESSON.events is not None:
+            LESSON.spoil()
         if self._aval.size != 1:
             raise ValueError(f"[item] the tensor must have one element; got shape {self.shape}.")
         read, storage = _READ.get(self._aval.dtype), self._storage
@@ -201,7 +246,7 @@ class Handle(ArrayMethods[T]):
         """Return the values as (nested) Python lists."""
         return self.numpy().tolist()
 
-    @ending_at_user
+    @number_of
     def __float__(self) -> float:
         return float(self._scalar("float"))
 
@@ -209,11 +254,11 @@ class Handle(ArrayMethods[T]):
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
 
-    @ending_at_user
+    @number_of
     def __int__(self) -> int:
         return int(self._scalar("int"))
 
-    @ending_at_user
+    @number_of
     def __bool__(self) -> bool:
         return bool(self._scalar("bool"))
 
@@ -307,15 +352,8 @@ class Handle(ArrayMethods[T]):
         raise NotImplementedError
 
 
-_RECORDED: Final = Handle.__dict__["_is_recorded"].__get__  # finds nothing else in its place
-
-
-def is_recorded(x: Handle[Any]) -> bool:
-    """Return whether a record of the tape holds ``x``, or held it."""
-    try:
-        return bool(_RECORDED(x))
-    except AttributeError:
-        return False
+slots.none_by_default(Handle, _OPTIONAL)
+slots.flags(Handle, _FLAGS)
 
 
 class StandIns(Protocol):

@@ -20,6 +20,7 @@ from runnel.core.devices import Device
 from runnel.core.dtypes import DType
 from runnel.core.errors import CaptureError, DeviceError, DTypeError, GradientError, ShapeError, SideEffectError
 from runnel.core.public import public
+from runnel.core.recall import Recalled
 from runnel.core.tracebacks import ending_at_user
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle, OutsideHandles
@@ -77,10 +78,11 @@ def in_place(name: str, function: Function) -> Function:
 def _augmented(name: str) -> Function:
     """Return the operator ``x op= y``."""
     compute = getattr(operator, f"__{name}__")
+    known = Recalled(lambda x, other: x.update(f"i{name}", lambda before: compute(before, other)))
 
     @ending_at_user
     def method(self: Any, other: Any) -> Any:
-        return self.update(f"i{name}", lambda x: compute(x, other))
+        return known.call(self, other)
 
     method.__name__ = f"__i{name}__"
     return method

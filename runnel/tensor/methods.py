@@ -7,7 +7,6 @@ Names and defaults follow the Array API where it has the method, PyTorch elsewhe
 from __future__ import annotations
 
 import builtins
-import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,40 +15,17 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes, public
-from runnel.core.avals import Shape
+from runnel.core.avals import Extent
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
-from runnel.core.errors import ArgumentError, AxisError
+from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
 from runnel.core.overrides import Override, overridden
+from runnel.core.recall import Recalled, recalled
 from runnel.core.tracebacks import end_at_user
 from runnel.ops.promotion import is_operand
 from runnel.tensor.function_methods import FunctionMethods, ResultT
-
-
-class Extent(int):
-    """The number of elements; called, the shape, or the size of one axis."""
-
-    __module__ = "runnel"
-    _shape: Shape
-
-    def __new__(cls, shape: Shape) -> Extent:
-        extent = super().__new__(cls, math.prod(shape))
-        extent._shape = shape
-        return extent
-
-    def __call__(self, dim: int | None = None) -> Any:
-        """Return the shape, or the size of the axis ``dim``. AxisError if the array has no such axis."""
-        if dim is None:
-            return self._shape
-        if not -len(self._shape) <= dim < len(self._shape):
-            raise AxisError(f"[size] axis {dim} lies outside an array of {len(self._shape)} dimensions.")
-        return self._shape[dim]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return int, (int(self),)
-
 
 _MARKS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy's DLPack capsules
 _API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API
@@ -85,10 +61,11 @@ _T = TypeVar("_T", bound=TensorLike)
 
 def _left(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
     """Return the operator with self on the left."""
+    recalled = Recalled(function)
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
         try:
-            result: _T = function(self, other)
+            result: _T = recalled.call(self, other)
         except Override as override:
             result = overridden(override, function, (self, other), {})
         except Exception as error:
@@ -102,10 +79,11 @@ def _left(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], An
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
     """Return the operator for ``==`` or ``!=``. For anything that is not an operand, Python compares identities, so
     that ``x == None`` is False, as in PyTorch."""
+    recalled = Recalled(function)
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
         try:
-            result: _T = function(self, other)
+            result: _T = recalled.call(self, other)
         except Override as override:
             result = overridden(override, function, (self, other), {})
         except Exception as error:
@@ -120,10 +98,11 @@ def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_
 
 def _right(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], Any], _T]:
     """Return the operator with self on the right."""
+    recalled = Recalled(function)
 
     def operator(self: ArrayMethods[_T], other: Any) -> _T:
         try:
-            result: _T = function(other, self)
+            result: _T = recalled.call(other, self)
         except Override as override:
             result = overridden(override, function, (other, self), {})
         except Exception as error:
@@ -136,10 +115,11 @@ def _right(function: Callable[[Any, Any], Any]) -> Callable[[ArrayMethods[_T], A
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[ArrayMethods[_T]], _T]:
     """Return the operator of self."""
+    recalled = Recalled(function)
 
     def operator(self: ArrayMethods[_T]) -> _T:
         try:
-            result: _T = function(self)
+            result: _T = recalled.call(self)
         except Override as override:
             result = overridden(override, function, (self,), {})
         return result
@@ -371,6 +351,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     bool = _converted("bool", dtypes.bool_)
 
     @property
+    @recalled
     def T(self) -> ResultT:
         """The transpose of a matrix."""
         if self.ndim != 2:
@@ -378,6 +359,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return ops.transpose(self, 0, 1)
 
     @property
+    @recalled
     def mT(self) -> ResultT:
         """The last two axes swapped."""
         return ops.transpose(self, -2, -1)

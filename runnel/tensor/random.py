@@ -21,6 +21,7 @@ from runnel.core.composed import composed
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
+from runnel.core.recall import LESSON
 from runnel.ops.arguments import Array, as_sizes, is_single
 from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape, leaf
@@ -75,6 +76,7 @@ class Generator:
         No two callers get the same key, on any thread. Under vmap each element gets a separate key: element i gets
         row i of ``split_key(key, size)``.
         """
+        LESSON.spoil()
         while True:
             state = self.state.read()
             key, following = _advanced(state.untaped())  # a value whose items do not follow the Variable

@@ -12,6 +12,7 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import ViewStep
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
+from runnel.core.recall import recalled
 from runnel.core.tables import Op
 from runnel.tensor.handle import T
 from runnel.tensor.methods import ArrayMethods
@@ -51,9 +52,9 @@ class StandIn(ArrayMethods[T]):
     def apply_composed(self, composition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.read().apply_composed(composition, args, kwargs)
 
-    def view_again(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def views_by(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = self.read()
-        made = value.view_again(function, args, kwargs)
+        made = function(value, *args, **kwargs)
         return value.alias() if made is value else made  # a value alone follows no writes
 
     def lift(self, array: Any, dtype: DType) -> T:
@@ -76,6 +77,7 @@ class StandIn(ArrayMethods[T]):
         """Return a tensor with the present value, through which gradients flow."""
         return self.read().handle()
 
+    @recalled
     def detach(self) -> T:
         """Return a view of all elements without a tape."""
         return self.read().detach()

@@ -14,6 +14,7 @@ import numpy as np
 
 from runnel.core import tables
 from runnel.core.errors import GradientError, NonFiniteError
+from runnel.core.recall import LESSON
 from runnel.ops.conversion import cast
 from runnel.ops.elementwise.complex_parts import real
 from runnel.ops.shapes.assembly import SliceGradient, assembled
@@ -108,6 +109,7 @@ def cotangents(
 
     With ``create_graph`` the cotangents can be differentiated again. Only tensors that lead to a leaf are computed.
     """
+    LESSON.spoil()  # the tape is not an argument
     return run_recording(create_graph, _cotangents, roots, seeds, leaves, create_graph, retain_graph)
 
 
@@ -121,6 +123,7 @@ def leaves_of(inputs: Any) -> list[Any]:
 
 def accumulate_at_once(root: T, seed: T, retain_graph: bool) -> bool:
     """Do what a backward pass does to the leaves, where one record knows how."""
+    LESSON.spoil()
     if ON_GRADIENT or AFTER_ACCUMULATION:
         return False
     record = version(root)._record if ACTIVE.trace is None else None

@@ -25,14 +25,14 @@ from runnel.core.dispatch import RunTimeNumber, ViewStep
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.namespaces import imported
+from runnel.core.recall import LESSON, recalled
 from runnel.core.rules import ComplexOperands, is_by_numpy
-from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.shapes.views import contiguous, reshape_p
-from runnel.tensor import composing, copying, eager, inplace, known_views, tape, tracing, views, writing
+from runnel.tensor import composing, copying, eager, inplace, tape, tracing, views, writing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
     SERIALS,
@@ -42,7 +42,6 @@ from runnel.tensor.handle import (
     Record,
     another,
     as_gradient,
-    is_recorded,
     linked,
     moved_out,
     overwritten,
@@ -84,9 +83,8 @@ class Tensor(Handle["Tensor"]):
                         return x.apply_op(op, tensors, attrs)
                 break
         if trace is None:
-            run = RESOLVED.state.ready.get(eager.key_of(op, tensors, attrs))
             try:
-                result: Any = eager.execute(op, tensors, attrs) if run is None else run(tensors)
+                result: Any = eager.execute(op, tensors, attrs)
             except ComplexOperands:
                 result = None
             except AttributeError:  # of an operand without memory
@@ -94,6 +92,8 @@ class Tensor(Handle["Tensor"]):
                 raise
             if result is None:
                 return by_numpy(op, tensors, attrs)
+            if LESSON.events is not None:
+                LESSON.note("op", op, tensors, attrs, result)
             if op.multiple_results:
                 return _with_tape(op, tensors, attrs, tuple(result), None)
         elif is_by_numpy(op, [x._aval for x in tensors], attrs):
@@ -132,7 +132,6 @@ class Tensor(Handle["Tensor"]):
         return views.watched(another(self) if self.requires_grad and RECORDING.get() else self._twin(), self, ())
 
     apply_composed = composing.run
-    view_again = known_views.make
 
     def on(self, device: Device) -> Tensor:
         """Return the same values on ``device``, sharing memory if the devices can. Gradients flow back to the
@@ -162,6 +161,8 @@ class Tensor(Handle["Tensor"]):
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
         """Return the tensor itself if it is dense in row-major order, and else a dense copy."""
+        if self._layout[1] is self._aval.strides and self._view is None:
+            return self
         is_view = views.is_contiguous(self)
         if not (self.is_traced or self.strides == row_major(self.shape)):
             flat: Tensor = ops.reshape(self, (-1,))
@@ -176,7 +177,7 @@ class Tensor(Handle["Tensor"]):
     @ending_at_user
     def __setitem__(self, key: Any, value: Any) -> None:
         """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
-        self.update("setitem", lambda x: writing.written(x, key, value))
+        writing.assigned.call(self, key, value)
 
     def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
         """Give this handle the value that ``change`` makes of its present one; on an error it keeps that.
@@ -234,9 +235,11 @@ class Tensor(Handle["Tensor"]):
             trace.facet(OutsideHandles).values.setdefault(id(self), (self, copying.handle_state(self)))
         start = next(SERIALS)
         before = moved_out(self)
+        LESSON.note("moved", self, before)
         after = fitted(name, self._aval, change(before)).read()
+        LESSON.note("change", self, after)
         is_plain = trace is None and self._level is None and after._level is None
-        if is_plain and not (self.requires_grad or after.requires_grad or self._is_rebound or is_recorded(self)):
+        if is_plain and not (self.requires_grad or after.requires_grad or self._is_rebound or self._is_recorded):
             taken = after._aval, after._storage, after._layout, None  # the usual case of what follows
             self._aval, self._storage, self._layout, self._array = taken  # atomic: other threads read
             self._serial, self._weak = next(SERIALS), False
@@ -266,7 +269,7 @@ class Tensor(Handle["Tensor"]):
                 trace.refuse(*OutsideHandles.REFUSAL)
             trace.facet(OutsideHandles).views.append(self)  # each run of the program ends with ``views.follow``
             return
-        is_taped = self.requires_grad or is_recorded(self)
+        is_taped = self.requires_grad or self._is_recorded
         is_leaf = self._is_user_leaf
         before = moved_out(self) if is_taped else self
         if is_leaf:
@@ -281,12 +284,8 @@ class Tensor(Handle["Tensor"]):
         """Take the value and the tape of ``after``. Records of this handle refer to ``before`` from now on."""
         attributes = self.becoming(name, after, before, trace)
         value, storage, layout = map(attributes.pop, ("_aval", "_storage", "_layout"))
-        self._aval, self._storage, self._layout, self._array = (
-            value,
-            storage,
-            layout,
-            None,
-        )  # atomic: other threads read
+        taken = value, storage, layout, None
+        self._aval, self._storage, self._layout, self._array = taken  # atomic: other threads read
         for attribute, x in attributes.items():
             setattr(self, attribute, x)
 
@@ -300,7 +299,7 @@ class Tensor(Handle["Tensor"]):
             "_weak": False, "_version": after._version, "requires_grad": after.requires_grad, "_record": after._record,
             "_serial": next(SERIALS), "_is_rebound": True,
         }  # fmt: skip
-        if not self._is_rebound and (self.requires_grad or is_recorded(self)):
+        if not self._is_rebound and (self.requires_grad or self._is_recorded):
             attributes["_first"] = before
         if self._level is not after._level:  # a tensor of that level from now on
             attributes |= {"__class__": type(after), "_level": after._level}
@@ -355,7 +354,11 @@ class Tensor(Handle["Tensor"]):
 
     def handle(self) -> Tensor:
         """Another handle of the same value, through which gradients flow. A write to either leaves the other."""
-        return another(self) if self.requires_grad and RECORDING.get() else self._twin()
+        if self.requires_grad and RECORDING.get():
+            return another(self)
+        twin = self._twin()
+        LESSON.note("view", twin, self, None)
+        return twin
 
     # Differentiation --------------------------------------------------------------------------------------------------
 
@@ -375,6 +378,7 @@ class Tensor(Handle["Tensor"]):
             trace.facet(OutsideHandles).gradients.setdefault(id(self), (self, self._grad))
         self._grad = value
 
+    @recalled
     def detach(self) -> Tensor:
         """Return a view of all elements without a tape: gradients stop here."""
         return views.detached(self.without_tape(), self)
@@ -389,7 +393,9 @@ class Tensor(Handle["Tensor"]):
         if self.requires_grad and trace is not None and trace.is_body:
             stopped: Tensor = ops.stop_gradient(self)  # a graph inside a graph is differentiated as it is
             return stopped
-        return self._twin()
+        twin = self._twin()
+        LESSON.note("view", twin, self, None)
+        return twin
 
     def detach_(self) -> Tensor:
         """Let go of the tape: this handle is a leaf that requires no gradient from now on; returns it."""
@@ -504,9 +510,12 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | 
         array = rounded(array, dtype)
         storage = base.of(device).allocate(array.nbytes)
         storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
-        return from_storage(aval(array.shape, dtype, device), storage)
-    strides = tuple(s // dtype.itemsize for s in array.strides)
-    return from_storage(aval(array.shape, dtype, device), Storage.wrap(array), 0, strides)
+        strides = row_major(array.shape)
+    else:
+        storage, strides = Storage.wrap(array), tuple(s // dtype.itemsize for s in array.strides)
+    tensor = placed(aval(array.shape, dtype, device), storage, 0, strides)
+    LESSON.note("array", tensor, array)
+    return tensor
 
 
 def symbolic(node: Value) -> Tensor:

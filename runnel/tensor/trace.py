@@ -6,7 +6,6 @@ of Variables as the traced function sees them, is kept in facets.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, Protocol, Self, TypeVar
 
@@ -18,6 +17,7 @@ from runnel.core.devices import Device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, real_of
 from runnel.core.errors import DeviceError, TracedValueError
+from runnel.core.recall import Usual
 from runnel.core.tables import Op
 from runnel.core.tracebacks import user_line
 from runnel.graph.graph import Graph
@@ -177,7 +177,7 @@ class OpenLevel:
         return self._outer[-1]
 
 
-class _Active(threading.local):
+class _Active(Usual):
     """The state of a thread.
 
     Attributes:
@@ -188,12 +188,12 @@ class _Active(threading.local):
         is_by_op: compositions run op by op, so that running a function again records the same.
     """
 
-    def __init__(self) -> None:
-        self.trace: Trace | None = None
-        self.level: OpenLevel | None = None
-        self.readings: Readings | None = None
-        self.interrupted: tuple[Any, Any, Any] | None = None
-        self.is_by_op = False
+    plain = frozenset({"interrupted"})
+    trace: Trace | None = None
+    level: OpenLevel | None = None
+    readings: Readings | None = None
+    interrupted: tuple[Any, Any, Any] | None = None
+    is_by_op = False
 
 
 ACTIVE: Final = _Active()

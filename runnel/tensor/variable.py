@@ -22,6 +22,7 @@ from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, Dtype, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
+from runnel.core.recall import LESSON, settles
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing, views
@@ -102,6 +103,7 @@ class TracedVariables:
 
 
 @kinds.declare
+@settles
 class Variable(StandIn[Tensor]):
     """A named, mutable cell that holds a tensor of fixed shape and dtype, on a device.
 
@@ -157,13 +159,9 @@ class Variable(StandIn[Tensor]):
         state = object.__getstate__(self)
         in_dict, in_slots = state if isinstance(state, tuple) else (state, None)
         added = {**(in_dict or {}), **(in_slots or {})}
-        return {
-            "value": self.value,
-            "requires_grad": self.requires_grad,
-            "name": self.name,
-            "grad": self._grad,
-            "attributes": {name: x for name, x in added.items() if name not in Variable.__slots__},
-        }
+        attributes = {name: x for name, x in added.items() if name not in Variable.__slots__}
+        state = {"value": self.value, "requires_grad": self.requires_grad, "name": self.name}
+        return state | {"grad": self._grad, "attributes": attributes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         _refuse_in_trace()
@@ -270,6 +268,7 @@ class Variable(StandIn[Tensor]):
         """Assign ``value`` if the present value still is what was read as ``expected``; whether it was. For code that
         computes the next value from the last, and starts over if another thread was faster. In a trace nobody is."""
         trace = tracing.ACTIVE.trace
+        LESSON.spoil()
         if not isinstance(value, (Tensor, Variable)):
             is_known = not isinstance(value, RunTimeNumber)
             number = fitting("assign", as_array("assign", value), self.dtype, value) if is_known else value

@@ -20,6 +20,7 @@ from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.caching import Recent
 from runnel.core.dispatch import ViewStep, apply
 from runnel.core.errors import GradientError
+from runnel.core.recall import LESSON
 from runnel.core.tables import Op, abstract_eval, write_back
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.indexing import assignment  # noqa: F401 - registers the rules of write_back
@@ -102,6 +103,8 @@ def _look(step: OpStep | ViewStep, x: Any) -> Any:
 def watched(view: Any, source: Any, steps: Steps) -> Any:
     """Return ``view``, a new tensor that ``steps`` made of ``source``, as a view of the base of ``source``."""
     before, trace, base = source._view, ACTIVE.trace, source
+    if LESSON.events is not None:
+        LESSON.note("view", view, source, steps)
     if before is not None:
         # A compiled function finds a view from outside, not its base. There it is dense: in a call ``shown`` decides.
         if trace is None or not source._is_outside(trace):

@@ -13,7 +13,8 @@ from runnel import ops
 from runnel.backends import base
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_
-from runnel.ops.promotion import scalar_array
+from runnel.core.recall import LESSON, Recalled
+from runnel.ops.promotion import constant, scalar_array
 from runnel.tensor.handle import Handle
 from runnel.tensor.stand_in import StandIn
 from runnel.tensor.trace import ACTIVE
@@ -22,10 +23,16 @@ _BASIC: Final = frozenset({int, type(None), type(...)})
 _SCALARS: Final = frozenset({bool, int, float})
 
 
+assigned: Final = Recalled(lambda x, key, value: x.update("setitem", lambda before: written(before, key, value)))
+
+
 def written(x: Any, key: Any, value: Any) -> Any:
     """Return ``x`` with ``value`` at ``key``, as :func:`runnel.ops.put` does."""
     if ACTIVE.trace is None and not x.requires_grad and x._level is None and not x._aval.dtype.is_complex:
-        index, new = _index(x, key, value), _new(x, value)
+        if isinstance(key, Handle) and value.__class__ in _SCALARS and _is_mask(x, key):
+            return ops.where(key, _number(x, value), x)
+        spoiled = LESSON.is_spoiled
+        index, new = _index(key), _new(x, value)
         if index is not None and new is not None:
             storage = base.of(x._aval.device).allocate(x._aval.nbytes)
             array = storage.ndarray(x._aval.shape, x._aval.dtype.numpy, writeable=True)
@@ -34,17 +41,27 @@ def written(x: Any, key: Any, value: Any) -> Any:
                 array[index] = new
             except (IndexError, ValueError):
                 return ops.put(x, key, value)  # which says what is wrong
-            return x._over(x._aval, storage, 0, row_major(x._aval.shape))
+            result = x._over(x._aval, storage, 0, row_major(x._aval.shape))
+            if LESSON.events is not None:
+                LESSON.is_spoiled = spoiled  # by no more than these values
+                LESSON.note("write", x, index, new if value.__class__ in _SCALARS else value.read(), result)
+            return result
     return ops.put(x, key, value)
 
 
-def _index(x: Any, key: Any, value: Any) -> Any:
-    """Return ``key`` for NumPy; None if it is neither basic nor a mask for one number."""
-    if isinstance(key, Handle) and value.__class__ in _SCALARS:
-        is_mask = key._aval.dtype is bool_ and key._aval.shape == x._aval.shape and key._level is None
-        return key.numpy() if is_mask and key._aval.shape else None
+def _number(x: Any, value: Any) -> Any:
+    return constant(x, value, x._aval.dtype, x._aval.ndim)
+
+
+def _index(key: Any) -> Any:
+    """Return ``key`` for NumPy; None if it is not basic."""
     items = key if key.__class__ is tuple else (key,)
     return items if all(_is_basic(k) for k in items) else None
+
+
+def _is_mask(x: Any, key: Handle[Any]) -> bool:
+    is_mask = key._aval.dtype is bool_ and key._aval.shape == x._aval.shape and key._level is None
+    return is_mask and bool(key._aval.shape)
 
 
 def _is_basic(k: Any) -> bool:

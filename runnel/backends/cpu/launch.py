@@ -57,7 +57,7 @@ def rn_start(f: Code, self: Ptr, args: Ptr, count: I64) -> Ptr:
     return f.external("ptr", "PyLong_FromLongLong", ("i64", layout.LATER))
 
 
-class _Method(ctypes.Structure):
+class Method(ctypes.Structure):
     """``PyMethodDef``."""
 
     _fields_ = (
@@ -69,18 +69,18 @@ class _Method(ctypes.Structure):
 
 
 @functools.cache
-def _method() -> _Method:
+def _method() -> Method:
     """Return the method definition that all starts share. Several threads that come first may each make one."""
     import llvmlite.binding as llvm
 
     table = table_text("rn_starts", [rn_start], llvm.get_process_triple())
     code = driver.linked("rn_starts", table, [rn_start])[rn_start]
-    method = _Method(b"start", code, _METH_FASTCALL, None)
+    method = Method(b"start", code, _METH_FASTCALL, None)
     _NEVER_FREED.append(method)
     return method
 
 
-_NEVER_FREED: Final[list[_Method]] = []  # starts refer to them, and do not keep them alive
+_NEVER_FREED: Final[list[Method]] = []  # starts refer to them, and do not keep them alive
 _NEW: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
@@ -208,6 +208,20 @@ class Launch:
             self._call = partial(_WITH_GIL(entry[driver.rn_solo_at_once]), argument)
         else:
             self._call = self._patient
+
+    @property
+    def at_once(self) -> int:
+        """The address of the function that runs the program with the GIL held."""
+        return driver.entry_points()[driver.rn_solo_at_once]
+
+    def lend(self, scratch: memory.Storage) -> bool:
+        """Use ``scratch`` in runs by machine code, which come one after another with the GIL held. False if the program
+        cannot run so, or needs more."""
+        if not self._is_at_once or self._scratch_bytes > scratch.nbytes:
+            return False
+        self._give_scratch(0, scratch)
+        self._keep[-1] = scratch
+        return True
 
     def lock(self, entries: Sequence[tuple[int, bool, int, int]]) -> None:
         """Take these state locks for each later run: the words of lock entries, in the order of their addresses."""

@@ -1,0 +1,272 @@
+"""Calls that machine code recalls: they do what their functions do, and nothing is kept or lost."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn
+from runnel.backends.host import memory
+from runnel.core.errors import AxisError
+from runnel.core.recall import UNUSUAL
+
+CALLS = 5  # the first is counted, the second is learned, a composition is compiled at the third
+
+
+def arrays(*shapes: tuple[int, ...], seed: int = 0) -> list[rn.Tensor]:
+    random = np.random.default_rng(seed)
+    return [rn.asarray(random.standard_normal(shape).astype(np.float32)) for shape in shapes]
+
+
+def plainly(function: Callable[..., Any], *args: Any) -> Any:
+    """Return the result of the function itself."""
+    mark = -1
+    UNUSUAL.add(mark)
+    try:
+        return function(*args)
+    finally:
+        UNUSUAL.discard(mark)
+
+
+def each(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+M = (4, 6)
+FUNCTIONS: list[tuple[str, Callable[..., Any], list[tuple[int, ...]]]] = [
+    ("x + y", lambda x, y: x + y, [M, M]),
+    ("broadcast", lambda x, y: x - y, [M, (6,)]),
+    ("transposed operand", lambda x, y: x * y.T, [M, (6, 4)]),
+    ("number on the left", lambda x: 2.0 / x, [M]),
+    ("negative zero", lambda x: x * -0.0, [M]),
+    ("zero", lambda x: x * 0.0, [M]),
+    ("comparison", lambda x, y: x > y, [M, M]),
+    ("unary", lambda x: rn.exp(x), [M]),
+    ("keywords", lambda x: x.sum(dim=-1, keepdim=True), [M]),
+    ("large result", lambda x: x + 1, [(40, 40)]),
+    ("several results", lambda x: x.topk(2), [M]),
+    ("named results", lambda x: x.max(dim=1), [M]),
+    ("product", lambda x, y: x @ y, [M, (6, 3)]),
+    ("cumulative", lambda x: rn.cumsum(x, 0), [M]),
+    ("item", lambda x: x[1], [M]),
+    ("slices", lambda x: x[1:3, ::2], [M]),
+    ("new axis", lambda x: x[:, None], [M]),
+    ("reshape", lambda x: x.reshape(3, -1), [M]),
+    ("reshape of a view", lambda x: x[:, :4].reshape(16), [M]),
+    ("views of views", lambda x: x.unsqueeze(0).squeeze(0).T[2:], [M]),
+    ("pieces", lambda x: x.split(2, 1), [M]),
+    ("joined", lambda x, y: rn.concat([x, y], 0), [M, M]),
+    ("row", lambda x: list(x), [M]),
+    ("composition", lambda x: nn.functional.softmax(x, 1), [M]),
+    ("layer", lambda x, y: nn.functional.linear(x, y), [M, (3, 6)]),
+    ("dtype", lambda x: x.to(rn.float64), [M]),
+    ("copy", lambda x: x.clone(), [M]),
+    ("detached", lambda x: x.detach(), [M]),
+    ("no elements", lambda x: x + x, [(0, 3)]),
+    ("one element", lambda x: -x, [()]),
+]
+
+
+@pytest.mark.parametrize(("function", "shapes"), [row[1:] for row in FUNCTIONS], ids=[row[0] for row in FUNCTIONS])
+@pytest.mark.usefixtures("usual_effort")
+def test_a_recalled_call_does_what_its_function_does(
+    function: Callable[..., Any], shapes: list[tuple[int, ...]]
+) -> None:
+    for _ in range(CALLS):  # as a program from now on, if it is a composition
+        plainly(function, *arrays(*shapes))
+    for seed in range(CALLS):
+        operands = arrays(*shapes, seed=seed)
+        actual, expected = function(*operands), plainly(function, *operands)
+        assert type(actual) is type(expected)
+        for a, b in zip(each(actual), each(expected), strict=True):
+            assert (a.aval, a.strides, a.requires_grad) == (b.aval, b.strides, b.requires_grad)
+            assert a.numpy().tobytes() == b.numpy().tobytes()
+            assert (a._view is None) == (b._view is None)
+            if a._view is not None:
+                assert a._view.steps == b._view.steps and a._view.base.aval is b._view.base.aval
+                assert a._view.base is b._view.base or all(a._view.base is not x for x in operands)
+
+
+@pytest.mark.parametrize(("function", "shapes"), [row[1:] for row in FUNCTIONS], ids=[row[0] for row in FUNCTIONS])
+@pytest.mark.usefixtures("usual_effort")
+def test_gradients_of_recalled_calls(function: Callable[..., Any], shapes: list[tuple[int, ...]]) -> None:
+    def gradients(operands: list[rn.Tensor]) -> list[Any]:
+        leaves = [nn.Parameter(x) for x in operands]
+        for result in each(function(*leaves)):
+            if result.requires_grad:
+                result.sum().backward(retain_graph=True)
+        return [None if p.grad is None else p.grad.numpy().tobytes() for p in leaves]
+
+    for seed in range(CALLS):
+        operands = arrays(*shapes, seed=seed)
+        assert gradients(operands) == plainly(gradients, operands)
+
+
+WRITES: list[tuple[str, Callable[[Any, Any], Any]]] = [
+    ("+=", lambda z, y: z.__iadd__(y)),
+    ("mul_", lambda z, y: z.mul_(0.5)),
+    ("add_, alpha", lambda z, y: z.add_(y, alpha=0.5)),
+    ("zero_", lambda z, y: z.zero_()),
+    ("number at an item", lambda z, y: z.__setitem__((1, -1), 3.5)),
+    ("number in a row", lambda z, y: z.__setitem__(0, 3.5)),
+    ("row", lambda z, y: z.__setitem__(1, y[2])),
+    ("column", lambda z, y: z.__setitem__((slice(None), 2), y[:, 0])),
+    ("broadcast", lambda z, y: z.__setitem__((slice(1, 3), slice(None, None, 2)), y[0, :3])),
+    ("mask", lambda z, y: z.__setitem__(y > 0, 0.0)),
+    ("out", lambda z, y: rn.add(y, 1.0, out=z)),
+]
+
+
+@pytest.mark.parametrize("write", [row[1] for row in WRITES], ids=[row[0] for row in WRITES])
+def test_recalled_writes(write: Callable[[Any, Any], Any]) -> None:
+    for seed in range(CALLS):
+        z, y = arrays(M, M, seed=seed)
+        other, same = z.handle(), rn.asarray(z.numpy())
+        before = z.numpy().copy()
+        write(z, y)
+        plainly(write, same, y)
+        np.testing.assert_array_equal(z.numpy(), same.numpy())
+        np.testing.assert_array_equal(other.numpy(), before)
+
+
+@pytest.mark.parametrize("write", [row[1] for row in WRITES], ids=[row[0] for row in WRITES])
+def test_writes_are_seen_through_views(write: Callable[[Any, Any], Any]) -> None:
+    for seed in range(CALLS):
+        z, y = arrays(M, M, seed=seed)
+        row = z[0]
+        write(z, y)
+        np.testing.assert_array_equal(row.numpy(), z.numpy()[0])
+        base = arrays((1, *M), seed=seed)[0]
+        write(base[0], y)
+        np.testing.assert_array_equal(base[0].numpy(), z.numpy())
+
+
+MADE: list[tuple[str, Callable[[], Any]]] = [
+    ("zeros", lambda: rn.zeros(4, 4)),
+    ("full", lambda: rn.full((3,), 2.5)),
+    ("arange", lambda: rn.arange(5)),
+    ("number", lambda: rn.tensor(1.5)),
+    ("list", lambda: rn.tensor([1.0, 2.0])),
+]
+
+
+@pytest.mark.parametrize("make", [row[1] for row in MADE], ids=[row[0] for row in MADE])
+def test_new_tensors_have_memory_of_their_own(make: Callable[[], Any]) -> None:
+    made = [make() for _ in range(CALLS)]
+    assert len({x.address for x in made}) == CALLS
+    for x in made:
+        np.testing.assert_array_equal(x.numpy(), plainly(make).numpy())
+
+
+def test_arrays_are_read_at_each_call() -> None:
+    array = np.zeros(3, np.float32)
+    for i in range(CALLS):
+        array[:] = i
+        assert rn.asarray(array).tolist() == [i] * 3
+        assert rn.asarray(np.full((2, 2), i)).tolist() == [[i, i], [i, i]]
+
+
+def test_one_operand_twice_is_not_two_operands() -> None:
+    for seed in range(CALLS):
+        x, y = arrays((3,), (3,), seed=seed)
+        np.testing.assert_array_equal((x * x).numpy(), x.numpy() * x.numpy())
+        np.testing.assert_array_equal((x * y).numpy(), x.numpy() * y.numpy())
+
+
+def test_calls_that_look_at_values_run_their_function() -> None:
+    for seed in range(CALLS):
+        (x,) = arrays((9,), seed=seed)
+        np.testing.assert_array_equal(x[x > 0].numpy(), x.numpy()[x.numpy() > 0])
+        np.testing.assert_array_equal(rn.unique(rn.round(x)).numpy(), np.unique(np.round(x.numpy())))
+        assert float(x[0]) == x.numpy()[0] and bool(x[1] > 0) == (x.numpy()[1] > 0)
+
+
+def test_random_numbers_go_on() -> None:
+    (x,) = arrays((64,))
+    drawn = [nn.functional.dropout(x, 0.5).numpy().tobytes() for _ in range(CALLS)]
+    drawn += [rn.rand(3).numpy().tobytes() for _ in range(CALLS)]
+    assert len(set(drawn)) == 2 * CALLS
+
+
+def test_gradients_of_equal_shapes_are_of_their_own_tapes() -> None:
+    for seed in range(CALLS):
+        p = nn.Parameter(arrays((3,), seed=seed)[0])
+        first, second = (p * 2.0).sum(), (p * 3.0).sum()
+        assert [rn.autograd.grad(y, p)[0].tolist() for y in (first, second)] == [[2.0] * 3, [3.0] * 3]
+
+
+def test_an_error_is_raised_at_the_line_of_the_user() -> None:
+    (x,) = arrays((4,))
+    for _ in range(CALLS):
+        x[rn.asarray([1, 2])]
+    with pytest.raises(AxisError, match="outside") as caught:
+        x[rn.asarray([1, 9])]
+    assert caught.traceback[-1].path.name == "test_recall.py"
+
+
+def test_modes_hold_for_calls_that_are_known() -> None:
+    x, y = arrays((4, 4), (4, 4))
+    p = nn.Parameter(x)
+    for _ in range(CALLS):
+        assert (x @ y).dtype is rn.float32 and (p * y).requires_grad
+        with rn.autocast():
+            assert (x @ y).dtype is rn.bfloat16
+        with rn.no_grad():
+            assert not (p * y).requires_grad
+        np.testing.assert_array_equal(rn.compile(lambda a: a * y)(x).numpy(), x.numpy() * y.numpy())
+        np.testing.assert_array_equal(rn.vmap(lambda a: a * 2.0)(x).numpy(), x.numpy() * 2)
+        p.assign(p * 0.5)
+        np.testing.assert_array_equal((p * y).numpy(), p.numpy() * y.numpy())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, p: x + x, lambda x, p: x[1:], lambda x, p: p + x, lambda x, p: p[0], lambda x, p: x.max(dim=0),
+        lambda x, p: x.__iadd__(1.0), lambda x, p: x.__setitem__(0, 1.0), lambda x, p: rn.zeros(4, 4),
+        lambda x, p: rn.tensor([1.0, 2.0]), lambda x, p: x.detach(), lambda x, p: x.sum().item(),
+        lambda x, p: rn.asarray(np.ones(3)),
+    ],
+)  # fmt: skip
+def test_references_are_counted(call: Callable[[Any, Any], Any]) -> None:
+    (x, start) = arrays((4, 4), (4, 4))
+    p = nn.Parameter(start)
+
+    def counts() -> list[int]:
+        gc.collect()
+        shared = [x, p, x.aval, x.aval.strides, None, True, False, rn.Tensor, p.read(), memory.allocate]
+        blocks = sys.getallocatedblocks() if hasattr(sys, "getallocatedblocks") else 0
+        return [*map(sys.getrefcount, shared), blocks // 500]
+
+    for _ in range(200):
+        call(x, p)
+    before = counts()
+    for _ in range(4000):
+        call(x, p)
+    after = counts()
+    assert all(abs(a - b) < 200 for a, b in zip(before, after, strict=True)), (before, after)
+
+
+def test_threads_recall_calls_of_one_key() -> None:
+    operands = [rn.asarray(np.full(8, i, np.float32)) for i in range(4)]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(500):
+            x = operands[i]
+            if (x + x)[1].item() != 2 * i or (x * 2.0).sum().item() != 16 * i:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
