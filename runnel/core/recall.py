@@ -129,6 +129,11 @@ class Lesson:
         if self.events is not None and self.thread == threading.get_ident():
             self.is_spoiled = True
 
+    def spare(self, was_spoiled: bool) -> None:
+        """Let values that were read since ``is_spoiled`` was ``was_spoiled`` not count: an event says what they do."""
+        if self.events is not None and self.thread == threading.get_ident():
+            self.is_spoiled = was_spoiled
+
     def wait(self) -> None:
         """Note that another call is to be learned, later."""
         if self.events is not None and self.thread == threading.get_ident():

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.backends.cpu import recall as machine_code
-from runnel.backends.host import memory, recall as layout
+from runnel.backends.host import locks, memory, recall as layout
 from runnel.core import dtypes, slots, switches
 from runnel.core.avals import ShapedArray
 from runnel.core.devices import Device
@@ -38,6 +38,9 @@ _SEEN: Final = 8192  # hashes of calls that were made once
 _ENTRIES: Final = 4 * _MOST
 
 
+_TURN: Final = locks.lock()
+
+
 class _Memory:
     """The table, and what its entries refer to."""
 
@@ -46,6 +49,8 @@ class _Memory:
         self.seen: set[bytes] = set()
         self.kept: dict[bytes, Any] = {}
         self.refers: list[Any] = []
+        self.table = array.array("q")
+        self.put("MASK", _ENTRIES - 1)
         self.clear()
 
     def put(self, name: str, word: int) -> None:
@@ -53,27 +58,30 @@ class _Memory:
 
     def clear(self) -> None:
         """Forget all calls. A call that is running an action keeps that."""
+        table = array.array("q", bytes(8 * layout.ENTRY_WORDS * _ENTRIES))
+        former = self.table, self.kept, self.seen  # which live until no thread finds them any more
+        self.put("TABLE", table.buffer_info()[0])
         self.seen, self.kept = set(), {}
-        self.table = array.array("q", bytes(8 * layout.ENTRY_WORDS * _ENTRIES))
-        self.put("TABLE", self.table.buffer_info()[0])
-        self.put("MASK", _ENTRIES - 1)
+        self.table = table
+        del former
 
     def add(self, key: bytes, action: Action | None, kept: Any) -> None:
         """Add an action, or None for a key whose calls run the function. ``kept`` is what the key refers to."""
         if len(self.kept) >= _MOST:
             self.clear()
-        if key in self.kept:
+        table, kept_now = self.table, self.kept  # in this order: another thread may clear them
+        if key in kept_now:
             return
         words = array.array("q", key)
         hashed, words[0] = words[0], len(words) - 1
         address = 0 if action is None else action.words.buffer_info()[0]
-        self.kept[key] = words, action, kept, RESOLVED.state
+        kept_now[key] = words, action, kept, RESOLVED.state
         place = hashed & (_ENTRIES - 1)
-        while self.table[layout.ENTRY_WORDS * place]:
+        while table[layout.ENTRY_WORDS * place]:
             place = (place + 1) & (_ENTRIES - 1)
         at = layout.ENTRY_WORDS * place
-        self.table[at + 1 : at + 3] = array.array("q", (words.buffer_info()[0], address))
-        self.table[at] = hashed
+        table[at + 1 : at + 3] = array.array("q", (words.buffer_info()[0], address))
+        table[at] = hashed
 
 
 _MEMORY: Final = _Memory()
@@ -85,7 +93,7 @@ def _learn(recalled: Recalled, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     for name, kind in zip(("VARIABLE", "PARAMETER"), SETTLED, strict=False):
         _MEMORY.put(name, id(kind))
     key = recalled.key(*args, **kwargs)
-    if key is None or key not in _MEMORY.seen or LESSON.events is not None or switches.check_nans.value:
+    if key is None or key not in _MEMORY.seen or switches.check_nans.value:
         if key is not None:
             if len(_MEMORY.seen) >= _SEEN:
                 _MEMORY.seen = set()
@@ -94,6 +102,8 @@ def _learn(recalled: Recalled, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     values = (*args, *kwargs.values())
     kept: list[Any] = []
     if not _identities(values, kept):
+        return recalled.function(*args, **kwargs)
+    if not _TURN.acquire(blocking=False):  # another thread is learning
         return recalled.function(*args, **kwargs)
     own = threading.get_ident()
     LESSON.thread, LESSON.is_spoiled, LESSON.is_early, LESSON.events = own, False, False, []
@@ -106,6 +116,7 @@ def _learn(recalled: Recalled, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     finally:
         LESSON.events = None
         UNUSUAL.discard(own)
+        _TURN.release()
     if not is_early:
         action = None
         if not is_spoiled and events is not None:

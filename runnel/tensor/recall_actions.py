@@ -16,7 +16,6 @@ from runnel.core.avals import Shape, aval, row_major
 from runnel.core.recall import SETTLED, Recalled
 from runnel.ops.shapes.views import reshape_p
 from runnel.tensor import eager
-from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle
 from runnel.tensor.inplace import CONSTANT_SERIAL
 
@@ -127,7 +126,7 @@ class Action:
                 return ()
             register = self._register(array)
             is_argument = register < self._arguments
-            if is_argument and made._aval.dtype.numpy != array.dtype:
+            if is_argument and (made._aval.dtype.numpy != array.dtype or not made._storage.is_ours):
                 raise Unlearnable
             self._write(register, int(is_argument), made, made)
             self._made(made)
@@ -165,10 +164,11 @@ class Action:
     def _op(self, op: Any, operands: tuple[Any, ...], attrs: dict[str, Any], result: Any) -> None:
         plan = eager.plan_of(op, operands, attrs)
         results = result if op.multiple_results else (result,)
-        is_recorded = RECORDING.get() and any(x.requires_grad for x in operands)
-        if is_recorded and op.multiple_results:
-            raise Unlearnable
-        by = (id(op), id(attrs)) if is_recorded and result._aval.dtype.is_inexact else (0, 0)
+        by = (0, 0)
+        if any(x.requires_grad for x in results):
+            if op.multiple_results or result._record is None or result._record.op is not op:
+                raise Unlearnable
+            by = id(op), id(attrs)
         if isinstance(plan, eager.Viewing) and by == (0, 0):  # made where it is used: it may be a step to another view
             (x,) = operands
             register, source, _, offset, *_ = self._waiting.get(id(x)) or (self._register(x), x, None, 0)
@@ -179,6 +179,9 @@ class Action:
             (x,) = operands
             self._view_step(registers[0], x, plan.result, plan.offset, plan.strides, by, plan, op, attrs)
         elif isinstance(plan, eager.Running):
+            for x, value, strides in zip(results, plan.results, plan.strides, strict=True):
+                if x._aval is not value or x._layout[1] != strides:  # given another shape since
+                    raise Unlearnable
             launch = self._launch(plan.program)
             if launch is not None:
                 self._start(launch, plan.program, plan.results, plan.strides, registers, operands, by, op, attrs, plan)
@@ -286,6 +289,8 @@ class Action:
         launch = self._launch(program) if program is not None and is_dense else None
         made = result if isinstance(result, tuple) else (result,)
         if program is not None and launch is not None:
+            if any(x.requires_grad for x in made):
+                raise Unlearnable
             strides = [row_major(each.shape) for each in results]
             self._start(launch, program, results, strides, [self._register(x) for x in inputs], inputs, (0, 0))
             for x in made:

@@ -512,7 +512,8 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | 
         storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
         strides = row_major(array.shape)
     else:
-        storage, strides = Storage.wrap(array), tuple(s // dtype.itemsize for s in array.strides)
+        steps, dense = tuple(s // dtype.itemsize for s in array.strides), row_major(array.shape)
+        storage, strides = Storage.wrap(array), dense if steps == dense else steps  # the same tuple is found faster
     tensor = placed(aval(array.shape, dtype, device), storage, 0, strides)
     LESSON.note("array", tensor, array)
     return tensor

@@ -42,9 +42,8 @@ def written(x: Any, key: Any, value: Any) -> Any:
             except (IndexError, ValueError):
                 return ops.put(x, key, value)  # which says what is wrong
             result = x._over(x._aval, storage, 0, row_major(x._aval.shape))
-            if LESSON.events is not None:
-                LESSON.is_spoiled = spoiled  # by no more than these values
-                LESSON.note("write", x, index, new if value.__class__ in _SCALARS else value.read(), result)
+            LESSON.spare(spoiled)
+            LESSON.note("write", x, index, new if value.__class__ in _SCALARS else value.read(), result)
             return result
     return ops.put(x, key, value)
 
