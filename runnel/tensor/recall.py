@@ -161,7 +161,8 @@ def begin(tensor: type[Handle[Any]]) -> None:
         "FLOAT": float, "TUPLE": tuple, "LIST": list, "SLICE": slice, "STR": str, "DTYPE": DType, "DEVICE": Device,
         "RECORD": Record, "VIEW": views.View,
         "RESOLVED": RESOLVED, "SERIALS": SERIALS, "RECORDING": RECORDING, "ALLOCATE": memory.allocate,
-        "ALLOCATE_SLAB": _slab, "WATCHED": views.watched, "EXCEPTION": Exception, "NDARRAY": np.ndarray,
+        "ALLOCATE_SLAB": _slab, "WATCHED": views.watched, "DETACHED": views.DETACHED,
+        "EXCEPTION": Exception, "NDARRAY": np.ndarray,
         "FLOAT32": dtypes.float32, "FLOAT64": dtypes.float64, "INT64": dtypes.int64, "INT32": dtypes.int32,
         "BOOL": dtypes.bool_,
     }  # fmt: skip

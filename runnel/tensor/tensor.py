@@ -31,7 +31,7 @@ from runnel.core.tables import Op
 from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
-from runnel.ops.shapes.views import contiguous, reshape_p
+from runnel.ops.shapes.views import reshape_p
 from runnel.tensor import composing, copying, eager, inplace, tape, tracing, views, writing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
@@ -163,16 +163,7 @@ class Tensor(Handle["Tensor"]):
         """Return the tensor itself if it is dense in row-major order, and else a dense copy."""
         if self._layout[1] is self._aval.strides and self._view is None:
             return self
-        is_view = views.is_contiguous(self)
-        if not (self.is_traced or self.strides == row_major(self.shape)):
-            flat: Tensor = ops.reshape(self, (-1,))
-            if flat.strides != (1,):  # a view of elements that lie evenly apart
-                flat = contiguous(flat)
-            dense: Tensor = ops.reshape(flat, self.shape)
-            if not is_view:
-                return dense
-            self._storage, self._layout, self._array = dense._storage, dense._layout, None  # the same values
-        return self if is_view else self.handle()
+        return views.contiguous_of(self)
 
     @ending_at_user
     def __setitem__(self, key: Any, value: Any) -> None:

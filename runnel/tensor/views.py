@@ -24,7 +24,7 @@ from runnel.core.recall import LESSON
 from runnel.core.tables import Op, abstract_eval, write_back
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.indexing import assignment  # noqa: F401 - registers the rules of write_back
-from runnel.ops.shapes.views import reshape_p
+from runnel.ops.shapes.views import contiguous, reshape, reshape_p
 from runnel.tensor.grad_mode import RECORDING, recording, run_recording
 from runnel.tensor.handle import Handle, moved_out
 from runnel.tensor.methods import ArrayMethods
@@ -179,6 +179,20 @@ def is_contiguous(x: Any) -> bool:
     shape, strides = _layout(root.base, root.steps) or ((), ())
     dense = row_major(shape)
     return 0 in shape or all(n == 1 or a == b for n, a, b in zip(shape, strides, dense, strict=True))
+
+
+def contiguous_of(x: Any) -> Any:
+    """Return a tensor itself if it is dense in row-major order, and else a dense copy."""
+    is_view = is_contiguous(x)
+    if not (x.is_traced or x.strides == row_major(x.shape)):
+        flat: Any = reshape(x, (-1,))
+        if flat.strides != (1,):  # a view of elements that lie evenly apart
+            flat = contiguous(flat)
+        dense: Any = reshape(flat, x.shape)
+        if not is_view:
+            return dense
+        x._storage, x._layout, x._array = dense._storage, dense._layout, None  # the same values
+    return x if is_view else x.handle()
 
 
 def write(x: Any, name: str, change: Callable[[Any], Any], fitted: Callable[..., Any]) -> None:

@@ -258,6 +258,11 @@ def watch(f: Code, s: Ptr, view: Ptr, source: Ptr, steps: Ptr, may_copy: I64) ->
         with f.when(f.test("ne", may_copy, 0)):
             f.ret(watch_slowly(f, s, view, source, steps), "i1")
         base, before = held(f, s, former, "BASE_OF"), held(f, s, former, "STEPS_OF")
+        last = f.sub(f.external("i64", "PyTuple_Size", ("ptr", before)), 1)
+        with f.when(f.test("sge", last, 0)):  # a detached view is the base of its views
+            step = f.external("ptr", "PyTuple_GetItem", ("ptr", before), ("i64", last))
+            with f.when(f.test("eq", step, known(f, s, "DETACHED"), "ptr")):
+                f.ret(watch_on(f, s, view, source, steps, source, "null"), "i1")
         f.ret(watch_on(f, s, view, source, steps, base, before), "i1")
     with f.when(is_missing(f, s, leaf)):
         f.ret(watch_on(f, s, view, source, steps, source, "null"), "i1")
