@@ -243,7 +243,7 @@ def _program(function: Callable[..., Any], tensors_like: Sequence[Tensor], name:
         when_over=[] if taping is None else taping.after,
         then=[*made, f"return {returned}"],
     )
-    if taping is None:
+    if taping is None and not any(x.line for x in arguments):
         vars(run)["started"] = compiled.program, results, [int(values[x][1:]) for x in graph.inputs]
     return run
 
