@@ -58,6 +58,10 @@ def is_ours(function: Any) -> bool:
 
 def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of ours."""
+    return rec.session.seen(rec, _run(rec, function, args, kwargs))
+
+
+def _run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call = _Arguments(rec)
     values = [call.argument(x) for x in args]
     named = {name: call.argument(x) for name, x in kwargs.items()}
@@ -124,9 +128,10 @@ class _Arguments:
         """Return an argument whose value may be looked at."""
         rec, kind = self.rec, type(value)
         if kind in PLAIN or kind in SYMBOLIC:
-            return rec.concrete_number(value)
+            length = rec.session.length_of(value)
+            return rec.concrete_number(value) if length is None else length
         if is_traceable(kind) or isinstance(value, ArrayMethods):
-            return value
+            return rec.session.stand_in(rec, value)
         if kind is FunctionType:
             return self.function(value)
         if kind is MethodType:

@@ -8,7 +8,7 @@ used programs are dropped first. :func:`clear_caches` clears everything that is 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from runnel.backends import base
 from runnel.backends.context import CompileContext
 from runnel.backends.host import locks, memory
 from runnel.compile.executable import Executable
+from runnel.compile.templates import Template
 from runnel.core import functions
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import ByIdentity
@@ -65,7 +66,8 @@ def difference(was: Circumstances, now: Circumstances) -> str:
 
 
 PROGRAMS: Final = 256  # of one function
-VARYING: Final = 64  # numbers of a function that may change without a retrace
+TEMPLATES: Final = 16  # traces of one function with lengths
+VARYING: Final = 256  # numbers of a function that may change without a retrace
 WAITING: Final = 8  # kept of a code object that no compiled function refers to at present
 REASONS: Final = 1000  # for retraces that a function remembers
 LONGEST_WAIT: Final = 10.0  # seconds for another thread that traces or compiles the same function
@@ -83,6 +85,8 @@ class Entry:
         self.refused: set[str] = set()  # warnings that were given
         self.refuted = ""  # why no program of this code can be trusted
         self._varying: set[str] = set()
+        self.templates: list[tuple[Circumstances, Template]] = []  # traces with lengths, the latest first
+        self.has_lengths = True  # unless a trace with lengths turned out to serve no others
         self.ended = ""  # the last owner that died and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
         self._programs: dict[Hashable, dict[Executable, None]] = {}
@@ -112,6 +116,7 @@ class Entry:
             if entry is not None:
                 entry._users.pop(reference, None)
                 if not entry._users:
+                    entry.templates = []
                     entry._shrink(waiting)
 
         self._users[weakref.ref(user, gone)] = None
@@ -149,17 +154,55 @@ class Entry:
             programs.pop(executable, None)
 
     def varying_for(
-        self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], programs: list[Executable]
+        self,
+        function: FunctionType,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        programs: list[Executable],
+        sizes: Callable[[str, Any, Any], list[str]],
     ) -> frozenset[str]:
-        """Return the labels of numbers that have changed between calls; ``programs`` may tell more.
+        """Return the labels of numbers that have changed between calls; ``programs`` may tell more. ``sizes`` returns
+        the labels of sizes that make a tensor differ.
 
         The latest one that tells something is asked: one that ran for another branch of the function fails there first,
         and does not know the numbers that this branch reads.
         """
-        told = (one.guard.numbers_that_changed(function, args, kwargs) for one in programs)
+        asked = programs or ([] if self.last is None else [self.last[0]])
+        told = (one.guard.numbers_that_changed(function, args, kwargs, sizes) for one in asked)
         changed = next(filter(None, told), [])
         self._varying.update(changed[: max(0, VARYING - len(self._varying))])
         return frozenset(self._varying)
+
+    def fitting(
+        self,
+        key: Hashable,
+        around: Circumstances,
+        function: FunctionType,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Iterator[Executable]:
+        """Yield the programs that may serve a call: of traces with lengths the one for the lengths of the call, then
+        those traced with this signature, the latest first."""
+        for of, template in list(self.templates):
+            if template.executable.is_over:
+                self.templates = [known for known in self.templates if known[1] is not template]
+            elif of == around:
+                executable = template.instance(function, args, kwargs)
+                if executable is not None:
+                    yield executable
+        yield from self.programs(key)
+
+    def kept(self, around: Circumstances, executable: Executable) -> Executable:
+        """Return a program that was traced, for its own lengths. If it can serve others, keep it for them."""
+        lengths = None if executable.captured is None else executable.captured.lengths
+        if lengths is None:
+            return executable
+        template = Template(executable, lengths)
+        if lengths.vary():
+            self.templates = [(around, template), *self.templates[: TEMPLATES - 1]]
+        else:
+            self.has_lengths = False
+        return template.settled()
 
     def discard(self, executable: Executable) -> None:
         """Drop a program that never fitted."""
@@ -168,10 +211,14 @@ class Entry:
 
     def every(self) -> list[Executable]:
         """Return all programs."""
-        return [executable for programs in list(self._programs.values()) for executable in reversed(list(programs))]
+        traced = [executable for programs in list(self._programs.values()) for executable in reversed(list(programs))]
+        return traced + [executable for _, template in self.templates for executable in template.programs()]
 
     def count(self) -> int:
         """Return the number of programs."""
+        return self._traced() + sum(len(template.programs()) for _, template in self.templates)
+
+    def _traced(self) -> int:
         return sum(map(len, list(self._programs.values())))
 
     def clear(self) -> None:
@@ -188,6 +235,7 @@ class Entry:
         for executable in self.every():
             executable.end("")
         self.last = None
+        self.templates = []
 
     @staticmethod
     def _add_latest(programs: dict[Executable, None], executable: Executable) -> None:
@@ -196,7 +244,7 @@ class Entry:
             programs.pop(executable, None)
 
     def _shrink(self, most: int) -> None:
-        surplus = self.count() - most
+        surplus = self._traced() - most
         for programs in list(self._programs.values()):
             for executable in list(programs)[: max(surplus, 0)]:
                 programs.pop(executable, None)

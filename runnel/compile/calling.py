@@ -6,12 +6,15 @@ change of the state version, and ``alternate`` that and the gradients. Each retu
 
 from __future__ import annotations
 
+import builtins
+import copy
 import operator
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import starmap
-from typing import Any, Final
+from types import CodeType, FunctionType
+from typing import Any, Final, NamedTuple
 
 from runnel.backends import context
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
@@ -21,11 +24,14 @@ from runnel.compile.recipes import OUTPUTS, Output
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.compiler.plan_ir.plan import Plan
+from runnel.compiler.program import Program
+from runnel.core.avals import ShapedArray
 from runnel.core.conversion import CASTING
+from runnel.core.lengths import expected
 from runnel.core.switches import RESOLVED
 from runnel.graph.node import InputKind
 from runnel.tensor.binding import Binding
-from runnel.tensor.bound import WRITES, Bound, Feed, any_layout, number
+from runnel.tensor.bound import CELL, WRITES, Bound, Feed, any_layout, number
 from runnel.tensor.dense import dense
 from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.grad_mode import RECORDING
@@ -39,12 +45,34 @@ class CompiledProgram:
     """The program of a :class:`Capture`, bound to its Variables."""
 
     def __init__(self, captured: Capture, choices: Choices = NO_CHOICES) -> None:
-        self.captured: Final = captured
+        self.captured = captured
         self.circumstances: Final = context.current()  # in which it was traced
-        bindings = Bindings(are_trained=captured.derivative is not None)
-        self.compiled: Final = compile_graph(captured.graph, bindings, context.on(captured.device), choices.stored())
-        self.program, self.recipe = self.compiled.program, self.compiled.recipe
-        self.binding: Final = Binding(self.compiled, captured.bound_variables)
+        bindings = Bindings(are_trained=captured.derivative is not None, lengths=captured.lengths)
+        self.compiled = compile_graph(captured.graph, bindings, context.on(captured.device), choices.stored())
+        self.recipe: Final = self.compiled.recipe
+        self.binding = Binding(self.compiled, captured.bound_variables)
+        self.settle(expected)
+
+    def settle(self, value_of: Callable[[Any], int]) -> None:
+        """Set the avals of arguments and results, whose sizes may be lengths."""
+        graph = self.captured.graph
+        self.arguments = [x.aval.settled(value_of) for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        self.results = [x.aval.settled(value_of).on(self.captured.device) for x in graph.outputs]
+
+    def at(self, values: Sequence[int], value_of: Callable[[Any], int]) -> CompiledProgram | None:
+        """Return the program for other lengths; None if a condition on them does not hold."""
+        compiled = self.compiled.at(values)
+        if compiled is None:
+            return None
+        other = copy.copy(self)
+        other.compiled = compiled
+        other.binding = Binding(other.compiled, self.captured.bound_variables, self.binding.prepared)
+        other.settle(value_of)
+        return other
+
+    @property
+    def program(self) -> Program:
+        return self.compiled.program
 
     @property
     def plan(self) -> Plan:
@@ -63,6 +91,9 @@ class _Miss:
 MISS: Final = _Miss()
 
 
+NEVER: Final = 1 << 62
+
+
 class Counter:
     """The counts that the calls of one program share: how often it ran, when it is audited next, and the state versions
     for which its guard is known to hold."""
@@ -75,10 +106,25 @@ class Counter:
         self.clock = self.grads = -1
 
 
-class CallWriter:
-    """Writes the functions that call one program."""
+class Written(NamedTuple):
+    """The code of a call, and the names that were added for it."""
 
-    def __init__(self, native: CompiledProgram, observation: Observation, counter: Counter) -> None:
+    code: CodeType
+    names: dict[str, Any]
+
+
+class CallWriter:
+    """Writes the functions that call one program. Programs of one trace for different lengths share ``codes``."""
+
+    def __init__(
+        self,
+        native: CompiledProgram,
+        observation: Observation,
+        counter: Counter,
+        codes: dict[Any, Written] | None = None,
+    ) -> None:
+        self.codes: dict[Any, Written] = {} if codes is None else codes
+        self._kinds = tuple([nbytes <= CELL for nbytes in native.program.outputs])
         self.captured: Capture = observation.program
         self.observation = observation
         self.guard = observation.guard
@@ -106,12 +152,12 @@ class CallWriter:
         }  # fmt: skip
         if self.taping is not None:
             space |= self.taping.names
-        feeds = self._feeds(space)
+        feeds = self._feeds(space, native.arguments)
         self.bound = Bound(
             native.program,
             Tensor,
             feeds,
-            [x.aval.on(self.captured.device) for x in self.captured.graph.outputs],
+            native.results,
             variables=native.binding,
             together=() if self.taping is None else self.taping.together,
         )
@@ -121,6 +167,9 @@ class CallWriter:
 
     def general(self) -> Call:
         """Write ``general(fn, args, kwargs)``: check everything, and run."""
+        return self._written("general", self._general)
+
+    def _general(self) -> Call:
         lines = [
             _SAME_CIRCUMSTANCES,
             "now, grads = STATE.now, STATE.grads",
@@ -133,14 +182,33 @@ class CallWriter:
 
     def quick(self) -> Call:
         """Write ``quick(fn, args, kwargs)``: check what can change without a tick of the clock, and run."""
+        return self._written("quick", self._quick)
+
+    def _quick(self) -> Call:
         grads = " or STATE.grads != COUNTER.grads" if self.captured.uses_grads else ""
         return self._function("quick(fn, args, kwargs)", self._quick_checks(grads), fast=True)
 
     def alternate(self) -> Call:
         """Write ``alternate(fn, args, kwargs)``: like ``quick``, but gradients came or went since the last run, because
         another program of the function has run."""
+        return self._written("alternate", self._alternate)
+
+    def _alternate(self) -> Call:
         lines = [*self._quick_checks(""), "grads = STATE.grads", *self._gradient_checks(), "COUNTER.grads = grads"]
         return self._function("alternate(fn, args, kwargs)", lines, fast=False)
+
+    def _written(self, name: str, write: Callable[[], Call]) -> Call:
+        """Return a function whose code may have been written for other lengths."""
+        known = self.codes.get((name, self._kinds))
+        if known is not None:
+            self.namespace.update(known.names)
+            self.namespace["__builtins__"] = vars(builtins)
+            return FunctionType(known.code.replace(), self.namespace)
+        before = set(self.namespace)
+        call: Any = write()
+        names = {key: value for key, value in self.namespace.items() if key not in before}
+        self.codes[name, self._kinds] = Written(call.__code__, names)
+        return call
 
     def _quick_checks(self, grads: str) -> list[str]:
         return [
@@ -184,15 +252,14 @@ class CallWriter:
         )
         return call
 
-    def _feeds(self, space: dict[str, Any]) -> list[Feed]:
+    def _feeds(self, space: dict[str, Any], arguments: Sequence[ShapedArray]) -> list[Feed]:
         feeds: list[Feed] = []
-        inputs = [x for x in self.captured.graph.inputs if x.kind is not InputKind.VARIABLE]
         for i, (origin, what) in enumerate(self.captured.sources):
             if origin is InputOrigin.TENSOR:
                 tensor = self._value_of(what)
-                feed = any_layout(i, tensor, inputs[i].aval)
+                feed = any_layout(i, tensor, arguments[i])
                 if self.taping is not None and i in self.taping.residual_inputs:
-                    feed = Feed(feed.address, (f"d{i} = {tensor}", *feed.lines))
+                    feed = feed._replace(lines=(f"d{i} = {tensor}", *feed.lines))
             elif origin is InputOrigin.ARRAY:
                 feed = Feed(f"d{i}.address", (f"d{i} = dense({self._value_of(what)})",))
             elif origin is InputOrigin.NUMBER:

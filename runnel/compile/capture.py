@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from runnel.backends.context import default_device
 from runnel.compile import tensors as checks
 from runnel.compile.boundary import watched
+from runnel.compile.lengths import RunLengths
 from runnel.compile.observe import attributes
 from runnel.compile.observe.effects import Effects, Setting, SettingAll
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
@@ -27,7 +28,9 @@ from runnel.core import dtypes
 from runnel.core.avals import aval
 from runnel.core.devices import CPU, Device
 from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
+from runnel.core.lengths import Lengths, is_static
 from runnel.core.lifetime import Weak
+from runnel.core.pytree import flatten
 from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
@@ -44,7 +47,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.traced_values import CONSUMED
 from runnel.tensor.tracing import undisturbed
 from runnel.tensor.variable import TracedVariables, Variable
-from runnel.tensor.views import View, has_views, is_own
+from runnel.tensor.views import Steps, View, has_views, is_own
 
 RULES: Final = Rules()
 _STEP_LAST: Final = "step schedules after all steps of the optimizer, or outside the compiled function"
@@ -97,6 +100,8 @@ class Capture:
     ends: tuple[int, ...] = ()  # tensors from outside that gradients can be asked for: places among the guard's values
     recompute: bool = False  # whether the derivative computes again whatever can be
     lost_gradients: tuple[Weak, ...] = ()  # used up by an earlier call, and nobody wants to know them
+    lengths: Lengths | None = None  # the sizes that differ from call to call
+    length_places: tuple[int, ...] = ()  # of their symbols among the guard's values
 
     @property
     def uses_grads(self) -> bool:
@@ -173,14 +178,15 @@ def capture(
     name: str,
     varying: frozenset[str] = frozenset(),
     recompute: bool = False,
+    are_all: bool = False,
 ) -> Observation:
     """Trace ``function`` observed; the observation's ``program`` is a :class:`Capture`. ``varying`` are the labels of
     numbers that changed from call to call: what is computed from them is computed at each call. With ``recompute``
-    backward programs compute again whatever can be.
+    backward programs compute again whatever can be. With ``are_all`` the sizes of all arguments are symbols.
 
     Raises NotCapturable where the call cannot be known, and whatever the function raises; nothing has changed then.
     """
-    session = TraceSession(function.__name__, keep_grads, name, varying, recompute)
+    session = TraceSession(function.__name__, keep_grads, name, varying, recompute, are_all)
     return observe(function, args, kwargs, RULES, session)
 
 
@@ -215,9 +221,18 @@ class TraceSession(Session):
     """The trace that an observed run records."""
 
     def __init__(
-        self, function_name: str, keep_grads: bool, name: str, varying: frozenset[str], recompute: bool
+        self,
+        function_name: str,
+        keep_grads: bool,
+        name: str,
+        varying: frozenset[str],
+        recompute: bool,
+        are_all: bool,
     ) -> None:
         self.varying = varying
+        self._lengths = RunLengths(varying, are_all)
+        self.found, self.stand_in, self.seen = self._lengths.found, self._lengths.stand_in, self._lengths.seen
+        self.length_of = self._lengths.length_of
         self.trace = tracing.Trace(tensors.serial_now())
         self._outside = self.trace.facet(OutsideHandles)
         self._outside.stand_ins = self._stand_ins = StandIns(self.trace)
@@ -252,13 +267,14 @@ class TraceSession(Session):
             rec.log.check(None, "{0}.count != {1}", "hooks of gradients", (hooks, hooks.count))
 
         self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
+        self._lengths.begin(rec)
         self.trace.layout_asked = functools.partial(checks.check_layout, rec)
         self.trace.looks_at = functools.partial(checks.compared_content, rec)
 
     @undisturbed
     def end(self) -> None:
         self.trace.observer = self.trace.differentiating = self.trace.refuse = self.trace.layout_asked = None
-        self.trace.looks_at = None
+        self.trace.looks_at = self._lengths.lengths.number = None
         for tensor, saved in self._outside.values.values():
             copying.restore(tensor, saved)
         for tensor, before in self._outside.gradients.values():
@@ -352,6 +368,15 @@ class TraceSession(Session):
             self._outputs.append((self._result(tensor), _tape_of(tensor)))
         return place
 
+    def calculated(self, sign: str, a: Any, b: Any, number: Any) -> None:
+        self._lengths.computed(sign, a, b, number)
+
+    def steps_of(self, rec: Recorder, view: View) -> Steps:
+        """Return the steps to a view that leaves the run, which later calls repeat."""
+        if self._lengths.are_used and not all(map(_is_plain_step, view.steps)):
+            rec.refuse("a view whose place depends on a length leaves the function", "return a copy")
+        return view.steps
+
     def is_kept(self, base: Any) -> bool:
         """Return whether a tensor from outside, or a Variable that the run has not changed, has the last value."""
         return not isinstance(base, Variable) or base not in self.trace.facet(TracedVariables).written
@@ -368,7 +393,7 @@ class TraceSession(Session):
         for output, view in self.views:
             is_shared = shared[id(view.base)] > 1 and type(view.base) is Tensor and view.base.is_traced
             if id(view.base) in self._places or is_shared:  # a write to one is seen in another
-                output.place, output.steps = self.output(view.base), view.steps
+                output.place, output.steps = self.output(view.base), self.steps_of(recipes.rec, view)
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)
         as_found = dict.fromkeys((*traced.absent_gradients, *traced.lost_gradients))
@@ -402,6 +427,8 @@ class TraceSession(Session):
             tuple([recipes.place(at) for at in ends]),
             self._recompute,
             tuple(map(Weak, traced.lost_gradients)),
+            self._lengths.lengths if self._lengths.are_used else None,
+            tuple(map(recipes.place, self._lengths.sources)),
         )
 
     def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Source]]:
@@ -482,6 +509,11 @@ def _named(rec: Recorder, tensor: Tensor) -> str:
 
 def _value_set(tensor: Tensor, value: Tensor) -> dict[str, Any]:
     return tensor.becoming("setitem", value, moved_out(tensor), None)
+
+
+def _is_plain_step(step: Any) -> bool:
+    """Return whether a step to a view has no length among its attributes. Functions may hold some."""
+    return type(step) is tuple and len(step) == 2 and is_static(flatten(step[1])[0])
 
 
 def _tape_of(tensor: Tensor) -> Tape:

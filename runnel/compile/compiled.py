@@ -26,11 +26,12 @@ from runnel.compile.executable import (
     is_of_a_handler,
     prepare,
 )
+from runnel.compile.lengths import changed
 from runnel.compile.observe.recorder import NotCapturable
 from runnel.compile.observe.values import has_usual_builtins
 from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.compiler.memory.arena import MemoryPlanner
-from runnel.compiler.options import Choices, chosen_by
+from runnel.compiler.options import NO_CHOICES, Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import switches, tracebacks
 from runnel.core.conversion import CASTING
@@ -162,7 +163,7 @@ class Compiled(FunctionLike, Wrapper):
                     return result
         around = self._around()
         key = (kinds(args, kwargs), around)
-        for executable in self._entry.programs(key):
+        for executable in self._entry.fitting(key, around, self.function, args, kwargs):
             result = self._run(key, executable, args, kwargs)
             if result is not MISS:
                 return result
@@ -237,6 +238,12 @@ class Compiled(FunctionLike, Wrapper):
             self._entry.refute(failed)
             return failed
 
+    def _may_vary(self) -> bool:
+        """Return whether a trace may have lengths."""
+        choices = self._options.choices
+        is_plain = choices.memory_budget is None and choices.memory_planner is None
+        return self._options.dynamic is not False and is_plain and self._entry.has_lengths
+
     @context.in_one_context
     def _around(self) -> Circumstances:
         return Circumstances(context.current(), RECORDING.get(), CASTING.dtype)
@@ -247,7 +254,7 @@ class Compiled(FunctionLike, Wrapper):
             raise CaptureError(f"[compile] {self.name}() runs eagerly since an audit failed: {self._entry.refuted}")
         around = self._around()
         key = (kinds(args, kwargs), around)
-        for executable in self._entry.programs(key):
+        for executable in self._entry.fitting(key, around, self.function, args, kwargs):
             if executable.fits(self.function, args, kwargs):
                 return executable
         try:
@@ -268,7 +275,8 @@ class Compiled(FunctionLike, Wrapper):
                 if executable.fits(self.function, args, kwargs):
                     return executable
             try:
-                varying = self._entry.varying_for(self.function, args, kwargs, programs)
+                sizes = changed if self._may_vary() else _none
+                varying = self._entry.varying_for(self.function, args, kwargs, programs, sizes)
                 executable = prepare(self.function, args, kwargs, self._options, self.name, programs, varying)
             except NotCapturable as refused:
                 if refused.guard is None:
@@ -277,6 +285,7 @@ class Compiled(FunctionLike, Wrapper):
                 self._tell(refused)
             self._explain(around, programs, args, kwargs)
             self._traces += 1
+            executable = self._entry.kept(around, executable)
             self._entry.last = executable, around
             self._entry.add(key, executable)
             return executable
@@ -409,6 +418,7 @@ def compile(
     memory_budget: int | str | None = None,
     passes: Pipeline | None = None,
     memory_planner: MemoryPlanner | None = None,
+    dynamic: bool | None = None,
 ) -> Compiled: ...
 @overload
 def compile(
@@ -419,6 +429,7 @@ def compile(
     memory_budget: int | str | None = None,
     passes: Pipeline | None = None,
     memory_planner: MemoryPlanner | None = None,
+    dynamic: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(
     fn: Callable[..., Any] | None = None,
@@ -428,6 +439,7 @@ def compile(
     memory_budget: int | str | None = None,
     passes: Pipeline | None = None,
     memory_planner: MemoryPlanner | None = None,
+    dynamic: bool | None = None,
 ) -> Any:
     """Compile a function to a native program for each signature of its arguments.
 
@@ -451,6 +463,8 @@ def compile(
         passes: the pipeline that rewrites graphs, including graphs of gradients: ``rn.passes.USUAL`` with passes
             inserted or left out (docs/extend/passes.md). It also applies to compiled functions that are called inside.
         memory_planner: the function that lays intermediate values out in memory (``rn.memory``).
+        dynamic: whether sizes of tensors may differ without a trace. By default sizes that differed between calls may;
+            True lets the sizes of all arguments, False none.
 
     Example:
         >>> @rn.compile
@@ -461,11 +475,11 @@ def compile(
     """
     chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))
     if fn is None:
-        return functools.partial(compile, keep_grads=keep_grads, name=name, **chosen)
+        return functools.partial(compile, keep_grads=keep_grads, name=name, dynamic=dynamic, **chosen)
     if hasattr(type(fn), "choosing"):  # a compiled function, method or module
         compiled: Any = fn
         return compiled.choosing(chosen, keep_grads, name) if chosen or keep_grads or name else fn
-    options = Options(keep_grads, Choices(**chosen)) if chosen else Options(keep_grads)
+    options = Options(keep_grads, Choices(**chosen) if chosen else NO_CHOICES, dynamic=dynamic)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
         return BoundCompiled(Compiled(fn.__func__, options, name or fn.__name__), fn.__self__)
     if isinstance(fn, FunctionType):
@@ -475,6 +489,11 @@ def compile(
         as_module = getattr(type(fn), "called_by", None)
         return compiled.bound_to(fn) if as_module is None else as_module(fn, compiled)
     raise TypeError(f"[compile] fn must be a function; got {type(fn).__name__}.")
+
+
+def _none(label: str, was: Any, now: Any) -> list[str]:
+    """Return no sizes that may differ."""
+    return []
 
 
 def _bytes(budget: int | str | None) -> int | None:

@@ -11,8 +11,9 @@ from weakref import WeakSet
 
 from runnel.backends import context
 from runnel.compile import audit
-from runnel.compile.calling import MISS, CallWriter, CompiledProgram, Counter
+from runnel.compile.calling import MISS, CallWriter, CompiledProgram, Counter, Written
 from runnel.compile.capture import Capture, capture
+from runnel.compile.lengths import is_size
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.recorder import NotCapturable
@@ -23,6 +24,7 @@ from runnel.core.lifetime import tied
 from runnel.core.records import record
 from runnel.inspection import inspection
 from runnel.inspection.inspection import Inspection, inspected
+from runnel.tensor.variable import STATE_VERSION
 
 
 def is_of_a_handler(error: BaseException) -> bool:
@@ -49,6 +51,7 @@ class Options(NamedTuple):
     keep_grads: bool = False
     choices: Choices = NO_CHOICES
     falls_back: bool = False
+    dynamic: bool | None = None
 
 
 _AUDITS_APART: Final = 8  # an audit costs as much as a trace: of the first thousand calls four are audited
@@ -71,6 +74,7 @@ class Executable:
         native: CompiledProgram | None,
         reason: str = "",
         varying: frozenset[str] = frozenset(),
+        codes: dict[Any, Written] | None = None,
     ) -> None:
         self.function_name = name
         self.guard = guard
@@ -85,7 +89,7 @@ class Executable:
         self.writes_gradients = self.captured is not None and self.captured.uses_grads
         self._writer: CallWriter | None = None
         if native is not None and observation is not None:
-            self._writer = CallWriter(native, observation, self.counter)
+            self._writer = CallWriter(native, observation, self.counter, codes)
             self._general = self._writer.general()
         owners = [(label, owner) for label, reference in guard.owners if (owner := reference()) is not None]
         self._ties = tied(self, owners + ([] if self.captured is None else self.captured.owners))
@@ -130,6 +134,10 @@ class Executable:
                 return MISS
             self.counter.calls += 1
             return function(*args, **kwargs)
+        if self.counter.clock == STATE_VERSION.now:
+            result = self.quick(function, args, kwargs)
+            if result is not MISS:
+                return result
         return self._general(function, args, kwargs)
 
     def audit(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool) -> None:
@@ -144,7 +152,8 @@ class Executable:
         with context.entered(self.native.circumstances):
             name, recompute = self.captured.graph.name, self.captured.recompute
             try:
-                now = capture(function, args, kwargs, keep_grads, name, self.varying, recompute)
+                are_all = self.captured.lengths is not None and not any(map(is_size, self.varying))
+                now = capture(function, args, kwargs, keep_grads, name, self.varying, recompute, are_all)
             except NotCapturable as refused:
                 if refused.is_passing:
                     return
@@ -164,11 +173,36 @@ def prepare(
     known: Iterable[Executable],
     varying: frozenset[str],
 ) -> Executable:
-    """Trace and compile ``function`` for this call. If the trace equals one in ``known``, share its program."""
+    """Trace and compile ``function`` for this call. If the trace equals one in ``known``, share its program.
 
+    Sizes among ``varying`` become symbols if that works. A function that needs their values is traced without.
+    """
+    plain = frozenset(label for label in varying if not is_size(label))
+    if options.dynamic or plain != varying:
+        try:
+            executable = _prepared(function, args, kwargs, options, name, known, varying, are_all=bool(options.dynamic))
+        except (Exception, NotCapturable):
+            pass  # without lengths it says what is wrong
+        else:
+            if executable.captured is None or executable.captured.derivative is None:
+                return executable
+    return _prepared(function, args, kwargs, options, name, known, plain, are_all=False)
+
+
+def _prepared(
+    function: FunctionType,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Options,
+    name: str,
+    known: Iterable[Executable],
+    varying: frozenset[str],
+    *,
+    are_all: bool,
+) -> Executable:
     def traced(recompute: bool) -> Observation:
         try:
-            observation = capture(function, args, kwargs, options.keep_grads, name, varying, recompute)
+            observation = capture(function, args, kwargs, options.keep_grads, name, varying, recompute, are_all)
         except TracedValueError as problem:
             if not options.falls_back:
                 raise

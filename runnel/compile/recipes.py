@@ -80,7 +80,7 @@ def _left(recipes: Recipes, value: Tensor) -> Any:
     if view is not None and value.requires_grad and DETACHED in view.steps and view.base.requires_grad:
         recipes.rec.refuse("a detached tensor that got a gradient leaves the function", "return a clone of it")
     if view is not None and recipes.rec.source_of(view.base) is not None and session.is_kept(view.base):
-        return Shown(recipes.of(view.base), view.steps)
+        return Shown(recipes.of(view.base), session.steps_of(recipes.rec, view))
     output = Output(session.output(value))
     if view is not None:
         session.views.append((output, view))

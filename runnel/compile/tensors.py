@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compile import arrays, boundary
+from runnel.compile.lengths import OF_TENSOR
 from runnel.compile.observe import attributes, numbers
 from runnel.compile.observe.containers import content, reach_items
 from runnel.compile.observe.operators import COMPARISONS, OPERATORS
@@ -20,6 +21,7 @@ from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import MISSING, PLAIN, SYMBOLIC, Whole, container_of
 from runnel.compile.owned import is_own, require_own
 from runnel.core.dtypes import bool_, float32, float64, int64
+from runnel.core.lengths import Length
 from runnel.core.lifetime import Weak
 from runnel.ops.conversion import cast
 from runnel.ops.shapes.broadcasting import broadcast_to
@@ -45,7 +47,8 @@ def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
     if value.requires_grad:  # then backward() and is_leaf tell leaves from others
         other = f"not {{v}}.requires_grad or ({{v}}._record is None) is not {value._record is None}"
     fails = f"type({{v}}) is not Tensor or {{v}}._aval is not {{0}} or {other}"
-    rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
+    shape_and_dtype = rec.session.found(rec, value, source)
+    rec.log.check(source, fails, f"{OF_TENSOR}{source}", (shape_and_dtype,))
 
 
 def check_layout(rec: Recorder, value: Tensor) -> None:
@@ -56,7 +59,8 @@ def check_layout(rec: Recorder, value: Tensor) -> None:
             f"how the elements of a traced tensor ({value.aval}) lie in memory is asked",
             "call contiguous() without asking, which costs nothing",
         )
-    rec.log.check(source, "{v}._layout[1] != {0}", f"strides of {source}", (value._layout[1],))
+    strides = rec.session.stand_in(rec, value)._layout[1] if value.is_dense else value._layout[1]
+    rec.log.check(source, "{v}._layout[1] != {0}", f"strides of {source}", (strides,))
 
 
 def check_hooks(rec: Recorder, value: Tensor) -> None:
@@ -147,6 +151,10 @@ def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
     """Read or write items of a tensor, or iterate over it."""
     if not is_traceable(type(value)):
         return arrays.item(rec, function, value, *rest)
+    if function is len and value.ndim:
+        first = rec.session.stand_in(rec, value).shape[0]
+        if isinstance(first, Length):
+            return rec.session.seen(rec, first)
     if function in (operator.getitem, operator.setitem):
         rest = (_index(rec, value, rest[0]), *rest[1:])
     _check_methods(rec, function, (value, *rest))
@@ -213,7 +221,12 @@ def _has_ints(parts: list[Any]) -> bool:
 def _counted_place(rec: Recorder, size: int, part: Any, takes_many: bool) -> Any:
     """Return the tensor that takes the place of a counter, or of a slice between counters that stay apart."""
     first = part.start if type(part) is slice else part
-    if type(first) is not Whole or not 0 <= first < size or (type(part) is slice and not takes_many):
+    if (
+        type(first) is not Whole
+        or rec.session.length_of(first) is not None
+        or not 0 <= first < size
+        or (type(part) is slice and not takes_many)
+    ):
         return None
     at = rec.symbols.get(id(first))
     if at is None:
@@ -231,6 +244,9 @@ def _counted_place(rec: Recorder, size: int, part: Any, takes_many: bool) -> Any
 
 
 def _plain(rec: Recorder, part: Any) -> Any:
+    length = rec.session.length_of(part)
+    if length is not None:
+        return length
     if type(part) is slice:
         return slice(*[_plain(rec, x) for x in (part.start, part.stop, part.step)])
     if type(part) is tuple:
@@ -260,7 +276,7 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
     if name == "strides":
         check_layout(rec, value.read())
     if source is None or name in _PART_OF_CODE:
-        return getattr(value, name)
+        return rec.session.seen(rec, getattr(value, name))
     if name == "grad" and type(value) is Tensor and not rec.session.has_left_gradient(value):
         grad = value._grad
         return rec.reach(grad, rec.log.source(source, "{p}._grad", f"{source}.grad", grad))
@@ -270,7 +286,7 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
         rec.refuse(f"'{source}.grad_fn' is read, another one at each call", "ask for is_leaf or requires_grad")
     if name in ("__dict__", "_node", "_storage"):
         rec.refuse(f"'{source}.{name}' is read")
-    return getattr(value, name)
+    return rec.session.seen(rec, getattr(rec.session.stand_in(rec, value), name))
 
 
 _BINARY: Final = frozenset(f for symbol, f in (OPERATORS | COMPARISONS).items() if symbol != "[]")

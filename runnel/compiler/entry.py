@@ -7,7 +7,7 @@ ops of eager code, and graphs built by hand. They differ only in the arguments.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
@@ -16,14 +16,16 @@ from runnel.backends import context as contexts
 from runnel.backends.base import CommandBuffer
 from runnel.backends.context import CompileContext
 from runnel.compiler import disk_cache
+from runnel.compiler.memory.placement import place
 from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.hoisted import split
 from runnel.compiler.passes.permutes import in_any_order
 from runnel.compiler.passes.pipeline import USUAL
-from runnel.compiler.plan import plan_graph
+from runnel.compiler.plan import lowered, plan_graph
 from runnel.compiler.plan_ir.plan import Plan
 from runnel.compiler.program import Program
 from runnel.compiler.rematerialization import Fitted, fit
+from runnel.compiler.template import Template
 from runnel.core.avals import Shape, row_major
 from runnel.core.caching import lazy
 from runnel.core.errors import ArgumentError
@@ -62,6 +64,7 @@ class Recipe:
         self.bindings = bindings
         self.context = context
         self.options = options
+        self.template: Template | None = None  # of a graph with lengths, once it is planned
 
     @lazy
     def planned(self) -> Planned:
@@ -73,7 +76,7 @@ class Recipe:
         """Return the programs, loaded from disk or built and saved there, in the context of the recipe."""
         options = self.options
         is_usual = options.passes == USUAL and options.memory_planner is None
-        if not (options.is_stored and is_usual) or options.any_order or self.bindings.strides:
+        if not (options.is_stored and is_usual) or options.any_order or self.bindings.strides or self.bindings.lengths:
             return self._build(self._planned_now())
         key = disk_cache.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
         stored = self._loaded(disk_cache.load(key))
@@ -102,7 +105,11 @@ class Recipe:
             graph, orders = in_any_order(graph)
         parts = None if self.bindings.are_trained else split(graph)
         main = graph if parts is None else parts.main
-        if budget is None:
+        if self.bindings.lengths is not None:
+            self.template = Template(lowered(place(main)), self.bindings.lengths)
+            plan = self.template.planned(self.bindings.lengths.values, threads)
+            fitted = Fitted(main, plan, None)
+        elif budget is None:
             fitted = Fitted(main, plan_graph(main, threads, dict(strides), memory_planner=memory_planner), None)
         else:
             fitted = fit(main, threads, budget, memory_planner)
@@ -161,6 +168,18 @@ class CompiledGraph(NamedTuple):
     hoisted_constants: Program | None
     strides: tuple[Shape, ...]
     recipe: Recipe
+
+    def at(self, values: Sequence[int]) -> CompiledGraph | None:
+        """Return the program for other values of the symbols of a graph with lengths; None if a condition does not
+        hold."""
+        template, circumstances = self.recipe.template, self.recipe.context
+        plan = None if template is None else template.plan(values, circumstances.threads)
+        if template is None or plan is None:
+            return None
+        with contexts.entered(circumstances):
+            return self._replace(
+                program=Program(partial(template.planned, values, circumstances.threads), built_plan=plan)
+            )
 
 
 def compile_graph(

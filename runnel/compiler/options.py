@@ -12,6 +12,7 @@ from runnel.compiler.passes.pipeline import REQUIRED, USUAL, Pipeline
 from runnel.core.arrays import short_repr
 from runnel.core.avals import Shape
 from runnel.core.errors import ArgumentError
+from runnel.core.lengths import Lengths
 from runnel.core.records import record
 from runnel.graph.node import Value
 
@@ -23,11 +24,13 @@ class Bindings:
     """Properties of a graph's inputs that are known before it runs.
 
     ``strides``, in elements, belong to arguments that are not dense. ``are_trained``: its Variables change between most
-    calls, so values that depend only on them are not prepared.
+    calls, so values that depend only on them are not prepared. ``lengths`` are the sizes in the graph that differ from
+    call to call.
     """
 
     strides: Mapping[Value, Shape] = _NONE
     are_trained: bool = False
+    lengths: Lengths | None = None
 
 
 @record

@@ -17,7 +17,7 @@ from runnel.compiler.memory.arena import MemoryPlanner, name_of
 from runnel.compiler.memory.placement import Placement, place
 from runnel.compiler.plan_ir.calls import Allocation, Call, MemorySpace
 from runnel.compiler.plan_ir.clusters import Cluster
-from runnel.compiler.plan_ir.plan import BodyPlan, Bounded, Interface, Plan as Plan, Section
+from runnel.compiler.plan_ir.plan import BodyPlan, Bounded, Interface, Lowered, Plan as Plan, Section
 from runnel.compiler.schedule import partition, synchronization
 from runnel.compiler.verification import verifier
 from runnel.core import switches
@@ -45,9 +45,18 @@ def plan_placed(
 ) -> Plan:
     """Return the plan of a graph whose values have places; with ``deals`` threads compute independent branches at the
     same time, in separate memory."""
+    return finished(lowered(placement), threads, memory_planner, deals=deals)
+
+
+def lowered(placement: Placement) -> Lowered:
+    """Return the calls of a graph whose values have places."""
     bounded = list(placement.bounded)
-    section = _lowered(placement, bounded)
-    calls, regions = section.calls, section.regions
+    return Lowered(placement.graph, _lowered(placement, bounded), placement.interface, bounded)
+
+
+def finished(code: Lowered, threads: int, memory_planner: MemoryPlanner | None = None, *, deals: bool = True) -> Plan:
+    """Plan the arena, partition calls among ``threads``, and set barriers."""
+    calls, regions, interface = code.section.calls, code.section.regions, code.interface
     verifier.check_calls(calls)
     arena_plan = arena.lay_out(calls, regions, memory_planner)
     active, blocks = partition.split_calls(calls, threads, regions)
@@ -60,14 +69,13 @@ def plan_placed(
         else:
             arena_plan = apart
             active, blocks = partition.dealt(blocks, stretches)
-    interface = placement.interface
     constants = _constants(interface, calls)
     _number_slots(interface, constants)
     barriers, again = synchronization.barriers(calls, blocks, regions, stretches)
     plan = Plan(
-        placement.graph, calls, blocks, barriers, active, arena_plan,
+        code.graph, calls, blocks, barriers, active, arena_plan,
         interface.inputs, interface.variables, interface.outputs, interface.output_of, constants,
-        bounded, regions, again,
+        code.bounded, regions, again,
     )  # fmt: skip
     if memory_planner is not None:
         verifier.verify_places(plan, name_of(memory_planner))

@@ -8,12 +8,13 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
 from runnel.core.errors import AxisError, DeviceError, ShapeError
+from runnel.core.lengths import Length, as_size, expected, is_static
 
 Shape = tuple[int, ...]
 
@@ -41,6 +42,27 @@ class Extent(int):
         return int, (int(self),)
 
 
+class LengthExtent(Length):
+    """An :class:`Extent` that differs from call to call."""
+
+    __module__ = "runnel"
+    _shape: Shape
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of the axis ``dim``. AxisError if the array has no such axis."""
+        return Extent.__call__(self, dim)  # type: ignore[arg-type]
+
+
+def extent_of(shape: Shape) -> Any:
+    """Return the number of elements as an attribute that can be called."""
+    product: Any = 0 if is_static(shape) else math.prod(shape)
+    if not isinstance(product, Length):
+        return Extent(shape)
+    extent = LengthExtent(product.lengths, product.terms, product.value)
+    extent._shape = shape
+    return extent
+
+
 class ShapedArray:
     """The abstract value of an array: ``shape``, ``dtype`` and ``device``. Create it with :func:`aval`; compare with
     ``is``.
@@ -57,7 +79,7 @@ class ShapedArray:
         self.device: Final = device
         self.ndim: Final = len(shape)
         self.size: Final = math.prod(shape)
-        self.extent: Final = Extent(shape)
+        self.extent: Final = extent_of(shape)
         self.strides: Final = row_major(shape)
         self.nbytes: Final = self.size * dtype.itemsize
 
@@ -67,6 +89,12 @@ class ShapedArray:
     def on(self, device: Device) -> ShapedArray:
         """Return the same aval on ``device``."""
         return self if device is self.device else aval(self.shape, self.dtype, device)
+
+    def settled(self, value_of: Callable[[Length], int]) -> ShapedArray:
+        """Return the same aval with ints in place of lengths."""
+        if is_static(self.shape):
+            return self
+        return aval(tuple([value_of(n) if isinstance(n, Length) else n for n in self.shape]), self.dtype, self.device)
 
     @property
     def unplaced(self) -> ShapedArray:
@@ -85,7 +113,7 @@ MOST: Final = 1 << 60  # elements that no array has
 
 def is_too_large(shape: Shape) -> bool:
     """Return whether no machine can hold an array of ``shape``, even one without elements."""
-    return math.prod(max(n, 1) for n in shape) >= MOST
+    return math.prod(max(expected(n), 1) for n in shape) >= MOST
 
 
 class _Interned:
@@ -105,7 +133,7 @@ class _Interned:
                     raise ShapeError(f"[shape] sizes must not be negative; got the shape {key[0]}.")
                 if is_too_large(key[0]):
                     raise ShapeError(f"[shape] no array has as many elements as the shape {key[0]} says.")
-                value = ShapedArray(tuple(int(n) for n in key[0]), key[1], key[2])
+                value = ShapedArray(tuple(map(as_size, key[0])), key[1], key[2])
                 self.references[key] = weakref.ref(value)
                 if len(self.references) >= self._sweep_at:
                     self.references = {k: r for k, r in self.references.items() if r() is not None}

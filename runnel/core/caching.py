@@ -37,6 +37,10 @@ class Recent(Generic[K, V]):
             self._old, self.young = self.young, {}
         self.young[key] = value
 
+    def values(self) -> list[V]:
+        """Return all items."""
+        return [*self._old.values(), *self.young.values()]
+
     def __len__(self) -> int:
         return len(self.young) + len(self._old)
 

@@ -19,6 +19,7 @@ import numpy as np
 from runnel.core.avals import ShapedArray
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
+from runnel.core.lengths import Length
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Result, Value
 
@@ -110,6 +111,7 @@ _QUICK: Final[dict[type, Callable[[Any], bytes]]] = {
     int: lambda value: b"i%d;" % value,
     bool: lambda value: b"b1" if value else b"b0",
     ShapedArray: lambda value: _aval_key(value),
+    Length: lambda value: _sized(b"L", value.code.encode()),
 }
 
 

@@ -12,6 +12,7 @@ from runnel.core.avals import Shape, ShapedArray, is_too_large
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import AxisError, DTypeError, ShapeError
+from runnel.core.lengths import as_size
 
 Array: TypeAlias = Any  # a TensorLike of the caller's kind: what goes in as a Tensor comes out as a Tensor
 Operand: TypeAlias = TensorLike | bool | int | float | np.ndarray[Any, Any] | np.generic
@@ -31,7 +32,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 def gathered(values: tuple[Any, ...]) -> Any:
     """Return the value of ``*values``: the sequence among them, or the ints themselves."""
-    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
+    return values[0] if len(values) == 1 and not is_single(values[0]) else values
 
 
 def normalize_axis(name: str, axis: int, ndim: int) -> int:
@@ -59,7 +60,7 @@ def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
     """Convert one int, or an iterable of ints, to a shape."""
     sizes = as_tuple(shape)
     try:
-        return tuple(map(operator.index, sizes))
+        return tuple(map(as_size, sizes))
     except TypeError:
         raise ShapeError(f"[{name}] a shape is made of integers; got {sizes}.") from None
 

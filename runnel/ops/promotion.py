@@ -10,7 +10,8 @@ import numpy as np
 
 from runnel.core.conversion import fitting
 from runnel.core.dispatch import RunTimeNumber, TensorLike
-from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
+from runnel.core.dtypes import DType, bool_, float32, float64, from_numpy, of_scalar, promote
+from runnel.core.lengths import Length, as_number
 from runnel.core.tables import Op
 from runnel.ops.arguments import Array, Operand, broadcast_shapes
 from runnel.ops.conversion import cast
@@ -49,7 +50,7 @@ def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: 
 
 def is_operand(x: Any) -> bool:
     """Return whether elementwise ops accept ``x``."""
-    return isinstance(x, (TensorLike, *_NUMBERS, np.ndarray))
+    return isinstance(x, (TensorLike, *_NUMBERS, np.ndarray, Length))
 
 
 def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
@@ -64,6 +65,9 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
             dtype = x.dtype
         elif isinstance(x, _NUMBERS):
             weak.append(x.item() if isinstance(x, np.generic) else x)
+            continue
+        elif isinstance(x, Length):
+            weak.append(x.value)  # any int
             continue
         elif isinstance(x, np.ndarray):
             dtype = from_numpy(x.dtype)
@@ -93,6 +97,11 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
     """Convert ``x`` to a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
     if isinstance(x, TensorLike):
         return with_rank(cast(x, dtype), ndim)
+    if isinstance(x, Length):
+        number = as_number(x)
+        if not isinstance(number, int):
+            return cast(number.as_array(dtype if dtype.is_inexact else float64, ndim), dtype)
+        x = number
     if isinstance(x, _NUMBERS):
         return constant(like, x.item() if isinstance(x, np.generic) else x, dtype, ndim)
     array = np.asarray(x)

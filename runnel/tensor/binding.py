@@ -46,6 +46,16 @@ class BoundFrame(Frame):
         return ctypes.addressof(self._numbers) + 8 * i
 
 
+class Prepared:
+    """The hoisted constants that were computed last, with the writes of the locks at that time. The programs of a graph
+    with lengths share them."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self) -> None:
+        self.latest: tuple[list[tuple[int, int]], list[memory.Storage]] | None = None
+
+
 class Binding:
     """A program bound to Variables, with its frames, a :class:`BoundFrame` each, in a ``pool``.
 
@@ -53,14 +63,21 @@ class Binding:
         compiled: the program. Its first inputs are the inputs of the graph that are not Variables, followed by the
             outputs of its ``hoisted_constants``, which depend only on Variables and are computed when these change.
         variables: returns the Variables of the graph, in its order. The binding does not keep them alive.
+        prepared: the hoisted constants of another binding of the same graph, to share.
     """
 
-    def __init__(self, compiled: CompiledGraph, variables: Callable[[], Sequence[Variable]]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledGraph,
+        variables: Callable[[], Sequence[Variable]],
+        prepared: Prepared | None = None,
+    ) -> None:
         graph = compiled.recipe.graph
         slots = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
         others = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
         self.program: Final = compiled.program
         self._hoisted_constants = compiled.hoisted_constants
+        self.prepared: Final = Prepared() if prepared is None else prepared
         self._variables = variables
         self._written = frozenset(i for i, x in enumerate(slots) if x in graph.updates)
         self._inputs = len(others)
@@ -141,15 +158,20 @@ class Binding:
                 for lock, is_read in zip(self.locks, self._read, strict=True)
             ]
             counts = [writes for writes, _ in states]
-            if frame.prepared_at != states and not self._prepare(frame, self._hoisted_constants, counts):
-                return False
+            if frame.prepared_at != states:
+                latest = self.prepared.latest
+                if latest is not None and latest[0] == states:
+                    self._use(frame, self._hoisted_constants, latest[1])
+                elif not self._prepare(frame, self._hoisted_constants, counts):
+                    return False
+                self.prepared.latest = states, frame.prepared
             frame.prepared_at = states
         frame.launch.lock([(*mode, v, w) for mode, v, w in zip(self._modes, frame.versions, counts, strict=True)])
         return True
 
     def _prepare(self, frame: BoundFrame, hoisted_constants: Program, counts: list[int]) -> bool:
         """Compute the hoisted constants again; return False if Variables have changed meanwhile."""
-        frame.prepared, frame.prepared_at = [], []  # first, so that the same memory serves again
+        frame.prepared, frame.prepared_at, self.prepared.latest = [], [], None  # first, so that the memory serves again
         storages = [hoisted_constants.backend.allocate(nbytes) for nbytes in hoisted_constants.outputs]
         inner: Any = hoisted_constants.pool.take()
         for slot, pin in enumerate(frame.pins, hoisted_constants.first_variable):
@@ -164,7 +186,11 @@ class Binding:
             return False
         if status:
             raise hoisted_constants.error(status)
+        self._use(frame, hoisted_constants, storages)
+        return True
+
+    def _use(self, frame: BoundFrame, hoisted_constants: Program, storages: list[memory.Storage]) -> None:
+        """Let a frame read hoisted constants."""
         frame.prepared = storages
         for i, output in enumerate(hoisted_constants.output_of):
             frame.bases[2 + self._inputs + i] = storages[output].address
-        return True

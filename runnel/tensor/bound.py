@@ -8,6 +8,7 @@ program takes as long as a few dozen lines of Python, so the code of a call has 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from runnel.backends.host.layout import COMPLETED, LATER, STALE
@@ -53,10 +54,11 @@ class Variables(Protocol):
 
 class Feed(NamedTuple):
     """Where one input of a program comes from: ``lines`` that read it, and an expression for its ``address``. A number
-    has no address; its line writes it into the frame."""
+    has no address; its line writes it into the frame. ``names`` are read by the lines."""
 
     address: str
     lines: tuple[str, ...] = ()
+    names: Mapping[str, Any] = MappingProxyType({})
 
 
 def number(place: int, expression: str) -> Feed:
@@ -75,10 +77,10 @@ def any_layout(place: int, tensor: str, aval: ShapedArray) -> Feed:
         f"a{place}",
         (
             f"m, (o, strides) = {tensor}._storage, {tensor}._layout",  # reading these is not cheap
-            f"if strides == {row_major(aval.shape)} and m is not None: "
-            f"a{place} = m.address + o * {aval.dtype.itemsize}",
+            f"if strides == dense{place} and m is not None: a{place} = m.address + o * {aval.dtype.itemsize}",
             f"else: d{place} = dense({tensor}); a{place} = d{place}.address",
         ),
+        {f"dense{place}": row_major(aval.shape)},
     )
 
 
@@ -122,6 +124,8 @@ class Bound:
             "lent_arena": program.lent_arena, "make": pool.make, "new": kind.__new__, "serial": SERIALS.__next__,
             "S": Slab(), **({} if variables is None else variables.names),
         }  # fmt: skip
+        for feed in feeds:
+            self.namespace.update(feed.names)
         for i, nbytes in enumerate(program.outputs):
             self.namespace[f"size{i}"] = nbytes
         for i, result in enumerate(results):

@@ -221,7 +221,7 @@ def _program(function: Callable[..., Any], tensors_like: Sequence[Tensor], name:
     for i, x in enumerate(graph.inputs):
         feed = any_layout(i, values[x], x.aval)
         if taping is not None and i in taping.residual_inputs:
-            feed = Feed(feed.address, (f"d{i} = {values[x]}", *feed.lines))
+            feed = feed._replace(lines=(f"d{i} = {values[x]}", *feed.lines))
         feeds.append(feed)
     results = [x.aval.on(device) for x in graph.outputs]
     bound = Bound(compiled.program, Tensor, feeds, results, together=() if taping is None else taping.together)

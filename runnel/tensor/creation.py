@@ -20,6 +20,7 @@ from runnel.core.devices import Device, as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, Dtype
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
+from runnel.core.lengths import Length, is_static
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.handle import Record, passed_on
@@ -167,11 +168,11 @@ def ones(shape: Shape, *sizes: Any, dtype: Dtype = None, device: Any = None, req
 
 
 def _filled(name: str, shape: Any, value: bool | int | float | complex, dtype: Any, device: Any) -> Tensor:
-    target = dtypes.as_dtype(dtype)
-    if isinstance(value, RunTimeNumber) and target.is_inexact:
-        filled: Tensor = ops.broadcast_to(tensors.constant(value, target), as_sizes(name, shape))
+    target, sizes = dtypes.as_dtype(dtype), as_sizes(name, shape)
+    if (isinstance(value, RunTimeNumber) and target.is_inexact) or not is_static(sizes):
+        filled: Tensor = ops.broadcast_to(tensors.constant(value, target), sizes)
         return filled if device is None else filled.to(as_device(device))
-    return _tensor_of(np.full(as_sizes(name, shape), fitting(name, value, target)), target, device)
+    return _tensor_of(np.full(sizes, fitting(name, value, target)), target, device)
 
 
 def _tensor_of(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
@@ -203,6 +204,11 @@ def arange(
     where all three are ints, else float32. The numbers are finite and ``step`` is not 0 (else ValueError)."""
     start, step = _plain(start), _plain(step)
     begin, end = (0, start) if stop is None else (start, _plain(stop))
+    if isinstance(end, Length) and step == 1 and isinstance(begin, (int, Length)):
+        size = end - begin
+        counted = ops.iota(tensors.constant(0, dtypes.int64), (size if size > 0 else 0,))
+        positions: Tensor = counted if begin == 0 else ops.add(counted, begin)
+        return leaf(positions if dtype is None else positions.astype(dtype), requires_grad)
     if step == 0 or not all(map(math.isfinite, (begin, end, step))):
         raise ValueError(
             f"[arange] counts from {begin} to {end} in steps of {step}; it needs finite numbers and a step."

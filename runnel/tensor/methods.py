@@ -15,7 +15,7 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes, public
-from runnel.core.avals import Extent
+from runnel.core.avals import extent_of
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
@@ -282,7 +282,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
     @property
     def size(self) -> Any:
         """The number of elements; ``x.size()`` is the shape, and ``x.size(0)`` the size of an axis, as in PyTorch."""
-        return Extent(self.shape)
+        return extent_of(self.shape)
 
     @property
     def data(self) -> ResultT:

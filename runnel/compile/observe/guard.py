@@ -6,11 +6,12 @@ references to the objects that it compares, and is retired when one of them dies
 
 from __future__ import annotations
 
+import copy
 import re
 import struct
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -137,6 +138,34 @@ class Guard:
             f"def guard(fn, args, kwargs):\n try:\n{lines}\n  return ({self.values()})\n except Exception: return None"
         )
 
+    def replaced(self, constants: Mapping[str, Any]) -> Guard:
+        """Return the same guard with other values of some constants, by name. Both are retired together."""
+        guard = copy.copy(self)
+        guard.__dict__.pop("holds", None)
+        guard.namespace = {**self.namespace, **constants}
+        return guard
+
+    def reader(self, places: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return ``read(fn, args, kwargs)``: some of the wanted values, without a check."""
+        wanted = {self.read_sources[place] for place in places}
+        lines: list[str] = []
+        for line in reversed(self._lines):
+            if line.number in wanted:
+                wanted.update(line.needs)
+                lines.insert(0, line.code)
+        values = "".join(f"v{self.read_sources[place]}, " for place in places)
+        read: Callable[..., tuple[Any, ...]] = functions.function(
+            "read(fn, args, kwargs)", [*lines, f"return ({values})"], self.namespace, "guard"
+        )
+        return read
+
+    def binder(self, pattern: re.Pattern[str], text: str, constants: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return ``holds(fn, args, kwargs, bind)``: the guard with ``text`` in place of what fits ``pattern`` in its
+        checks, and other values of some constants."""
+        lines = "\n".join(f"  {pattern.sub(text, line)}" for line in self.lines(False, "None"))
+        head = f"def guard(fn, args, kwargs, bind):\n try:\n{lines}\n  return True\n except Exception: return None"
+        return functions.from_text(head, "<guard>", {**self.namespace, **constants})
+
     def values(self) -> str:
         """Return the wanted values as code that follows ``lines``."""
         return "".join(f"v{i}, " for i in self.read_sources)
@@ -163,14 +192,21 @@ class Guard:
         always, by_version = (tuple(dict.fromkeys(part)) for part in parts)
         return always, by_version
 
-    def numbers_that_changed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-        """Return the labels of numbers that differ, if the first difference is one of them."""
+    def numbers_that_changed(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sizes: Callable[[str, Any, Any], list[str]]
+    ) -> list[str]:
+        """Return the labels of numbers that differ, if the first difference is one of them. ``sizes`` returns the
+        labels of numbers that make a value differ, by its label, what it was, and what it is."""
         labels: list[str] = []
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
                 if line.has_failed(space):
+                    found = sizes(line.label, line.was, space[f"v{line.needs[0]}"]) if line.needs else []
+                    labels += found
                     is_value = type(line.was) in (int, float) and "differs(" in line.code
+                    if found:
+                        continue
                     if not is_value and not line.label.startswith("len("):
                         break
                     labels.append(line.label)

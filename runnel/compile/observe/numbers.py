@@ -34,10 +34,11 @@ _SURE: Final = frozenset(map(id, (abs, str, repr, math.fabs)))  # the same kind 
 def begin(rec: Recorder, value: Any, source: Source) -> Any:
     """Return a symbol for the number found at ``source``."""
     rec.log.check(source, f"type({{v}}) is not {type(value).__name__}", f"type of {source}")
-    return _known(rec, value, source)
+    return symbol(rec, value, source)
 
 
-def _known(rec: Recorder, value: Any, source: Source) -> Any:
+def symbol(rec: Recorder, value: Any, source: Source) -> Any:
+    """Return a symbol for a number whose kind is known."""
     kind = type(value)
     own = value * 1.0 if kind is float else Whole(value) if kind is int else Text(value)
     rec.symbols[id(own)] = source
@@ -103,15 +104,17 @@ def computed(
     if type(result) is bool:
         rec.is_plain(result, source)
         return result
-    return _known(rec, result, source)
+    return symbol(rec, result, source)
 
 
-def binary(rec: Recorder, symbol: str, a: Any, b: Any, result: Any) -> Any:
+def binary(rec: Recorder, sign: str, a: Any, b: Any, result: Any) -> Any:
     """Return the symbol of ``a + b`` and the like; ``result`` is its value."""
-    plain = symbol[:-1] if symbol.endswith("=") else symbol
+    plain = sign[:-1] if sign.endswith("=") else sign
     divides = type(bare(a)) is not str and plain in ("/", "//", "%", "<<", ">>") and id(b) not in rec.symbols
     is_sure = plain in ("+", "-", "*", "&", "|", "^") or divides  # the divisor is the same at each call
-    return computed(rec, f"({{a0}} {plain} {{a1}})", (a, b), result, (), is_sure)
+    number = computed(rec, f"({{a0}} {plain} {{a1}})", (a, b), result, (), is_sure)
+    rec.session.calculated(plain, a, b, number)
+    return number
 
 
 def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:

@@ -110,6 +110,9 @@ class Session:
     def returned(self, rec: Recorder) -> None:
         """Add changes after the function has returned."""
 
+    def calculated(self, sign: str, a: Any, b: Any, number: Any) -> None:
+        """Note that ``number`` was computed from numbers."""
+
     def complete(self, recipes: Recipes) -> Any:
         """Return what else later calls need. ``recipes.place`` says where its parts are found."""
         return None

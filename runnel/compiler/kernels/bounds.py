@@ -69,7 +69,7 @@ def bounds_check(bounded: Bounded, indices: BufferView) -> Call:
     parts.declare(BufferAccess(allocation, False, offset, row_step, axes[-1][1], span, before=before), "in")
     extents = (axes[0][0] if len(axes) > 1 else 1, axes[-1][0])
     split = "both" if len(axes) > 1 else "columns"
-    call = parts.call("bounds", (rows,), extents, float(bounded.indices.aval.size), bounded.node, split, doc="")
+    call = parts.call("bounds", (rows,), extents, bounded.indices.aval.size, bounded.node, split, doc="")
     return replace(call, checks=True)
 
 

@@ -23,6 +23,7 @@ from runnel.compiler.plan_ir.plan import Section
 from runnel.compiler.plan_ir.strides import Extents, ResultAxes, Strided, merged_stride
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32
+from runnel.core.lengths import expected
 from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir
@@ -109,7 +110,7 @@ class _Product:
         kernel = named("contract", tuple(parts.buffers), tuple(parts.params), body, self._doc)
         backend = context.current().backend
         packs = b.width > 0 or operand_dtype is not dtype or backend.packs_columns(m, k, b.row, b.column, dtype)
-        grain, flops = b.width or GRAIN, self.epilogue.flops + 2.0 * m * n * k
+        grain, flops = b.width or GRAIN, self.epilogue.flops + 2.0 * expected(m * n * k)
         return Call(
             kernel, parts.accesses, parts.values, m, n, "both", flops, list(self.request.cluster.members),
             packs=packs, depth=k, grain=grain, packed_block=(ROW_BLOCK, ir.TILE_BYTES // operand_dtype.itemsize),
@@ -223,7 +224,9 @@ def batched_products(node: Value, operands: Operands, result: Allocation) -> lis
             _read(b_place, b0, b_step, 0, (k, b_strides[-2]), (n, b_strides[-1])),
             BufferAccess(result, True, c0, c_step, 0, m * n),
         ]
-        calls.append(Call(kernel, accesses, values, batch[-1], 1, "rows", 2.0 * m * n * k * batch[-1], [node]))
+        calls.append(
+            Call(kernel, accesses, values, batch[-1], 1, "rows", 2.0 * expected(m * n * k * batch[-1]), [node])
+        )
     return calls
 
 

@@ -123,7 +123,7 @@ class PadKernel(Parts):
         return self.param(value) if value else 0
 
     def pad_call(self, body: list[ir.Stmt], rows: int, columns: int = 1, work: float | None = None) -> Call:
-        size = float(self.node.aval.size) if work is None else work
+        size = self.node.aval.size if work is None else work
         split = "rows" if rows > 1 else "columns" if columns > 1 else ""
         return self.call("pad", tuple(body), (rows, columns), size, self.node, split, doc="")
 
@@ -280,7 +280,7 @@ class _Border(PadKernel):
         loop = For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
         self.accesses.insert(0, BufferAccess(self.result, True, 0, size if first.is_plain else 0, 0, size))
         count = rows * size - math.prod(a.n for a in axes)
-        return self.pad_call([loop], rows, work=float(count))
+        return self.pad_call([loop], rows, work=count)
 
     def _between(self, axes: list[Axis], target: list[Term], base: int) -> list[Stmt]:
         """Return the gaps between elements of these axes, whose first position is ``base``."""

@@ -21,6 +21,7 @@ from runnel.compiler.plan_ir.clusters import Cluster, Form, aligned_strides, ess
 from runnel.compiler.plan_ir.plan import Section
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core.dtypes import DType, int64
+from runnel.core.lengths import expected
 from runnel.core.records import record
 from runnel.graph.node import InputKind, Value
 from runnel.loops import ir, scalar
@@ -72,7 +73,7 @@ def sort(node: Value, labels: tuple[Allocation, int], result: Allocation) -> Cal
     allocation, offset = labels
     accesses = [BufferAccess(allocation, False, offset, None, None, 0), BufferAccess(result, True, 0, None, None, 0)]
     values = [count, rows + 2, rows + 1, rows - 1, rows + 2, max(count - 1, 0)]
-    return Call(kernel, accesses, values, 1, 1, "", float(2 * count + rows), [node])
+    return Call(kernel, accesses, values, 1, 1, "", 2 * count + rows, [node])
 
 
 @record
@@ -130,7 +131,7 @@ def sums(node: Value, table: tuple[Allocation, int], updates: tuple[Allocation, 
         BufferAccess(result, True, 0, columns, 1, 1),
     ]
     values = [count, max(count - 1, 0), rows + 2, columns]
-    return Call(kernel, accesses, values, rows, columns, "both", float(count * columns), [node])
+    return Call(kernel, accesses, values, rows, columns, "both", count * columns, [node])
 
 
 def gather(node: Value, operands: Operands, result: Allocation) -> Call:
@@ -175,7 +176,7 @@ def gather(node: Value, operands: Operands, result: Allocation) -> Call:
     ]
     kernel = named("gather", buffers, params, (body,))
     values = [extent - 1, after, extent * after, count * after, before]
-    return Call(kernel, accesses, values, rows, columns, "both", float(node.aval.size), [node])
+    return Call(kernel, accesses, values, rows, columns, "both", node.aval.size, [node])
 
 
 def write_rows(node: Value, operands: Operands, result: Allocation) -> list[Call]:
@@ -205,7 +206,7 @@ def write_rows(node: Value, operands: Operands, result: Allocation) -> list[Call
     ]
     kernel = named("write_rows", buffers, params, (body,))
     values = [extent - 1, count, after, extent * after, count * after]
-    work = float(updates.aval.size)
+    work = updates.aval.size
     return [*copies, Call(kernel, accesses, values, before, after, "both", work, [node])]
 
 
@@ -241,7 +242,7 @@ def scatter_add(node: Value, operands: Operands, result: Allocation) -> list[Cal
     kernel = named("scatter_add", buffers, (p_count, p_after, p_last), (body,))
     return [
         fill,
-        Call(kernel, accesses, [count, after, shape[0] - 1], 1, after, "columns", float(updates.aval.size), [node]),
+        Call(kernel, accesses, [count, after, shape[0] - 1], 1, after, "columns", updates.aval.size, [node]),
     ]
 
 
@@ -324,7 +325,7 @@ class SegmentSumLowering(NestLowering):
             known = members.looked_up[node] = _lookup(node, members), parts.param(updates.strides[0])
         bucket, step = known
         name = members.name(node)
-        members.flops += node.inputs[2].aval.size
+        members.flops += expected(node.inputs[2].aval.size)
         return bucket.sum(name, index, step)
 
     def build(self, request: Request) -> Section:

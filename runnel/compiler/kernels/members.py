@@ -17,6 +17,7 @@ from runnel.compiler.plan_ir.clusters import aligned_strides, unreduced_strides
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
+from runnel.core.lengths import expected
 from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
@@ -210,7 +211,7 @@ class Members:
 
     def count_flops(self, node: Value) -> None:
         shape = node.inputs[0].aval if is_reduction(node) else node.aval
-        self.flops += shape.size * cost_of(node)
+        self.flops += expected(shape.size) * cost_of(node)
 
     # Statements -------------------------------------------------------------------------------------------------------
 

@@ -57,9 +57,9 @@ class _Sort:
     def call(self) -> Call:
         body = self._ranked() if self.n <= SHORT else self._radix()
         loop = ir.For(_ROW, ir.RangeBound.I0, ir.RangeBound.I1, "seq", tuple(body))
-        work = self.n * (self.n / 4 if self.n <= SHORT else 12 * self.dtype.itemsize)
+        work = self.n * self.n // 4 if self.n <= SHORT else self.n * 12 * self.dtype.itemsize
         name = "sort_ranked" if self.n <= SHORT else "sort_radix"
-        return self.parts.call(name, (loop,), (self.rows, 1), float(self.rows * work), self.node)
+        return self.parts.call(name, (loop,), (self.rows, 1), self.rows * work, self.node)
 
     # Keys -------------------------------------------------------------------------------------------------------------
 

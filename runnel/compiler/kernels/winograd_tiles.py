@@ -21,6 +21,7 @@ from runnel.compiler.lowering.parts import Parts, binary
 from runnel.compiler.plan_ir.calls import Call
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
+from runnel.core.lengths import expected
 from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
@@ -296,7 +297,7 @@ class TileKernel(Parts):
 
     def tile_call(self, body: tuple[ir.Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
         """Return the call over ``count`` tiles."""
-        flops = 2.0 * PLANES * count * self.channels * self.filters
+        flops = 2.0 * expected(PLANES * count * self.channels * self.filters)
         return self.call("winograd", body, shape, flops, self.node, split)
 
 

@@ -6,6 +6,7 @@ many elements as a constant, which kernels use for indirect operands.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from runnel.compiler.lowering.parts import Parts
 from runnel.compiler.lowering.transposes import through_scratch
-from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, BufferView, Call, MemorySpace, hull
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, BufferView, Call, MemorySpace, constant, hull
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import int32
@@ -87,7 +88,7 @@ def _nest(
     body = For(outer, RangeBound.I0, RangeBound.I1, "seq", (body,))
     shape = (merged[0][0] if row is not None else 1, merged[-1][0])
     split = "both" if row is not None else "columns"
-    return parts.call("copy", (body,), shape, float(math.prod(n for n, _ in merged)), node, split, doc="")
+    return parts.call("copy", (body,), shape, math.prod(n for n, _ in merged), node, split, doc="")
 
 
 def _for_the_reader(axes: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
@@ -120,11 +121,17 @@ class OffsetTables:
         if low < _OFFSET_LIMITS.min or high > _OFFSET_LIMITS.max:
             return None
         if key not in self._places:
-            offsets = np.zeros(1, np.int32)
-            for n, s in key:
-                offsets = (offsets[:, None] + np.arange(n, dtype=np.int32) * np.int32(s)).reshape(-1)
-            self._places[key] = Allocation(MemorySpace.CONSTANT, int32, offsets.size, "offsets", value=offsets)
+            size = math.prod(n for n, _ in key)
+            self._places[key] = constant("offsets", int32, size, _offsets, tuple(itertools.chain(*key)))
         return self._places[key]
+
+
+def _offsets(*axes: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """Return the offsets of axes of these extents and steps, which alternate."""
+    offsets = np.zeros(1, np.int32)
+    for n, s in zip(axes[::2], axes[1::2], strict=True):
+        offsets = (offsets[:, None] + np.arange(n, dtype=np.int32) * np.int32(s)).reshape(-1)
+    return offsets
 
 
 def values_of(offsets: Allocation) -> np.ndarray[Any, np.dtype[np.int32]]:

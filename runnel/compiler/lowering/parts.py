@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from runnel.backends import context
-from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
+from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace, constant
 from runnel.core.dtypes import DType, bool_, int16, int32, int64
 from runnel.core.records import fields, is_record
 from runnel.graph.node import Value
@@ -68,6 +68,10 @@ def _fields(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
 _ALIGN = 64
 
 
+def _table(dtype: DType, *values: Any) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype.numpy).reshape(-1)
+
+
 class Parts:
     """Collects declarations; :meth:`call` builds the kernel."""
 
@@ -104,8 +108,8 @@ class Parts:
 
     def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
         """Declare constant integers of the plan."""
-        flat = np.ascontiguousarray(values, dtype.numpy).reshape(-1)
-        return self.buffer(name, Allocation(MemorySpace.CONSTANT, dtype, flat.size, name, value=flat), 0)
+        parts = tuple(values.flat) if values.dtype == object else (values,)
+        return self.buffer(name, constant(name, dtype, values.size, functools.partial(_table, dtype), parts), 0)
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
         """Declare memory of the thread, after earlier scratch buffers."""

@@ -85,7 +85,7 @@ def _fits(subview: Subview, cluster: Cluster | None, size: int) -> bool:
     return lowering_of(root).takes_subview(root, subview.base.aval.shape, subview.strides, size)
 
 
-_MUCH: Final = 1.5  # times the value's size
+_MUCH: Final = 3  # times half the value's size
 
 
 @record
@@ -123,7 +123,7 @@ def find_aliases(
                 readers[base].append((node, x))
     holders: dict[Value, Value] = {}
     for base, (node, _) in subviews.items():
-        roomy = not readers[base] or node.aval.size <= _MUCH * base.aval.size
+        roomy = not readers[base] or 2 * node.aval.size <= _MUCH * base.aval.size
         if (
             base not in broken
             and roomy

@@ -19,6 +19,7 @@ from runnel.compiler.plan_ir.plan import Bounded, Interface
 from runnel.compiler.plan_ir.strides import Strided
 from runnel.core import switches
 from runnel.core.avals import Shape, row_major
+from runnel.core.lengths import expected
 from runnel.core.records import record
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph
@@ -250,4 +251,4 @@ def _traffic(
             if base in number and cluster_of[base] is not cluster_of[node]:
                 reads.setdefault(cluster_of[node], {})[number[base]] = None
     live_out = frozenset(number[b] for b in (views[node].base for node in late) if b in number)
-    return Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in values], live_out)
+    return Traffic(makes, {c: list(r) for c, r in reads.items()}, [expected(n.aval.nbytes) for n in values], live_out)

@@ -23,6 +23,7 @@ import numpy as np
 from runnel.compiler.lowering.protocol import lowering_of
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.errors import VerifierError
+from runnel.core.lengths import is_static
 from runnel.core.records import record
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
@@ -228,6 +229,8 @@ def fold_constants(graph: Graph, max_bytes: int = MAX_BYTES, max_work: int = MAX
     def visit(node: Value) -> Value:
         nonlocal work
         if not isinstance(node, Result) or not node.inputs or not all(x.is_constant for x in node.inputs):
+            return node
+        if not is_static(node.aval.shape):
             return node
         read = sum(x.aval.nbytes for x in node.inputs)
         cost = node.aval.size + sum(x.aval.size for x in node.inputs)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from runnel.backends.host.calls import HostFunction
 from runnel.compiler.plan_ir.cost import PLANNED, Block, Machine, Prediction, Work, count, predict
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType
+from runnel.core.lengths import is_static
 from runnel.core.records import field, record
 from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
@@ -32,6 +33,13 @@ class MemorySpace(enum.Enum):
     SCRATCH = "scratch"  # each thread's own
 
 
+class Content(NamedTuple):
+    """The values of a constant that depends on lengths: ``make(*arguments)``."""
+
+    make: Callable[..., np.ndarray]
+    arguments: tuple[Any, ...]
+
+
 @record(frozen=False, eq=False)
 class Allocation:
     """A dense block of memory for one value. ``slot`` and ``offset`` (bytes) are set by the memory plan."""
@@ -43,12 +51,22 @@ class Allocation:
     index: int = 0  # which input, variable or output
     strided: bool = False  # an input that is not dense
     value: np.ndarray | None = None  # of a constant
+    content: Content | None = None  # of a constant that depends on lengths
     slot: int = -1
     offset: int = 0
 
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
+
+
+def constant(
+    label: str, dtype: DType, size: int, make: Callable[..., np.ndarray], arguments: tuple[Any, ...]
+) -> Allocation:
+    """Return a constant of the values ``make(*arguments)``."""
+    if is_static(arguments):
+        return Allocation(MemorySpace.CONSTANT, dtype, size, label, value=make(*arguments))
+    return Allocation(MemorySpace.CONSTANT, dtype, size, label, content=Content(make, arguments))
 
 
 BufferView = tuple[Allocation, int, Shape]  # memory, offset of the first element, strides in elements
@@ -132,6 +150,11 @@ class Call:
         if self._planned is None:
             self._planned = self.predict(PLANNED)
         return self._planned.seconds
+
+    def expect_like(self, other: Call) -> None:
+        """Predict the seconds from the same call for other lengths, by the number of elements."""
+        share = self.rows * self.columns / max(other.rows * other.columns, 1)
+        self._planned = Prediction(other.seconds * share, 0.0, 0.0)
 
     def predict(self, machine: Machine, block: Block | None = None) -> Prediction:
         """Return the prediction for ``block`` (None: all) on one thread of a machine."""

@@ -214,6 +214,16 @@ class Bounded:
         )
 
 
+@record
+class Lowered:
+    """The calls of a graph, before its arena is planned and they are partitioned."""
+
+    graph: Graph
+    section: Section
+    interface: Interface
+    bounded: list[Bounded]
+
+
 @record(frozen=False, eq=False)
 class Plan:
     """Everything about a program but its memory addresses and machine code."""

@@ -12,11 +12,13 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.lengths import is_static
 from runnel.core.tables import write_back
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.conversion import cast
-from runnel.ops.elementwise.arithmetic import add
-from runnel.ops.elementwise.comparison import logical_and, where
+from runnel.ops.creation_like import iota
+from runnel.ops.elementwise.arithmetic import add, remainder
+from runnel.ops.elementwise.comparison import equal, greater_equal, less, logical_and, where
 from runnel.ops.indexing.gather import scatter_add
 from runnel.ops.indexing.items import (
     Selection,
@@ -117,6 +119,12 @@ def _inside(x: Array, part: Window) -> Array:
     result = None
     for axis, (n, start, size, step) in enumerate(zip(x.shape, part.starts, part.sizes, part.steps, strict=True)):
         if size == n:
+            continue
+        if not is_static((n, start, size)):
+            place = add(iota(x, (*(1,) * axis, n, *(1,) * (x.ndim - axis - 1)), axis), -start)
+            here = logical_and(greater_equal(place, 0), less(place, size * step))
+            here = here if step == 1 else logical_and(here, equal(remainder(place, step), 0))
+            result = here if result is None else logical_and(result, here)
             continue
         along = np.zeros((1,) * axis + (n,) + (1,) * (x.ndim - axis - 1), bool)
         along.reshape(-1)[start + step * np.arange(size)] = True

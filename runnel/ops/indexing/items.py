@@ -13,6 +13,7 @@ from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike, apply, required
 from runnel.core.dtypes import DType, bool_, from_numpy, int64
 from runnel.core.errors import AxisError, DTypeError
+from runnel.core.lengths import Length, span
 from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array, broadcast_shapes
 from runnel.ops.elementwise.arithmetic import add, multiply
@@ -60,7 +61,7 @@ class Selection(NamedTuple):
         return (*rest[: self.place], *self.shape, *rest[self.place :])
 
 
-_AS_THEY_ARE = frozenset({int, slice, type(None), type(...)})
+_AS_THEY_ARE = frozenset({int, Length, slice, type(None), type(...)})
 
 
 def as_items(key: Any) -> list[Any]:
@@ -144,13 +145,12 @@ def window(shape: Shape, items: Sequence[Any]) -> Window:
             continue
         n = shape[len(starts)]
         if isinstance(k, slice):
-            start, stop, step = k.indices(n)
-            size = len(range(start, stop, step))
+            start, size, step = span(k, n)
             result.append(size)
         else:
             if not -n <= k < n:
                 raise _outside(k, len(starts), shape)
-            start, size, step = k % n, 1, 1
+            start, size, step = k + n if k < 0 else k, 1, 1
         starts.append(start if size else 0)
         sizes.append(size)
         steps.append(step if size > 1 else 1)
@@ -175,13 +175,13 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
     chosen = tuple(
         Chosen(
             indices,
-            sum(not isinstance(b, int) for b in basic[:at]),
+            sum(not isinstance(b, (int, Length)) for b in basic[:at]),
             None if basic[at] is None else sum(b is not None for b in basic[:at]),
         )
         for indices, at in arrays
     )
     places = {at for _, at in arrays}
-    kept = [at not in places and not isinstance(b, int) for at, b in enumerate(basic)]  # axes without indices
+    kept = [at not in places and not isinstance(b, (int, Length)) for at, b in enumerate(basic)]  # axes without indices
     with_axes = [at for indices, at in arrays if indices.ndim]
     together = with_axes and not any(kept[with_axes[0] : with_axes[-1]])
     place = sum(kept[: with_axes[0]]) if together else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 import numbers
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from runnel.core.composed import composed
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, Dtype, as_dtype, float32, float64, real_of
 from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.lengths import as_number, largest
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, as_sizes, normalize_axes, normalize_axis
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like
@@ -42,7 +42,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Dtype = Non
     axes = normalize_axes("mean", axis, x.ndim)
     x = x if dtype is None else cast(x, as_dtype(dtype))
     total = sum(x, axes, keepdims, dtype=wide_dtype(x))
-    return rounded_as(divide(total, math.prod(x.shape[a] for a in axes)), x)
+    return rounded_as(divide(total, as_number(math.prod(x.shape[a] for a in axes))), x)
 
 
 @composed
@@ -52,7 +52,9 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
     wide = cast(x, wide_dtype(x))
     distance = subtract(wide, mean(wide, axes, keepdims=True))
     total = sum(real(multiply(conj(distance), distance)), axes, keepdims)
-    return rounded_as(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
+    if isinstance(correction, float) and correction.is_integer():
+        correction = int(correction)  # lengths are whole
+    return rounded_as(divide(total, as_number(largest([math.prod(x.shape[a] for a in axes) - correction, 0]))), x)
 
 
 @composed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.composed import composed
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
+from runnel.core.lengths import as_size
 from runnel.core.rules import Tangents, linear
 from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
 from runnel.core.viewing import viewing
@@ -78,7 +78,7 @@ def _along(x: Array, axis: int, start: int, size: int, step: int) -> dict[str, A
 @viewing
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """Return ``size`` elements along ``axis`` from ``start`` on, which counts from the end if it is negative."""
-    place, first, count = normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size)
+    place, first, count = normalize_axis("narrow", axis, x.ndim), as_size(start), as_size(size)
     n = x.shape[place]
     if not -n <= first <= n:
         raise ShapeError(

@@ -7,6 +7,7 @@ sequence by sequence (``attention_varlen``).
 
 from __future__ import annotations
 
+import operator
 from typing import Final
 
 import numpy as np
@@ -85,16 +86,20 @@ class AttentionKernel:
         """Return the number of queries of a block, a function of the extents."""
         at = self.at
         queries = max(at.queries, 1)
+        if queries <= FEWEST:
+            self.blocks = 1
+            return queries
         height = min(max(SCORES // keys, FEWEST), MOST, queries)
         if at.batch * at.heads * -(-queries // height) < FEW_BLOCKS:
             height = min(height, FEWEST)
-        return -(-queries // -(-queries // height))
+        self.blocks = operator.index(-(-queries // height))
+        return -(-queries // self.blocks)
 
     # Operands and the table -------------------------------------------------------------------------------------------
 
     def _begin_table(self) -> None:
         at = self.at
-        shape = (at.batch, at.heads, max(-(-at.queries // self.height), 1))
+        shape = (at.batch, at.heads, max(self.blocks, 1))
         self.batch, self.head, self.block = np.indices(shape, np.int64)
         first = self.block * self.height
         height = np.minimum(self.height, at.queries - first)
@@ -260,9 +265,7 @@ class AttentionKernel:
         pairs = self.columns["keys"].sum() * self.height
         if self.bounds is not None:
             pairs = pairs / max(self.bounds.count, 1)  # as if all sequences had the same length
-        return self.parts.call(
-            prefix, body, (rows, 1), float(pairs) * (products * (at.depth + at.values) + 20), self.node
-        )
+        return self.parts.call(prefix, body, (rows, 1), pairs * (products * (at.depth + at.values) + 20), self.node)
 
 
 class Rows(AttentionKernel):
