@@ -19,6 +19,7 @@ from runnel.core.errors import RunnelError
 from runnel.core.namespaces import imported
 from runnel.core.recall import LESSON
 from runnel.core.switches import RESOLVED
+from runnel.core.tables import Op
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle
 from runnel.tensor.stand_in import StandIn
@@ -30,6 +31,7 @@ _SETTINGS: Final = frozenset({bool, int, str, type(None), type(...), DType})
 Run = Callable[..., Any]  # of the tensors among the arguments
 
 _PROGRAMS: Final[dict[Composition[Any, Any], Recent[Any, Run]]] = {}  # by signature
+OF_RULES: Final[dict[Op, Recent[Any, Run]]] = {}  # of derivatives (:mod:`runnel.tensor.pulling`)
 
 
 def known_programs() -> int:
@@ -40,6 +42,7 @@ def known_programs() -> int:
 def clear() -> None:
     """Forget all programs. The next calls of a composition make new ones."""
     _PROGRAMS.clear()
+    OF_RULES.clear()
 
 
 def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -47,6 +47,7 @@ class OfTensors:
     the call that made it."""
 
     applies_ops = True
+    is_program = False
 
     def __init__(self, composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._function = composition.function

@@ -16,9 +16,11 @@ from runnel.core import tables
 from runnel.core.errors import GradientError, NonFiniteError
 from runnel.core.recall import LESSON
 from runnel.ops.conversion import cast
+from runnel.ops.elementwise.arithmetic import add
 from runnel.ops.elementwise.complex_parts import real
 from runnel.ops.shapes.assembly import SliceGradient, assembled
 from runnel.ops.shapes.pieces import slice_p
+from runnel.tensor import pulling
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, accumulated, hooked, is_hooked
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.handle import (
@@ -45,48 +47,64 @@ class Counter:
 
 
 REPLACED: Final = Counter()  # records were replaced by others that say the same in more detail
-PASSES: Final = Counter()  # the tape was walked from results to leaves
+
+
+class Step(NamedTuple):
+    """A tensor on the way of a walk, its record, and the tensors that the record leads to. Other walks inside this one
+    may replace the record."""
+
+    tensor: Any
+    record: Record[Any] | None
+    inputs: tuple[Any, ...]
 
 
 def needed_order(roots: Sequence[T], stops: frozenset[int] = frozenset()) -> list[T]:
     """Return the tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made
     of."""
+    return [step.tensor for step in _needed_steps(roots, stops)]
+
+
+def _needed_steps(roots: Sequence[T], stops: frozenset[int]) -> list[Step]:
     while True:
         before = REPLACED.count
-        order = _needed_order(roots, stops)
+        steps = _steps(roots, stops)
         if before == REPLACED.count:  # else the way may have led through what was replaced when it was met
-            return order
+            return steps
 
 
-def _needed_order(roots: Sequence[T], stops: frozenset[int]) -> list[T]:
-    order: list[T] = []
+def _steps(roots: Sequence[T], stops: frozenset[int]) -> list[Step]:
+    steps: list[Step] = []
     visited: set[int] = set()
     for root in map(version, roots):
         if id(root) in visited or not root.requires_grad:
             continue
         visited.add(id(root))
-        stack = [(root, iter(_inputs(root, stops)))]
+        first = _step(root, stops)
+        stack = [(first, iter(first.inputs))]
         while stack:
-            tensor, rest = stack[-1]
+            step, rest = stack[-1]
             for x in rest:
-                if id(x) not in visited and x.requires_grad:
+                if x.requires_grad and id(x) not in visited:
                     visited.add(id(x))
-                    stack.append((x, iter(_inputs(x, stops))))
-                    break
+                    deeper = _step(x, stops)
+                    if deeper.inputs:
+                        stack.append((deeper, iter(deeper.inputs)))
+                        break
+                    steps.append(deeper)
             else:
-                order.append(tensor)
+                steps.append(step)
                 stack.pop()
-    return order
+    return steps
 
 
-def _inputs(tensor: T, stops: frozenset[int]) -> tuple[T, ...]:
-    """Return the tensors that the tape leads to from ``tensor``."""
+def _step(tensor: T, stops: frozenset[int]) -> Step:
+    """Return the step at ``tensor``, where the walk ends if it is a leaf or one of ``stops``."""
     record = tensor._record
     if record is None or id(tensor) in stops:
-        return ()
+        return Step(tensor, record, ())
     if record.freed:
         raise freed(tensor)
-    return record.inputs
+    return Step(tensor, record, record.inputs)
 
 
 def freed(tensor: T) -> GradientError:
@@ -137,18 +155,17 @@ def _cotangents(
     create_graph: bool,
     retain_graph: bool,
 ) -> dict[int, tuple[T, T]]:
-    PASSES.count += 1
     if ACTIVE.trace is not None and ACTIVE.trace.differentiating is not None:
         ACTIVE.trace.differentiating()
     leaf_ids = None if leaves is None else frozenset(id(t) for t in leaves)
-    order = needed_order(roots, leaf_ids or frozenset())
-    records = [tensor._record for tensor in order]  # another walk inside this one may replace them
-    alive = _leading_to(order, records, leaf_ids)
+    steps = _needed_steps(roots, leaf_ids or frozenset())
+    alive = _leading_to(steps, leaf_ids)
     pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
         accumulate(pending, version(root), seed)
     at_leaves: dict[int, tuple[T, T]] = {}
-    for tensor, record in zip(reversed(order), reversed(records), strict=True):
+    by_program = not create_graph and pulling.is_plain()
+    for tensor, record, inputs in reversed(steps):
         g = pending.pop(id(tensor), None)
         if g is None or id(tensor) not in alive:
             continue
@@ -158,15 +175,19 @@ def _cotangents(
             at_leaves[id(tensor)] = (tensor, summed(g, tensor).separate())
             continue
         try:
-            of_inputs = apply_rule(record, tensor, g, create_graph, alive)
+            op = record.op
+            if by_program and op is not None and op is not slice_p and type(record) is Record:
+                of_inputs = pulling.pulled(op, record, inputs, tensor, summed(g, tensor), alive)
+            else:
+                of_inputs = apply_rule(record, tensor, g, create_graph, alive)
         except NonFiniteError as error:
             _name_forward(error, record)
             raise
-        for x, dx in zip(record.inputs, of_inputs, strict=True):
+        for x, dx in zip(inputs, of_inputs, strict=True):
             if dx is not None and id(x) in alive:
                 accumulate(pending, x, dx() if callable(dx) else dx)
     if not (retain_graph or create_graph):
-        for tensor, record in zip(order, records, strict=True):
+        for tensor, record, _ in steps:
             if record is not None and not (leaf_ids is not None and id(tensor) in leaf_ids):
                 record.free()
     return at_leaves
@@ -218,15 +239,12 @@ def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
             accumulated(owner)
 
 
-def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], leaf_ids: frozenset[int] | None) -> set[int]:
-    """Return the tensors of ``order`` from which a wanted leaf can be reached."""
+def _leading_to(steps: Sequence[Step], leaf_ids: frozenset[int] | None) -> set[int]:
+    """Return the tensors of ``steps``, by id, from which a wanted leaf can be reached."""
     alive: set[int] = set()
-    for tensor, record in zip(order, records, strict=True):
-        if leaf_ids is None:
-            is_leaf = record is None
-        else:
-            is_leaf = id(tensor) in leaf_ids
-        if is_leaf or (record is not None and any(id(x) in alive for x in record.inputs)):
+    for tensor, record, inputs in steps:
+        is_leaf = record is None if leaf_ids is None else id(tensor) in leaf_ids
+        if is_leaf or not alive.isdisjoint(map(id, inputs)):
             alive.add(id(tensor))
     return alive
 
@@ -285,6 +303,9 @@ def summed(g: Cotangent, tensor: T) -> T:
 def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
     """Add ``g`` to what is pending for ``tensor``."""
     before = pending.get(id(tensor))
+    if g.__class__ is tensor.__class__ and g._aval is tensor._aval:  # most cotangents
+        pending[id(tensor)] = g if before is None else add(summed(before, tensor), g)
+        return
     if isinstance(g, ResultCotangent):
         gs = pending.setdefault(id(tensor), {})
         gs[g.number] = gs[g.number] + g.g if g.number in gs else g.g
