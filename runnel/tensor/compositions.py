@@ -12,12 +12,12 @@ each reading hands its cotangent on, so sums of gradients are rounded as they ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from runnel.backends import context as contexts
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.lowering.protocol import lowering_for
-from runnel.compiler.options import NO_CHOICES, Bindings
+from runnel.compiler.options import Bindings, Options
 from runnel.core.avals import Shape, ShapedArray, aval, row_major
 from runnel.core.composed import Composition
 from runnel.core.dispatch import apply
@@ -33,7 +33,7 @@ from runnel.tensor.dense import dense
 from runnel.tensor.differentiable.derivative import derivative
 from runnel.tensor.differentiable.recorded_call import Taping
 from runnel.tensor.differentiable.segments import NotDivisible, StandIns
-from runnel.tensor.eager import dense_in
+from runnel.tensor.eager import OWN_ARENA, dense_in
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods
@@ -130,6 +130,9 @@ def _order_of_results(arguments: Sequence[Tensor]) -> Shape | None:
     return order
 
 
+_OPTIONS: Final = Options(is_stored=True, keeps_plan=False, own_arena=OWN_ARENA)
+
+
 class _NoProgramError(Exception):
     """The function runs op by op."""
 
@@ -210,9 +213,7 @@ def _program(function: Callable[..., Any], tensors_like: Sequence[Tensor], name:
     values = {node: names[id(x)] for node, x in tracer.captures.items()}
     device = trace.device or contexts.default_device()
     graph = trace.graph([*nodes, *(() if backward is None else backward.residuals)], {}, name)
-    compiled = compile_graph(
-        graph, Bindings(are_trained=backward is not None), contexts.on(device), NO_CHOICES.stored()
-    )
+    compiled = compile_graph(graph, Bindings(are_trained=backward is not None), contexts.on(device), _OPTIONS)
     taping = None
     if backward is not None:
         at_ends = [f"v{places[id(x)]}" for x, _ in ends]
