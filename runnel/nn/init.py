@@ -13,6 +13,7 @@ import numpy as np
 from runnel import ops
 from runnel.core import public
 from runnel.core.errors import ShapeError
+from runnel.ops.elementwise.gamma import erfinv
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, eye, full
 from runnel.tensor.grad_mode import recording
@@ -92,23 +93,10 @@ def trunc_normal_(
 ) -> ArrayT:
     """Fill ``tensor`` with normal numbers restricted to [a, b], by the inverse of the distribution function."""
     unit = ops.uniform(random.next_key(generator, tensor.device), tensor.shape, "float64").numpy()
-    low, high = (_phi((edge - mean) / std) for edge in (a, b))
-    drawn = _inverse_phi(low + unit * (high - low))
-    return _filled(tensor, asarray(np.clip(drawn * std + mean, a, b), device=tensor.device).astype(tensor.dtype))
-
-
-def _phi(x: float) -> float:
-    return 0.5 * (1 + math.erf(x / math.sqrt(2)))
-
-
-def _inverse_phi(p: np.ndarray) -> np.ndarray:
-    """Return x with Φ(x) = p by bisection: 60 halvings of [-12, 12] reach the spacing of float64."""
-    low, high = np.full(p.shape, -12.0), np.full(p.shape, 12.0)
-    for _ in range(60):
-        middle = (low + high) / 2
-        below = 0.5 * (1 + ops.erf(asarray(middle / math.sqrt(2))).numpy()) < p
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray((low + high) / 2)
+    spread = std * math.sqrt(2)
+    low, high = (math.erf((edge - mean) / spread) for edge in (a, b))
+    drawn = erfinv(asarray(low + unit * (high - low))).numpy() * spread + mean
+    return _filled(tensor, asarray(np.clip(drawn, a, b), device=tensor.device).astype(tensor.dtype))
 
 
 def fans(tensor: ArrayT) -> tuple[int, int]:

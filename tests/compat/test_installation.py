@@ -22,6 +22,12 @@ from torch.nn import functional as F
 from torch.optim.lr_scheduler import StepLR
 import torchvision.transforms.functional, torchvision.models.resnet
 from torchvision.datasets.folder import ImageFolder
+from torchvision.io.image import ImageReadMode
+import torchvision.models.densenet, torchvision.transforms.transforms as named
+assert named.Compose is torchvision.transforms.Compose and callable(torchvision.models.googlenet)
+from torch.nn.modules.instancenorm import _InstanceNorm
+from torch.fx.node import Target
+assert torch.onnx.TrainingMode.EVAL and torch.hub._get_torch_home() and torch.jagged
 assert metadata.version("torch") == torch.__version__
 assert torch.nn.functional is F and __name__ == "__main__" and sys.argv[1:] == ["--help", "-x"]
 assert F.relu(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]

@@ -5,6 +5,7 @@ You can read and set the values of ``torch.backends``; they have no effect on a 
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import os
@@ -155,9 +156,36 @@ def parallel_info() -> str:
     return f"{switches.num_threads.value} threads"
 
 
+def home() -> str:
+    """Return PyTorch's folder for files of users."""
+    return os.environ.get("TORCH_HOME", os.path.expanduser("~/.cache/torch"))
+
+
 def get_dir() -> str:
     """Return the folder for downloaded weights, where nothing is downloaded."""
-    return os.environ.get("TORCH_HOME", os.path.expanduser("~/.cache/torch")) + "/hub"
+    return home() + "/hub"
+
+
+def host_backend(device: Any) -> str:
+    """Return "gloo", the backend of processes on CPUs."""
+    return "gloo"
+
+
+class TrainingMode(enum.Enum):
+    """Modes of a model that is written as an ONNX file."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(enum.Enum):
+    """Kinds of ops in an ONNX file."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
 
 
 def get_rng_state_all() -> list[Any]:

@@ -280,6 +280,7 @@ distributed runnel.compat.functions.distributed: Backend GroupMember ProcessGrou
     get_group_rank get_node_local_rank get_process_group_ranks get_rank get_world_size group init_process_group
     is_initialized monitored_barrier new_group reduce reduce_op=ReduceOp reduce_scatter reduce_scatter_tensor scatter
     scatter_object_list
+distributed runnel.compat.functions.settings: get_default_backend_for_device=host_backend
 distributed runnel.compat.functions.settings: is_available=always is_backend_available=always is_gloo_available=always
     is_mpi_available=never is_nccl_available=never is_torchelastic_launched=never is_ucc_available=never
     is_xccl_available=never
@@ -310,7 +311,7 @@ func runnel.compat.functions.autograd: grad_and_value vmap
 fx.experimental.symbolic_shapes runnel.compat.functions.compiler: guard_or_false=as_bool guard_or_true=as_bool
     guard_size_oblivious=as_bool statically_known_true=as_bool
 fx runnel.compat.functions.compiler: has_side_effect=as_given wrap=as_given
-hub runnel.compat.functions.settings: HASH_REGEX get_dir set_dir=without_effect
+hub runnel.compat.functions.settings: HASH_REGEX _get_torch_home=home get_dir set_dir=without_effect
 hub urllib.parse: urlparse
 func runnel.nn.functional_calls: functional_call stack_module_state
 jit runnel.compat.functions.compiler: Final ScriptFunction ScriptModule annotate export=decorator fork freeze=as_given
@@ -334,6 +335,7 @@ nn.init runnel.nn.init: _calculate_correct_fan=fan _calculate_fan_in_and_fan_out
     _no_grad_normal_=normal_ _no_grad_trunc_normal_=trunc_normal_ _no_grad_uniform_=uniform_ _no_grad_zero_=zeros_
 nn.modules.batchnorm runnel.compat.functions.types: _BatchNorm
 nn.modules.conv runnel.compat.functions.types: _ConvNd
+nn.modules.instancenorm runnel.nn.normalization: _InstanceNorm
 nn.modules.loss runnel.compat.functions.types: _Loss _WeightedLoss
 nn.common_types typing: _ratio_2_t=Any _ratio_any_t=Any _size_1_t=Any _size_2_opt_t=Any _size_2_t=Any _size_3_t=Any
     _size_any_opt_t=Any _size_any_t=Any
@@ -350,7 +352,7 @@ multiprocessing runnel.compat.functions.settings: set_sharing_strategy=without_e
 nn.utils.fusion runnel.compat.functions.fusion: fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval
     fuse_linear_bn_weights
 nn.utils.stateless runnel.nn.functional_calls: functional_call
-onnx runnel.compat.functions.settings: is_in_onnx_export=never
+onnx runnel.compat.functions.settings: OperatorExportTypes TrainingMode is_in_onnx_export=never
 optim.lr_scheduler runnel.compat.functions.types: _LRScheduler
 optim.optimizer runnel.compat.functions.types: required
 optim.optimizer typing: ParamsT=Any params_t=Any

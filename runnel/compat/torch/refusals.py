@@ -43,7 +43,8 @@ mps: Event compile_shader current_allocated_memory driver_allocated_memory get_r
     set_per_process_memory_fraction set_rng_state
 xpu: Event Stream StreamContext current_device current_stream device device_of get_device_name get_device_properties
     get_rng_state mem_get_info set_device set_rng_state set_stream stream
-accelerator: current_device_idx current_device_index current_stream set_device_idx set_device_index set_stream
+accelerator: current_device_idx current_device_index current_stream device_index set_device_idx set_device_index
+    set_stream
 utils.cpp_extension: BuildExtension CUDAExtension CppExtension SyclExtension include_paths library_paths load
     load_inline
 """,
@@ -57,8 +58,8 @@ distributed.distributed_c10d: P2POp PrefixStore ProcessGroupGloo Store
 distributed.device_mesh: DeviceMesh init_device_mesh
 distributed.checkpoint: FileSystemReader FileSystemWriter async_save load load_state_dict save save_state_dict
     StorageReader StorageWriter
-distributed.checkpoint.state_dict: StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
-    set_model_state_dict set_optimizer_state_dict set_state_dict
+distributed.checkpoint.state_dict: StateDictOptions _init_optim_state get_model_state_dict get_optimizer_state_dict
+    get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict
 distributed.tensor._utils: compute_local_shape_and_global_offset
 distributed.tensor.experimental._attention: set_rotate_method
 distributed._functional_collectives: AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
@@ -98,9 +99,9 @@ fx.experimental.symbolic_shapes: GuardOnDataDependentSymNode ShapeEnv free_symbo
 fx.graph: CodeGen Graph PythonCode
 fx.graph_module: GraphModule
 fx.interpreter: Interpreter Transformer
-fx.node: Node map_aggregate map_arg
+fx.node: Node Target map_aggregate map_arg
 fx.passes.shape_prop: ShapeProp TensorMetadata
-fx.proxy: Attribute Proxy TraceError TracerBase
+fx.proxy: Attribute GraphAppendingTracer Proxy TraceError TracerBase
 fx._symbolic_trace: Tracer symbolic_trace
 export: Dim ExportedProgram ShapesCollection export load register_dataclass save unflatten
 torch: CompilationUnit Graph ScriptFunction ScriptModule Value import_ir_module parse_ir
@@ -133,6 +134,7 @@ package: PackageExporter PackageImporter
 onnx: ExportableModule ONNXProgram OnnxExporterError dynamo_export export
 """,
     "runnel.data.pack_collate and runnel.nn.functional.varlen_attn take sequences of different lengths": """
+torch: jagged
 nested: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor
 """,
     "runnel.where and masks of bools do the same": """
@@ -187,7 +189,8 @@ cuda.gds cuda.jiterator cuda.nccl cuda.profiler cuda.sparse cuda.tunable mps.eve
 """,
     ONE: """
 distributed._composable distributed._composable.fsdp distributed._functional_collectives distributed._shard
-distributed._shard.sharded_tensor distributed._tensor distributed.algorithms._checkpoint
+distributed._shard.sharded_tensor distributed._tensor distributed._tensor.device_mesh
+distributed.algorithms._checkpoint distributed.rpc.functions
 distributed.algorithms.ddp_comm_hooks.powerSGD_hook distributed.algorithms.ddp_comm_hooks.ddp_zero_hook
 distributed.algorithms.ddp_comm_hooks.post_localSGD_hook distributed.algorithms.model_averaging
 distributed.algorithms.model_averaging.averagers distributed.autograd distributed.checkpoint.default_planner

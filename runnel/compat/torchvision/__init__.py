@@ -6,7 +6,7 @@ __version__ = "0.28.0+runnel"  # of the torchvision for the PyTorch whose names 
 
 PLACED = {part: f"{__name__}.{part}" for part in ("datasets", "io", "models", "ops", "transforms", "utils")}
 PLACED |= {
-    name: f"{__name__}.io:{name}"
+    name: f"{__name__}.io.image:{name}"
     for name in ("disable_beta_transforms_warning", "get_image_backend", "set_image_backend")
 }
 __all__, __getattr__, __dir__ = namespace(__name__, PLACED, checked=False)

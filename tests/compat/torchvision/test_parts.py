@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 
 import runnel as rn
+from runnel import nn
 from runnel.compat import torchvision
-from runnel.compat.torchvision import datasets, models, ops, transforms
+from runnel.compat.torchvision import datasets, io, models, ops, transforms
 from runnel.compat.torchvision.transforms import v2
 from runnel.core.errors import RunnelError, UnsupportedError
 
@@ -90,11 +91,23 @@ COUNTS = {
     "squeezenet1_0": 1_248_424,
     "squeezenet1_1": 1_235_496,
     "alexnet": 61_100_840,
+    "densenet121": 7_978_856,
+    "mobilenet_v2": 3_504_872,
+    "mobilenet_v3_small": 2_542_856,
+    "shufflenet_v2_x0_5": 1_366_792,
+    "efficientnet_b0": 5_288_548,
+    "googlenet": 13_004_888,
+    "inception_v3": 27_161_264,
+    "convnext_tiny": 28_589_128,
 }
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTS.items())
-def test_networks_have_the_published_numbers_of_parameters(name: str, count: int) -> None:
+def test_networks_have_the_published_numbers_of_parameters(
+    name: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for function in ("kaiming_normal_", "kaiming_uniform_", "normal_", "trunc_normal_", "uniform_"):
+        monkeypatch.setattr(nn.init, function, lambda x, *args, **kwargs: x)  # drawing the weights takes most time
     assert sum(p.numel() for p in models.get_model(name).parameters()) == count
 
 
@@ -107,7 +120,40 @@ def test_a_network_trains_and_refuses_trained_weights() -> None:
         models.resnet18(weights=models.ResNet18_Weights.DEFAULT)
 
 
+# a network, a place among its weights, sizes of its images and of its results
+SMALL: dict[str, tuple[Any, str, int, Any]] = {
+    "vision transformer": (
+        lambda: models.VisionTransformer(32, 16, 1, 2, 8, 16, num_classes=3, representation_size=4),
+        *("encoder.layers.encoder_layer_0.mlp.3.bias", 32, (2, 3)),
+    ),
+    "dense": (
+        lambda: models.DenseNet(4, (2, 1), 8, drop_rate=0.1, num_classes=3),
+        *("features.denseblock1.denselayer2.conv1.weight", 64, (2, 3)),
+    ),
+    "half as wide": (
+        lambda: models.mobilenet_v3_small(width_mult=0.5, num_classes=3),
+        *("features.1.block.1.fc1.weight", 32, (2, 3)),
+    ),
+    "shuffled": (
+        lambda: models.ShuffleNetV2([1, 2, 1], [8, 16, 16, 32, 32], 3),
+        "stage3.1.branch2.0.weight",
+        32,
+        (2, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_networks_train(name: str) -> None:
+    build, place, size, shape = SMALL[name]
+    model: Any = build()
+    result = model(rn.randn(2, 3, size, size))
+    assert tuple(result.shape) == shape and place in model.state_dict()
+    result.square().sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
 def test_every_name_is_there() -> None:
-    for package in (torchvision, datasets, models, ops, transforms, transforms.functional, v2, v2.functional):
+    for package in (torchvision, datasets, io, models, ops, transforms, transforms.functional, v2, v2.functional):
         assert [name for name in package.PLACED if not hasattr(package, name)] == []
     assert callable(models.alexnet) and models.list_models(include="vgg*", exclude="*_bn")[0] == "vgg11"

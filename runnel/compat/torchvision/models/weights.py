@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from runnel.core.errors import UnsupportedError
 from runnel.nn.module import Module
+from runnel.ops.shapes.pieces import stack
+
+BUILDERS: Final[dict[str, Callable[..., Any]]] = {}
+_IMAGENET: Final = ((0.485, 0.229), (0.456, 0.224), (0.406, 0.225))  # mean and deviation of each channel
 
 
 def refuse(name: str, *weights: Any) -> None:
@@ -28,7 +32,14 @@ def constructor(name: str, build: Callable[..., Module]) -> Callable[..., Any]:
     make.__name__ = make.__qualname__ = name
     make.__module__ = build.__module__
     make.__doc__ = f"Return the network {name} with initial weights."
+    BUILDERS[name] = make
     return make
+
+
+def imagenet_to_halves(x: Any) -> Any:
+    """Return images normalized with means and deviations of 0.5 in place of ImageNet's."""
+    scaled = [x[:, i] * (std / 0.5) + (mean - 0.5) / 0.5 for i, (mean, std) in enumerate(_IMAGENET)]
+    return stack(scaled, axis=1)
 
 
 class _Weights:

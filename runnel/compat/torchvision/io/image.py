@@ -1,4 +1,4 @@
-"""Images in files, read and written by Pillow: ``torchvision.io``."""
+"""Images in files, read and written by Pillow."""
 
 from __future__ import annotations
 
