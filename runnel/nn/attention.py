@@ -313,6 +313,8 @@ class MultiheadAttention(Module):
             if extra is not None:
                 init.xavier_normal_(extra)
 
+    _reset_parameters = reset_parameters
+
     def forward(
         self,
         query: Array,

@@ -98,7 +98,7 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
         mode: a mode of :func:`runnel.compat.numpy.pad`, which takes a pair for each axis.
         value: the value of new elements; 0 by default.
     """
-    widths = as_shape("pad", pad)
+    given, widths = x, as_shape("pad", pad)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise ShapeError(
             f"[pad] pad must be (before, after) of the last axis, then of the one before it, …: an even number of "
@@ -111,8 +111,8 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
     if mode == "circular":  # first remove, since removed elements are not repeated at the other end
         x, pairs = _cut(x, pairs, pad), [(max(before, 0), max(after, 0)) for before, after in pairs]
     around = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    result: Tensor = ops.pad(x, around, 0 if value is None else value, mode)
-    separate: Tensor = x.handle() if result is x else _cut(result, pairs, pad).separate()
+    result = _cut(ops.pad(x, around, 0 if value is None else value, mode), pairs, pad)
+    separate: Tensor = x.handle() if result is given else result.separate()
     return separate
 
 

@@ -350,6 +350,9 @@ class Transformer(Module):
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)

@@ -299,9 +299,12 @@ class Handle(ArrayMethods[T]):
     _repr_html_ = tensor_html
 
     def __format__(self, spec: str) -> str:
-        """Format the tensor's number by ``spec`` (``f"{t:.3f}"``); without one, return the text of the tensor, traced
-        or not."""
-        return format(self._scalar("format"), spec) if spec else str(self)
+        """Format the tensor's number by ``spec`` (``f"{t:.3f}"``, or ``f"{t}"`` of a tensor without axes).
+
+        Of a tensor with axes or without a value, no ``spec`` gives the text of the tensor."""
+        if not spec and (self._aval.ndim or self._is_unknown):
+            return str(self)
+        return format(self._scalar("format"), spec)
 
     # The tape ---------------------------------------------------------------------------------------------------------
 

@@ -100,6 +100,10 @@ class StandIn(ArrayMethods[T]):
     def tolist(self) -> Any:
         return self.read().tolist()
 
+    def __format__(self, spec: str) -> str:
+        """Format the number of a value without axes, as of a tensor; without ``spec``, show what has axes as usual."""
+        return format(self.read(), spec) if spec or not self.ndim else str(self)
+
     def __float__(self) -> float:
         return float(self.read())
 

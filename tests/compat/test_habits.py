@@ -331,3 +331,56 @@ def test_gradients_of_chosen_leaves() -> None:
     assert a.grad.tolist() == b.grad.tolist() == [1.0, 1.0]
     with pytest.raises(GradientError, match="leaves"):
         (a * b).sum().backward(inputs=[a * 1])
+
+
+def test_the_text_of_a_number_is_its_number() -> None:
+    norm = nn.BatchNorm1d(2)
+    assert f"{torch.tensor(2.5)} {torch.tensor(3)} {torch.tensor(True)} {norm.num_batches_tracked}" == "2.5 3 True 0"
+    assert f"{torch.tensor(0.125, requires_grad=True)} {nn.Parameter(torch.tensor(2.0)):.1f}" == "0.125 2.0"
+    assert f"{torch.ones(1)}" == str(torch.ones(1))
+
+
+def test_negative_padding_removes_at_both_ends() -> None:
+    x = torch.arange(6.0).reshape(1, 6)
+    for widths, kept in {(-3, 0): [3, 4, 5], (-1, -2): [1, 2, 3], (0, -5): [0], (-4, 1): [4, 5, 0]}.items():
+        cut = F.pad(x, widths)
+        assert cut.tolist() == [kept]
+        cut += 1
+    assert F.pad(x, (-1, -1), "circular").add_(1).tolist() == [[2.0, 3.0, 4.0, 5.0]]
+    assert x.tolist() == [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
+
+
+def test_arithmetic_of_two_numbers() -> None:
+    assert torch.div(7, 2, rounding_mode="trunc").item() == torch.floor_divide(7, 2).item() == 3
+    assert torch.add(7, 2.5).item() == 9.5 and torch.mul(2, 3).dtype is torch.int64
+    assert torch.true_divide(1, 2).item() == 0.5 and torch.sub(torch.ones(1), 1, alpha=2).item() == -1
+
+
+def test_libraries_check_their_arguments() -> None:
+    checks = {"_check": RuntimeError, "_check_index": IndexError, "_check_value": ValueError, "_check_type": TypeError}
+    for name, kind in checks.items():
+        getattr(torch, name)(True)
+        with pytest.raises(kind, match="too small"):
+            getattr(torch, name)(False, lambda: "too small")
+    torch._check_is_size(3)
+    with pytest.raises(RuntimeError, match="must be True"):
+        torch._check_tensor_all(torch.tensor([True, False]))
+    with pytest.raises(KeyError, match="no key"):
+        torch._check_with(KeyError, torch.tensor(False), lambda: "no key")
+
+
+def test_products_of_groups() -> None:
+    a, b = torch.rand(8, 4, requires_grad=True), torch.rand(3, 4, 5, requires_grad=True)
+    products = F.grouped_mm(a, b, offs=torch.tensor([2, 2, 6], dtype=torch.int32))
+    by_hand = torch.cat([a[:2] @ b[0], a[2:6] @ b[2], torch.zeros(2, 5)])
+    assert torch.allclose(products, by_hand)
+    products.sum().backward()
+    assert torch.allclose(b.grad[2, :, 0], a.detach()[2:6].sum(0)) and b.grad[1].abs().sum() == 0
+    ends = torch.tensor([1, 4], dtype=torch.int32)
+    left, right = torch.rand(2, 4), torch.rand(4, 3)
+    assert torch.allclose(F.grouped_mm(left, right, offs=ends)[1], left[:, 1:] @ right[1:])
+    stack = torch.rand(2, 5, 2)
+    columns = F.grouped_mm(stack, left, offs=ends)
+    assert torch.allclose(columns[:, 1:], stack[1] @ left[:, 1:]) and columns.shape == (5, 4)
+    with pytest.raises(ArgumentError, match="offs must be given"):
+        F.grouped_mm(a, b)

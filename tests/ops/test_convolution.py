@@ -134,6 +134,8 @@ def test_the_last_window_of_ceil_mode_begins_inside() -> None:
     assert ops.max_pool(x, 2, 2).numpy().tolist() == [[[1.0, 3.0]]]
     assert ops.max_pool(x, 2, 2, ceil_mode=True).numpy().tolist() == [[[1.0, 3.0, 4.0]]]
     assert ops.max_pool(x, 1, 3, ceil_mode=True).numpy().tolist() == [[[0.0, 3.0]]]
+    assert ops.max_pool(x, 9, ceil_mode=True).numpy().tolist() == [[[4.0]]]
+    assert ops.avg_pool(x, 9, ceil_mode=True).numpy().tolist() == [[[2.0]]]
 
 
 def test_not_a_number_wins_and_padding_never_does() -> None:

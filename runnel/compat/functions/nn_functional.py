@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import Dtype, int64
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.nn import functions
 from runnel.nn.dropout import alpha_dropout, feature_alpha_dropout
@@ -62,6 +63,47 @@ def convolution(
 def fill(input: Array, value: bool | int | float | complex) -> Array:
     """Return a tensor like ``input`` filled with ``value``."""
     return ops.full_like(input, value)
+
+
+def grouped_mm(
+    mat_a: Array, mat_b: Array, *, offs: Array | None = None, bias: Any = None, out_dtype: Dtype = None
+) -> Array:
+    """Return products of groups: group i is ``mat_a[offs[i-1]:offs[i]] @ mat_b[i]``, for mixtures of experts.
+
+    Of two matrices, the groups cut the axis over which products sum, and the result has a matrix for each. Of two
+    stacks of matrices, without ``offs``, this is ``mat_a @ mat_b``. Rows and columns after the last offset are 0. Every
+    call reads the offsets, so a compiled function cannot compute them.
+    """
+    if bias is not None or out_dtype not in (None, mat_a.dtype):
+        raise ArgumentError("[grouped_mm] bias must be None and out_dtype the operands' dtype, as in PyTorch on CPUs.")
+    if {mat_a.ndim, mat_b.ndim} - {2, 3}:
+        raise ShapeError(
+            f"[grouped_mm] mat_a and mat_b must have 2 or 3 axes; got shapes {mat_a.shape} and {mat_b.shape}."
+        )
+    if (offs is None) != (mat_a.ndim == mat_b.ndim == 3):
+        raise ArgumentError("[grouped_mm] offs must be given, except for two stacks of matrices.")
+    if offs is None:
+        return ops.matmul(mat_a, mat_b)
+    if offs.ndim != 1 or not offs.dtype.is_integer:
+        raise ArgumentError(f"[grouped_mm] offs must be a vector of integers; got {offs.aval}.")
+    ends: list[int] = offs.tolist()
+    sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+    def groups(x: Array, axis: int) -> Sequence[Array]:
+        if x.ndim == 3:
+            return ops.unstack(x)
+        return ops.split(x, [*sizes, x.shape[axis] - ends[-1]], axis)
+
+    lefts, rights = groups(mat_a, 1 if mat_b.ndim == 2 else 0), groups(mat_b, 1 if mat_a.ndim == 3 else 0)
+    products = [ops.matmul(a, b) for a, b, _ in zip(lefts, rights, sizes, strict=False)]
+    if mat_a.ndim == mat_b.ndim:
+        return ops.stack(products)
+    axis = 0 if mat_a.ndim == 2 else 1
+    rest = (mat_a if axis == 0 else mat_b).shape[axis] - ends[-1]
+    if rest:
+        shape = (rest, mat_b.shape[-1]) if axis == 0 else (mat_a.shape[-2], rest)
+        products.append(ops.full_like(mat_a, 0, shape))
+    return ops.concat(products, axis)
 
 
 def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Array:

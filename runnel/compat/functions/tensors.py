@@ -16,6 +16,7 @@ from runnel.ops.arguments import Array, Axis, as_sizes, normalize_axis
 from runnel.ops.elementwise.numbers import view_as_complex, view_as_real
 from runnel.ops.indexing.items import getitem
 from runnel.ops.indexing.scattering import select
+from runnel.ops.indexing.updates import add_scaled, divide_rounded, subtract_scaled
 from runnel.ops.linear_algebra import matrices, products
 from runnel.ops.reductions import cumulative
 from runnel.ops.shapes import joining
@@ -46,6 +47,22 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
         dtype = result_type(*parts)
         parts = [x.to(dtype) for x in some]
     return ops.concat(parts, dim)
+
+
+def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` of two operands for two Python numbers as well, of which it makes a tensor."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 2 and isinstance(args[0], (int, float)) and isinstance(args[1], (int, float)):
+            args = asarray(args[0]), args[1]
+        return function(*args, **kwargs)
+
+    return call
+
+
+add, sub, div = (_of_numbers(function) for function in (add_scaled, subtract_scaled, divide_rounded))
+mul, floor_divide = (_of_numbers(function) for function in (ops.multiply, ops.floor_divide))
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:

@@ -83,6 +83,8 @@ torch runnel.compat.functions.amp: GradScaler autocast get_autocast_cpu_dtype=ge
     is_anomaly_check_nan_enabled=is_anomaly_enabled is_anomaly_enabled is_autocast_cpu_enabled is_autocast_enabled
 torch runnel.compat.functions.amp: get_autocast_gpu_dtype
 torch runnel.compat.functions.autograd: vmap
+torch runnel.compat.functions.checks: _check _check_index _check_is_size _check_not_implemented _check_tensor_all
+    _check_tensor_all_with _check_type _check_value _check_with
 torch runnel.compat.functions.compiler: fork wait=as_given
 torch runnel.compat.functions.settings: compiled_with_cxx11_abi=always has_lapack=enabled has_mkl=benchmark
     has_openmp=benchmark
@@ -106,7 +108,8 @@ torch runnel.compat.functions.foreach: _foreach_abs _foreach_abs_ _foreach_acos 
     _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero_
 torch runnel.compat.functions.linalg: chain_matmul lobpcg pca_lowrank svd_lowrank
 torch runnel.compat.functions.nn_functional: affine_grid_generator alpha_dropout_ batch_norm constant_pad_nd convolution
-    dropout_ embedding embedding_renorm_ feature_alpha_dropout_ feature_dropout feature_dropout_ fill grid_sampler
+    dropout_ embedding embedding_renorm_ feature_alpha_dropout_ feature_dropout feature_dropout_ fill
+    _grouped_mm=grouped_mm grid_sampler
     grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler instance_norm native_batch_norm native_dropout
     native_group_norm native_layer_norm norm_except_dim
 torch runnel.compat.functions.random: bernoulli initial_seed manual_seed normal rand rand_like randint randint_like
@@ -124,6 +127,7 @@ torch runnel.compat.functions.settings: OutOfMemoryError __version__ are_determi
     sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack typename use_deterministic_algorithms
 torch runnel.compat.functions.slopes: gradient
 torch runnel.compat.functions.sparse: sparse_coo sparse_coo_tensor sparse_csr sparse_csr_tensor spmm
+torch runnel.compat.functions.tensors: add div divide=div floor_divide mul multiply=mul sub subtract=sub true_divide=div
 torch runnel.compat.functions.tensors: abs_ acos_ acosh_ addmv_ alias_copy arccos_ arccosh_ arcsin_ arcsinh_ arctan_
     arctanh_ as_strided_ asin_ asinh_ atan_ atanh_ cat cdist ceil_ clamp_ clamp_max_ clamp_min_ clip_ clone concat=cat
     concatenate=cat conj_physical_ cos_ cosh_ cross cumprod cumsum deg2rad_ detach detach_ detach_copy=alias_copy
@@ -145,7 +149,7 @@ torch runnel.fft.short_time: istft stft
 torch runnel.linalg.elimination: lu_solve=lu_solution lu_unpack
 torch runnel.linalg.reflections: geqrf orgqr=householder_product ormqr
 torch runnel.linalg.unchecked: lu=packed_lu
-torch runnel.ops.elementwise.arithmetic: absolute=abs fix=trunc mul=multiply neg=negative
+torch runnel.ops.elementwise.arithmetic: absolute=abs fix=trunc neg=negative
 torch runnel.ops.elementwise.by_numpy: frexp gcd lcm
 torch runnel.ops.elementwise.circular: arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan2=atan2 arctan=atan
     arctanh=atanh
@@ -159,9 +163,7 @@ torch runnel.ops.indexing.positions: as_strided as_strided_copy=as_strided as_st
     take_along_dim unravel_index
 torch runnel.ops.indexing.scattering: index_reduce masked_scatter scatter_reduce segment_reduce select select_scatter
     slice_scatter
-torch runnel.ops.indexing.updates: add=add_scaled addcdiv addcmul clamp_max clamp_min div=divide_rounded
-    divide=divide_rounded index_copy index_fill index_put sub=subtract_scaled subtract=subtract_scaled
-    true_divide=divide_rounded
+torch runnel.ops.indexing.updates: addcdiv addcmul clamp_max clamp_min index_copy index_fill index_put
 torch runnel.ops.linear_algebra.contraction: ger=outer
 torch runnel.ops.linear_algebra.matrices: cholesky cholesky_inverse cholesky_solve det inverse=inv logdet matrix_exp
     matrix_power pinverse=pinv slogdet
@@ -331,6 +333,7 @@ linalg runnel.compat.functions.linalg: LinAlgError lstsq matrix_norm matrix_rank
 mps runnel.compat.functions.settings: device_count empty_cache is_available manual_seed synchronize
 nn runnel.compat.functions.distributed: DataParallel
 nn.attention runnel.compat.functions.settings: SDPBackend sdpa_kernel=unchanged
+nn.functional runnel.compat.functions.nn_functional: grouped_mm
 nn.init runnel.nn.init: _calculate_correct_fan=fan _calculate_fan_in_and_fan_out=fans _no_grad_fill_=constant_
     _no_grad_normal_=normal_ _no_grad_trunc_normal_=trunc_normal_ _no_grad_uniform_=uniform_ _no_grad_zero_=zeros_
 nn.modules.batchnorm runnel.compat.functions.types: _BatchNorm

@@ -34,7 +34,7 @@ cuda.amp.grad_scaler: OptState
 cuda.memory: CUDAPluggableAllocator MemPool mem_get_info memory_snapshot memory_summary set_per_process_memory_fraction
 cuda.random: get_rng_state initial_seed seed seed_all set_rng_state
 torch: Event Stream get_device_module
-nn.functional: ScalingType SwizzleType grouped_mm scaled_grouped_mm scaled_mm
+nn.functional: ScalingType SwizzleType scaled_grouped_mm scaled_mm
 cuda.comm: broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter
 cuda.nvtx: mark range range_end range_pop range_push range_start
 cuda.graphs: CUDAGraph graph make_graphed_callables
@@ -208,7 +208,8 @@ distributed.tensor.placement_types distributed.utils nn.parallel.comm nn.paralle
 nn.parallel.scatter_gather multiprocessing.reductions
 """,
     GRAPH: """
-_export _functorch.aot_autograd _functorch.compilers _higher_order_ops _inductor.compile_fx _inductor.utils _ops _prims
+_export _functorch.aot_autograd _functorch.compilers _higher_order_ops _higher_order_ops.associative_scan
+_inductor.compile_fx _inductor.utils _ops _prims
 _subclasses _subclasses.fake_tensor export.dynamic_shapes export.exported_program fx.annotate fx.experimental
 fx.immutable_collections fx.operator_schemas fx.passes fx.passes.splitter_base fx.subgraph_rewriter fx.tensor_type
 fx.traceback jit.frontend jit.mobile

@@ -187,11 +187,11 @@ def _geometry(
     pairs = []
     for n, k, step, p, gap in zip(x.shape[2:], kernel_shape, steps, around, gaps, strict=True):
         room = n + 2 * p - effective_size(k, gap)
-        if room < 0:
+        count = -(-room // step) + 1 if ceil_mode else room // step + 1
+        if count < 1:
             raise ShapeError(
                 f"[{name}] a kernel of {kernel_shape} does not fit an input of shape {x.shape} padded by {around}."
             )
-        count = -(-room // step) + 1 if ceil_mode else room // step + 1
         if ceil_mode and (count - 1) * step >= n + p:
             count -= 1
         pairs.append((p, max((count - 1) * step + effective_size(k, gap) - n - p, 0)))

@@ -68,6 +68,7 @@ OWN: dict[str, dict[str, Any]] = {
     "F.triplet_margin_loss": {"negative": X}, "F.triplet_margin_with_distance_loss": {"negative": X},
     "F.unfold": {"x": IMAGE, "kernel_size": 2}, "F.upsample_bilinear": {"x": IMAGE, "size": (4, 4)},
     "F.upsample_nearest": {"x": IMAGE, "size": (4, 4)}, "F.affine_grid": {"size": (2, 1, 3, 3)},
+    "rn._grouped_mm": {"mat_a": X, "mat_b": numbers(1, 4, 2), "offs": ints(3)},
     "F.embedding_bag": {"x": rn.zeros((2, 2), "int64"), "weight": X},
     **{f"linalg.{name}": {"x": SQUARE} for name in
        ("cholesky_ex", "eigh", "eig", "eigvals", "eigvalsh", "inv_ex", "householder_product",
@@ -108,5 +109,7 @@ LEFT_OUT = {
     "random.set_rng_state", "torch.convolution", "torch.native_group_norm", "torch.native_batch_norm",
     "torch.randint", "torch.from_file", "torch.set_anomaly_enabled", "torch.sym_ite", "torch.to_dlpack",
     "torch.gru", "torch.lstm", "torch.rnn_relu", "torch.rnn_tanh", "torch.batch_norm", "torch.instance_norm",
-    "torch.sparse_csr_tensor", "torch.sparse_coo_tensor", "torch.spmm",
+    "torch.sparse_csr_tensor", "torch.sparse_coo_tensor", "torch.spmm", "torch._check", "torch._check_index",
+    "torch._check_is_size", "torch._check_not_implemented", "torch._check_tensor_all", "torch._check_tensor_all_with",
+    "torch._check_type", "torch._check_value", "torch._check_with",
 }  # fmt: skip
