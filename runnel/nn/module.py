@@ -491,10 +491,11 @@ class Module(Hooks, Internals, StatefulTree):
         }
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Return the values of all Parameters and persistent buffers by dotted path, read at one point in time.
+        """Return the values of all Parameters and persistent buffers by dotted path, as views without tapes.
 
-        Later training does not change them. To read several modules and optimizers at one point in time, use
-        :func:`runnel.snapshot`.
+        They change with the module, and the module with them, as in PyTorch. ``copy.deepcopy`` of the dict keeps the
+        present values. In :func:`runnel.snapshot`, which reads several modules and optimizers at one point in time,
+        the dict holds values that stay.
 
         Args:
             destination: a dict to put the entries into; by default a new one.

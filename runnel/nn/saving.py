@@ -11,8 +11,8 @@ from runnel.core.errors import StateError
 from runnel.tensor.creation import asarray
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import LoadReport, load_variables
+from runnel.tensor.trace import ACTIVE
 from runnel.tensor.variable import Variable
-from runnel.tensor.views import DETACHED, View
 
 EXTRA: Final = "_extra_state"
 
@@ -64,11 +64,10 @@ def is_overridden(module: Any, method: str) -> bool:
 
 
 def readings(variables: dict[str, Variable]) -> dict[str, Any]:
-    """Return the values of Variables at one point in time. Changing one in place also changes its Variable."""
-    values = snapshot(lambda: {path: v.value for path, v in variables.items()})
-    for path, value in values.items():
-        value._view = View(variables[path], (DETACHED,), follows=False)
-    return values
+    """Return views of Variables without tapes, read at one point in time. In a snapshot they are values, which stay."""
+    if ACTIVE.readings is not None:
+        return {path: v.value for path, v in variables.items()}
+    return snapshot(lambda: {path: v.detach() for path, v in variables.items()})
 
 
 def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:

@@ -41,15 +41,13 @@ VIEWED: Final[dict[int, weakref.ref[Any]]] = {}  # by id: Variables that views w
 
 
 class View:
-    """The base of a view, a tensor or Variable, and the steps from the base to it, of which only the last one detaches.
-    ``follows`` tells whether the view changes with its base, or keeps its value until it is written itself."""
+    """The base of a view, a tensor or Variable, and the steps from it to the view; only the last step may detach."""
 
-    __slots__ = ("base", "follows", "is_recorded", "steps")
+    __slots__ = ("base", "is_recorded", "steps")
 
-    def __init__(self, base: Any, steps: Steps, follows: bool = True) -> None:
+    def __init__(self, base: Any, steps: Steps) -> None:
         self.base = base
         self.steps = steps
-        self.follows = follows
         self.is_recorded = RECORDING.get()  # on the tape, if the base is
 
     @property
@@ -293,7 +291,7 @@ def is_own(x: Any) -> bool:
     view = x._view
     if view is None:
         return True
-    if not isinstance(view.base, Handle) or view.base.requires_grad or not view.follows:
+    if not isinstance(view.base, Handle) or view.base.requires_grad:
         return False
     others = [known for known in view.base._views or () if known() is not None and known() is not x]
     if others or sys.getrefcount(view.base) > _ONLY_HERE:

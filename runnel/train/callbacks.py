@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 from runnel.core.errors import ArgumentError, StateError
 from runnel.nn.module import Module
 from runnel.optim.optimizer import Optimizer
+from runnel.tensor.snapshot import snapshot
 
 Logs = Mapping[str, Any]
 
@@ -146,7 +147,7 @@ class EarlyStopping(Callback):
     def on_epoch_end(self, trainer: Run, logs: Logs) -> None:
         if self.watched.improves(logs):
             self.waited = 0
-            self._best_model = trainer.model.state_dict() if self.restore_best else None
+            self._best_model = snapshot(trainer.model.state_dict) if self.restore_best else None
             return
         self.waited += 1
         if self.waited >= self.patience:

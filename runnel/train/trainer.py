@@ -19,6 +19,7 @@ from runnel.optim.lr_scheduler.combined import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor.random import get_rng_state, set_rng_state
+from runnel.tensor.snapshot import snapshot
 from runnel.train.batches import Batch, Pass, Split, as_batch, as_inputs, joined, number_of, pair, require_batches
 from runnel.train.callbacks import Callback, Interruption, Progress
 from runnel.train.checkpoints import state_at
@@ -382,11 +383,13 @@ class Trainer:
 
     def _values(self) -> dict[str, Any]:
         """Return the state that a step changes."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "random": get_rng_state(),
-        }
+        return snapshot(
+            lambda: {
+                "model": self.model.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "random": get_rng_state(),
+            }
+        )
 
     def _set_values(self, values: Mapping[str, Any]) -> None:
         self.model.load_state_dict(values["model"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -140,16 +141,26 @@ def test_state_round_trip_and_what_is_left_out() -> None:
         np.testing.assert_array_equal(value.numpy(), state[name].numpy())
 
 
-def test_state_does_not_change_with_training() -> None:
-    layer = nn.Linear(2, 2)
+def test_state_changes_with_training_and_its_copies_do_not() -> None:
+    layer = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     state = layer.state_dict()
-    before = state["weight"].numpy().copy()
+    kept, seen = copy.deepcopy(state), rn.snapshot(layer.state_dict)
     optimizer = rn.optim.SGD(layer.parameters(), 1.0)
-    for _ in range(2):
-        layer(rn.ones((1, 2))).sum().backward()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        layer(rn.asarray([[1.0, 2.0], [3.0, -4.0], [0.5, 0.0]])).pow(3).sum().backward()
         optimizer.step()
-    np.testing.assert_array_equal(state["weight"].numpy(), before)
-    assert (layer.weight.numpy() != before).all()
+
+    for train in (step, rn.compile(step)):
+        train()
+        for name, variable in layer.state_dict(keep_vars=True).items():
+            np.testing.assert_array_equal(state[name].numpy(), variable.numpy())
+    for name, value in kept.items():
+        np.testing.assert_array_equal(value.numpy(), seen[name].numpy())
+        assert (value != state[name]).any(), name
+    layer.load_state_dict(kept)
+    assert (state["0.weight"] == kept["0.weight"]).all() and state["1.num_batches_tracked"] == 0
 
 
 def test_float64_values_are_converted() -> None:
