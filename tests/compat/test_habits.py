@@ -350,6 +350,13 @@ def test_negative_padding_removes_at_both_ends() -> None:
     assert x.tolist() == [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
 
 
+def test_parameters_are_detached_in_place() -> None:
+    layer = nn.Linear(2, 2)
+    assert layer.weight.detach_() is layer.weight and not layer.weight.requires_grad
+    (layer(torch.ones(1, 2)) * 2).sum().backward()
+    assert layer.weight.grad is None and layer.bias.grad.tolist() == [2.0, 2.0]
+
+
 def test_arithmetic_of_two_numbers() -> None:
     assert torch.div(7, 2, rounding_mode="trunc").item() == torch.floor_divide(7, 2).item() == 3
     assert torch.add(7, 2.5).item() == 9.5 and torch.mul(2, 3).dtype is torch.int64
