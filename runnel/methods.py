@@ -34,7 +34,7 @@ METHODS = {
     "argmin": "runnel.ops.reductions.primitives:argmin",
     "argsort": "runnel.ops.sorting.sort:argsort",
     "argwhere": "runnel.ops.sorting.sets:argwhere",
-    "as_strided": "runnel.ops.indexing.positions:as_strided",
+    "as_strided": "runnel.tensor.reshaping:as_strided",
     "as_strided_": "runnel.tensor.reshaping:as_strided_",
     "as_strided_scatter": "runnel.ops.indexing.positions:as_strided_scatter",
     "as_subclass": "runnel.compat.functions.types:as_subclass",

@@ -177,7 +177,7 @@ def begin(tensor: type[Handle[Any]]) -> None:
         "AT_VIEWS": (Handle, "_views"), "AT_ARRAY": (Handle, "_array"), "ADDRESS_OF": (memory.Storage, "address"),
         "SETTLED_OF": (Variable, "_settled"), "STATE_OF": (Resolved, "state"), "FUNCTION_OF": (Recalled, "function"),
         "LEARN_OF": (Recalled, "learn"), "BASE_OF": (views.View, "base"), "STEPS_OF": (views.View, "steps"),
-        "FOLLOWS_OF": (views.View, "follows"), "IS_RECORDED_OF": (views.View, "is_recorded"),
+        "IS_RECORDED_OF": (views.View, "is_recorded"),
         "INPUTS_OF": (Record, "_inputs"), "ATTRS_OF": (Record, "attrs"), "FREED_OF": (Record, "freed"),
         "OP_OF": (Record, "op"), "RULE_OF": (Record, "rule"), "SIZE_OF": (ShapedArray, "size"),
         "DTYPE_OF": (ShapedArray, "dtype"), "VIEWS_OF": (Variable, "_views"),

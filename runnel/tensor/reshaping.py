@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.ops.arguments import Array, Axis, as_sizes, gathered
-from runnel.ops.indexing.positions import as_strided
+from runnel.ops.indexing import positions
 from runnel.ops.shapes.padding import pad
 from runnel.ops.shapes.pieces import narrow
 from runnel.ops.shapes.views import expand_dims, reshape, transpose
 from runnel.ops.sorting.sets import known
+from runnel.tensor.handle import Handle
 from runnel.tensor.queries import t
 from runnel.tensor.torch_methods import squeeze
+from runnel.tensor.views import memory_order
 
 
 def t_(x: Array) -> Array:
@@ -39,9 +41,30 @@ def unsqueeze_(x: Array, axis: int) -> Array:
     return x.reshape_in_place("unsqueeze_", lambda value: expand_dims(value, axis))
 
 
+def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
+    """Return the view of shape ``size`` whose elements lie ``stride`` apart in the memory of ``x``, from its start on.
+
+    An element may occur several times; its gradient is the sum. ShapeError for a position outside ``x``, and if the
+    elements of ``x`` do not fill its memory.
+    """
+    order = memory_order(x)
+    if order is None:
+        raise ShapeError(
+            f"[as_strided] the elements of x must fill its memory; got a view of shape {x.shape} with strides "
+            f"{x.stride()}. Use x.contiguous() first."
+        )
+    if storage_offset and isinstance(x, Handle) and x._view is not None and x._view.base.size != x.size:
+        raise ShapeError(
+            f"[as_strided] storage_offset must be None or 0 for a part of another tensor; got {storage_offset}. Use "
+            "as_strided of the whole tensor."
+        )
+    dense = x if order == tuple(range(x.ndim)) else x.permute(order)
+    return positions.as_strided(dense, size, stride, storage_offset)
+
+
 def as_strided_(x: Array, size: Any, stride: Any, storage_offset: int = 0) -> Array:
     """Give ``x`` the value of ``as_strided`` of it; returns it."""
-    return x.reshape_in_place("as_strided_", lambda value: as_strided(value, size, stride, storage_offset))
+    return x.reshape_in_place("as_strided_", lambda value: positions.as_strided(value, size, stride, storage_offset))
 
 
 def resize_(x: Array, *sizes: Any) -> Array:

@@ -82,6 +82,11 @@ class StandIn(ArrayMethods[T]):
         """Return a view of all elements without a tape."""
         return self.read().detach()
 
+    def detach_(self) -> Self:
+        """Require no gradient from now on; returns the Variable itself."""
+        self.requires_grad = False
+        return self
+
     def without_tape(self) -> T:
         """Return the present value, without a tape."""
         return self.read().without_tape()

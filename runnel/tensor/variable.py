@@ -197,10 +197,6 @@ class Variable(StandIn[Tensor]):
         self.requires_grad = requires_grad
         return self
 
-    def detach_(self) -> Self:
-        """Require no gradient from now on; returns the Variable itself."""
-        return self.requires_grad_(False)
-
     # Reading and writing ----------------------------------------------------------------------------------------------
 
     def read(self) -> Tensor:

@@ -193,6 +193,20 @@ def contiguous_of(x: Any) -> Any:
     return x if is_view else x.handle()
 
 
+def memory_order(x: Any) -> tuple[int, ...] | None:
+    """Return the axes of ``x`` in the order in which it lies in the memory of its base; None if it has gaps there."""
+    axes = tuple(range(x.ndim))
+    root = x._view.root if isinstance(x, Handle) and x._view is not None else None
+    layout = None if root is None else _layout(root.base, root.steps)
+    if layout is None:
+        return axes
+    shape, strides = layout
+    order = tuple(sorted(axes, key=lambda axis: (-strides[axis], shape[axis] == 1)))
+    dense = row_major(tuple(shape[axis] for axis in order))
+    filled = all(shape[a] == 1 or strides[a] == step for a, step in zip(order, dense, strict=True))
+    return order if filled or 0 in shape else None
+
+
 def write(x: Any, name: str, change: Callable[[Any], Any], fitted: Callable[..., Any]) -> None:
     """Give the base the value in which the view ``x`` has the value that ``change`` makes of its present one."""
     view = x._view

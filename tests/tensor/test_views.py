@@ -14,7 +14,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn
-from runnel.core.errors import CaptureWarning
+from runnel.core.errors import CaptureWarning, ShapeError
 from tests.compiler.harness import Traced
 from tests.fuzz import views
 
@@ -310,3 +310,18 @@ def test_a_view_of_another_thread_takes_no_traced_value() -> None:
 def test_random_programs(seed: int) -> None:
     fault = views.fault(seed, compiled=seed % 4 == 0)
     assert fault is None, fault
+
+
+def test_strides_are_steps_in_memory() -> None:
+    x = rn.arange(24.0).reshape(4, 2, 3)  # (sequence, batch, features), of which each batch makes chunks
+    rows = x.transpose(0, 1)
+    assert rows.as_strided((2, 3, 2, 3), (3, 6, 6, 1)).tolist() == [
+        [x.numpy()[i : i + 2, b].tolist() for i in range(3)] for b in range(2)
+    ]
+    assert x[1:].as_strided((2,), (6,)).tolist() == [6.0, 12.0]
+    rows.as_strided((2,), (1,)).zero_()
+    assert x[0, 0].tolist() == [0.0, 0.0, 2.0]
+    with pytest.raises(ShapeError, match="must fill its memory"):
+        x[:, 0].as_strided((2,), (1,))
+    with pytest.raises(ShapeError, match="storage_offset must be None or 0"):
+        x[1:].as_strided((2,), (1,), 7)

@@ -244,7 +244,6 @@ def watch_on(f: Code, s: Ptr, view: Ptr, source: Ptr, steps: Ptr, base: Ptr, bef
         f.ret("false", "i1")
     fill(f, s, link, "BASE_OF", keep(f, base))
     fill(f, s, link, "STEPS_OF", way)
-    fill(f, s, link, "FOLLOWS_OF", keep(f, known(f, s, "TRUE")))
     fill(f, s, link, "IS_RECORDED_OF", f.pointer(flag))
     fill(f, s, view, "AT_VIEW", link)
     return remember(f, s, place, view)

@@ -25,7 +25,7 @@ STATE: Final = (
     "AT_LEAF", "AT_VIEW", "AT_VIEWS", "AT_ARRAY",
     # of avals, storages, Variables, the switches, Recalled, views, records
     "SIZE_OF", "DTYPE_OF", "ADDRESS_OF", "SETTLED_OF", "VIEWS_OF", "STATE_OF", "FUNCTION_OF", "LEARN_OF", "BASE_OF",
-    "STEPS_OF", "FOLLOWS_OF", "IS_RECORDED_OF", "INPUTS_OF", "ATTRS_OF", "FREED_OF", "OP_OF", "RULE_OF",
+    "STEPS_OF", "IS_RECORDED_OF", "INPUTS_OF", "ATTRS_OF", "FREED_OF", "OP_OF", "RULE_OF",
 )  # fmt: skip
 WORD: Final = {name: place for place, name in enumerate(STATE)}
 

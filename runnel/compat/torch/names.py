@@ -159,7 +159,8 @@ torch runnel.ops.elementwise.gamma: digamma erfc erfinv lgamma mvlgamma polygamm
 torch runnel.ops.elementwise.numbers: angle conj_physical deg2rad exp2 float_power fmax fmin fmod frac heaviside
     isneginf isposinf isreal ldexp logaddexp2 logit polar rad2deg resolve_conj=resolved resolve_neg=resolved rsub sgn
     sinc view_as_complex view_as_real xlogy
-torch runnel.ops.indexing.positions: as_strided as_strided_copy=as_strided as_strided_scatter put=put_flat
+torch runnel.tensor.reshaping: as_strided as_strided_copy=as_strided
+torch runnel.ops.indexing.positions: as_strided_scatter put=put_flat
     take_along_dim unravel_index
 torch runnel.ops.indexing.scattering: index_reduce masked_scatter scatter_reduce segment_reduce select select_scatter
     slice_scatter
