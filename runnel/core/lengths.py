@@ -420,6 +420,15 @@ def largest(lengths: Iterable[Length | int]) -> Any:
     return max(every) if symbolic is None else symbolic.lengths.largest(every)
 
 
+def fixed(x: Any) -> Any:
+    """Return ``x``, perhaps nested in tuples, lists and dicts, with ints for lengths: a program for these only."""
+    if isinstance(x, Length):
+        return operator.index(x)
+    if isinstance(x, dict):
+        return {key: fixed(value) for key, value in x.items()}
+    return type(x)(map(fixed, x)) if type(x) in (tuple, list) else x
+
+
 def is_static(shape: Iterable[Any]) -> bool:
     """Return whether there is no length in ``shape``."""
     return not any(isinstance(n, Length) for n in shape)

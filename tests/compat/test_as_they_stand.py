@@ -47,7 +47,7 @@ def test_state_dicts_write_through() -> None:
     assert layer.weight.tolist() == weight.tolist() == [[0.5, 0.5]] and layer.bias.item() == 7.0
     with torch.no_grad():
         layer.weight.add_(1)
-    assert weight.tolist() == [[0.5, 0.5]], "values are as of one point in time"
+    assert weight.tolist() == [[1.5, 1.5]], "values change with the module"
     weight.mul_(2)
     assert layer.weight.tolist() == weight.tolist() == [[3.0, 3.0]]
     for own in (copy.deepcopy(state), pickle.loads(pickle.dumps(state)), {k: v.clone() for k, v in state.items()}):

@@ -56,7 +56,7 @@ def test_programs_are_bounded() -> None:
 
 
 def test_advice_for_shapes() -> None:
-    f = compile(lambda past, x: rn.concat([past, x]))
+    f = compile(lambda past, x: rn.concat([past, x]), dynamic=False)
     past = rn.zeros(1)
     with pytest.warns(
         CaptureWarning, match=r"traced more than .* past is float32\[\d+\], was .*; pad .* or write into"

@@ -82,6 +82,7 @@ ROWS = [
     ("repeat", lambda x: x.repeat(2, 1).flip(1), rows, 2),
     ("branch", branched, lambda n: (t(n),), 3),
     ("list", lambda pair: pair[0] + pair[1], lambda n: ([t(n), t(n)],), 2),
+    ("solve", lambda x: rn.linalg.solve(x + 9 * rn.eye(x.shape[0]), x[:, :1]), lambda n: (t(n, n),), 8),
     ("scan", lambda x: rn.scan(lambda c, y: (c + y, c * y), rn.zeros(3), x), lambda n: (t(n, 3),), 3),
 ]
 
@@ -128,6 +129,16 @@ def test_training_steps_on_uneven_batches():
     for expected, found in zip(eager[1], compiled[1], strict=True):
         np.testing.assert_array_equal(found, expected)
     assert compiled[2] <= 3
+
+
+def test_closures_of_one_code_with_traces_for_ranges():
+    layer = nn.Linear(3, 2)
+    for wrap in (lambda y: (y, None), lambda y: [y], lambda y: (y + 1, 2)):
+        f = rn.compile(lambda pair, wrap=wrap: wrap(layer(pair[0] + pair[1])))
+        with rn.no_grad():
+            for n in (6, 4, 5, 6, 3, 7, 30, 3):
+                pair = (t(n, 3), t(n, 3))
+                np.testing.assert_array_equal(f(pair)[0].numpy(), wrap(layer(pair[0] + pair[1]))[0].numpy())
 
 
 def test_sizes_are_plain_ints_for_the_function():

@@ -143,7 +143,7 @@ def test_long_slices_are_rescaled(p: float) -> None:
 
 def test_elements_that_strides_name() -> None:
     x = rn.asarray(np.arange(12.0).reshape(3, 4))
-    assert x.mT.as_strided((2,), (1,)).tolist() == [0.0, 4.0]  # of the elements in row-major order
+    assert x.mT.as_strided((2,), (1,)).tolist() == [0.0, 1.0]  # of the elements in memory
     assert x.as_strided((2, 0), (5, 100)).shape == (2, 0) and x.as_strided((), (), 7).item() == 7.0
     leaf = rn.tensor(np.arange(3.0), requires_grad=True)
     leaf.as_strided((2, 2), (1, 1)).sum().backward()

@@ -23,6 +23,7 @@ from runnel.core import tables
 from runnel.core.avals import Shape, ShapedArray, row_major
 from runnel.core.dtypes import bool_
 from runnel.core.errors import VerifierError
+from runnel.core.lengths import fixed
 from runnel.core.records import replace
 from runnel.graph.graph import Graph, topological
 from runnel.graph.node import Input, InputKind, Result, Value
@@ -414,7 +415,7 @@ def _host_call(node: Value, operands: Operands, results: list[Allocation]) -> Ca
 
 def host_function(node: Result) -> HostFunction:
     """Return the function that the program calls for ``node``."""
-    rule, attrs, several = tables.reference[node.node.op], node.attrs, node.node.op.multiple_results
+    rule, attrs, several = tables.reference[node.node.op], fixed(node.attrs), node.node.op.multiple_results
 
     def function(*arrays: Any) -> Any:
         results = rule(*arrays, **attrs)
@@ -425,4 +426,4 @@ def host_function(node: Result) -> HostFunction:
 
 
 def _operand(aval: ShapedArray) -> Operand:
-    return Operand(aval.shape, aval.dtype.numpy)
+    return Operand(fixed(aval.shape), aval.dtype.numpy)

@@ -24,6 +24,7 @@ from runnel.compiler.lowering.protocol import lowering_of
 from runnel.core.avals import ShapedArray, aval
 from runnel.core.errors import VerifierError
 from runnel.core.lengths import is_static
+from runnel.core.pytree import flatten
 from runnel.core.records import record
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
@@ -230,7 +231,7 @@ def fold_constants(graph: Graph, max_bytes: int = MAX_BYTES, max_work: int = MAX
         nonlocal work
         if not isinstance(node, Result) or not node.inputs or not all(x.is_constant for x in node.inputs):
             return node
-        if not is_static(node.aval.shape):
+        if not is_static(flatten((node.aval.shape, node.attrs))[0]):
             return node
         read = sum(x.aval.nbytes for x in node.inputs)
         cost = node.aval.size + sum(x.aval.size for x in node.inputs)
