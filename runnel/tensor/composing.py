@@ -69,7 +69,8 @@ def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, 
             return LESSON.whole(program, tensors)
         return program(*tensors)
     except RunnelError:
-        return composition.function(*args, **kwargs)  # the op that fails names the values
+        pass  # the op that fails names the values, and its error has no context
+    return composition.function(*args, **kwargs)
 
 
 def _add(values: Sequence[Any], own: type, records: bool, key: list[Any], tensors: list[Handle[Any]]) -> bool:

@@ -38,6 +38,7 @@ from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.traced_values import left_over
 from runnel.tensor.tracer import Tracer
 from runnel.tensor.tracing import Trace
 
@@ -141,6 +142,9 @@ def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: 
     """Return the call of ``composition`` for tensors like those among these arguments: a program if possible."""
     function = OfTensors(composition, args, kwargs)
     arguments, function.tensors = function.tensors, []
+    for x in arguments:
+        if x._storage is None and x.is_traced:
+            raise left_over(f"[{composition.name}] an argument", x.aval)
     of_results = _order_of_results(arguments)
     inner = Ordered(function, of_results) if of_results else function
     try:
