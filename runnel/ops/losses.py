@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from runnel.core.composed import composed
@@ -189,7 +190,6 @@ def cross_entropy(
     hard = _averaged("cross_entropy", losses, x, target, weight, ignore_index, reduction, axis)
     if label_smoothing == 0:
         return hard
-    classes = x.shape[axis]
     spread = subtract(expand_dims(log_total, axis), below)
     if weight is not None:
         spread = multiply(spread, _along(weight, x, axis))
@@ -199,7 +199,12 @@ def cross_entropy(
         smooth = divide(sum(smooth), sum(_label_weights(x, target, weight, ignore_index, axis)))
     else:
         smooth = reduced("cross_entropy", smooth, reduction)
-    return add(multiply(hard, 1 - label_smoothing), multiply(smooth, label_smoothing / classes))
+    return add(multiply(hard, 1 - label_smoothing), multiply(smooth, _share(label_smoothing, x.shape[axis])))
+
+
+def _share(label_smoothing: float, classes: int) -> float:
+    """Return how much of a target is every class's; infinity if there is no class, as in PyTorch."""
+    return label_smoothing / classes if classes else math.inf
 
 
 def _from_probabilities(
@@ -211,7 +216,7 @@ def _from_probabilities(
             f"{x.shape}; got {target.shape}. Class labels are integers: cast them."
         )
     if label_smoothing:
-        target = add(multiply(target, 1 - label_smoothing), label_smoothing / x.shape[axis])
+        target = add(multiply(target, 1 - label_smoothing), _share(label_smoothing, x.shape[axis]))
     terms = multiply(target, log_softmax(x, axis))
     if weight is not None:
         terms = multiply(terms, _along(weight, x, axis))

@@ -84,6 +84,14 @@ def test_softmax_and_its_kin() -> None:
     assert rn.logsumexp(x, 1).tolist() == [-np.inf] * 2 and rn.logsumexp(x, 0).shape == (0,)
 
 
+def test_smoothed_labels_of_no_class() -> None:
+    x, ignored = rn.zeros((2, 0)), rn.full((2,), -100)
+    losses = [F.cross_entropy(x, y, label_smoothing=0.1, reduction="none").tolist() for y in (ignored, x)]
+    assert np.isnan(losses[0]).all() and losses[1] == [0, 0], "as PyTorch's"
+    with pytest.raises(IndexError, match=r"2 of 2 indices lie outside \[0, 0\)"):
+        F.cross_entropy(x, rn.zeros((2,), dtype=rn.int64), label_smoothing=0.1)
+
+
 def test_batch_norm() -> None:
     layer = nn.BatchNorm1d(3)
     x = rn.tensor(np.zeros((0, 3), np.float32), requires_grad=True)
