@@ -12,7 +12,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from types import FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from runnel.backends.context import default_device
 from runnel.compile import tensors as checks
@@ -377,6 +377,11 @@ class TraceSession(Session):
             rec.refuse("a view whose place depends on a length leaves the function", "return a copy")
         return view.steps
 
+    @staticmethod
+    def refuse_view_taped_apart(rec: Recorder) -> NoReturn:
+        """Refuse to give a detached tensor that got a gradient as a view, which has no tape of its own."""
+        rec.refuse("a detached tensor that got a gradient leaves the function", "return a clone of it")
+
     def is_kept(self, base: Any) -> bool:
         """Return whether a tensor from outside, or a Variable that the run has not changed, has the last value."""
         return not isinstance(base, Variable) or base not in self.trace.facet(TracedVariables).written
@@ -393,6 +398,8 @@ class TraceSession(Session):
         for output, view in self.views:
             is_shared = shared[id(view.base)] > 1 and type(view.base) is Tensor and view.base.is_traced
             if id(view.base) in self._places or is_shared:  # a write to one is seen in another
+                if output.is_taped_apart:
+                    self.refuse_view_taped_apart(recipes.rec)
                 output.place, output.steps = self.output(view.base), self.steps_of(recipes.rec, view)
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)

@@ -23,6 +23,7 @@ class Output:
     def __init__(self, place: int) -> None:
         self.place = place
         self.steps: Steps | None = None  # of a view of the result at this place
+        self.is_taped_apart = False  # a detached tensor that got a gradient, which no view has
 
     def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         result = objects[OUTPUTS][self.place]
@@ -77,11 +78,13 @@ def _tensor(recipes: Recipes, value: Any) -> Any:
 
 def _left(recipes: Recipes, value: Tensor) -> Any:
     session, view = recipes.rec.session, None if value._view is None else value._view.root
-    if view is not None and value.requires_grad and DETACHED in view.steps and view.base.requires_grad:
-        recipes.rec.refuse("a detached tensor that got a gradient leaves the function", "return a clone of it")
+    is_apart = view is not None and value.requires_grad and DETACHED in view.steps and view.base.requires_grad
     if view is not None and recipes.rec.source_of(view.base) is not None and session.is_kept(view.base):
+        if is_apart:
+            session.refuse_view_taped_apart(recipes.rec)
         return Shown(recipes.of(view.base), session.steps_of(recipes.rec, view))
     output = Output(session.output(value))
+    output.is_taped_apart = is_apart
     if view is not None:
         session.views.append((output, view))
     return output

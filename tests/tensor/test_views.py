@@ -6,6 +6,7 @@ The tables say what PyTorch 2.13 does.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -221,6 +222,29 @@ def test_a_detached_view_has_its_own_tape(mode: str, detach: Callable[[Any], Any
     total.backward()
     assert x.grad is not None and y.grad is not None
     assert (float(total), x.grad.tolist(), y.grad.tolist()) == (186, [6, 6, 6], [6])
+
+
+@pytest.mark.parametrize("leaves_too", [False, True])
+def test_a_detached_view_that_leaves_a_compiled_function(leaves_too: bool) -> None:
+    x = rn.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def function(x: Any) -> Any:
+        whole = x * 2
+        apart = whole.detach().requires_grad_()
+        return apart, (apart * apart * x).sum(), whole if leaves_too else None
+
+    compiled = rn.compile(function)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        apart, loss, whole = compiled(x)
+    told = ["a detached tensor that got a gradient leaves the function" in str(w.message) for w in caught]
+    assert told == [True] * leaves_too, "only then both show the same elements"
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [4, 16, 36]
+    assert apart.grad is not None and apart.grad.tolist() == [4, 16, 36]
+    if leaves_too:
+        whole.detach().zero_()
+        assert apart.tolist() == [0, 0, 0]
 
 
 def test_write_to_an_expanded_tensor_is_refused() -> None:
