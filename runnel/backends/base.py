@@ -133,6 +133,10 @@ class Launch(Protocol):
     """A loaded program bound to a table of base addresses. It can be run any number of times, one run at a time."""
 
     @property
+    def address(self) -> int:
+        """The address of the launch block."""
+
+    @property
     def words(self) -> Any:
         """The launch block as words (``host.layout``): ``words[COMPLETED]`` counts completed runs."""
 
@@ -169,6 +173,20 @@ class ObjectFile(NamedTuple):
 
     content: bytes
     scratch: int  # bytes that each function needs there, aligned to 128
+
+
+class Recalling(Protocol):
+    """Machine code for calls like earlier ones (:mod:`runnel.tensor.recall`; ``host.recall`` has the layouts)."""
+
+    def begin(self, words: int) -> None:
+        """Use the state at the address ``words`` from now on."""
+
+    def functions(self, recalled: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """Return the built-in functions that call ``recalled``, and that return the hash and key of a call of it."""
+
+    def lend(self, launch: Launch, scratch: Storage) -> int:
+        """Let machine code alone run ``launch`` from now on, with this scratch memory and the GIL held. Return the
+        address of the function that runs its launch block; 0 if the program may wait, or needs more."""
 
 
 class Backend(Protocol):
@@ -209,6 +227,11 @@ class Backend(Protocol):
     @property
     def lock_keeper(self) -> LockKeeper:
         """The keeper of the state locks of Variables on this device."""
+
+    @property
+    def recalling(self) -> Recalling | None:
+        """The machine code that recalls calls; None where there is none."""
+        return None
 
 
 BACKENDS: Final[dict[Device, Backend]] = {}

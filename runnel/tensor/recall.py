@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import array
 import contextlib
+import functools
 import sys
 import threading
 from typing import Any, Final
 
 import numpy as np
 
-from runnel.backends.cpu import recall as machine_code
+from runnel.backends import base
+from runnel.backends.base import Recalling
 from runnel.backends.host import locks, memory, recall as layout
 from runnel.core import dtypes, slots, switches
 from runnel.core.avals import ShapedArray
@@ -39,6 +41,7 @@ _ENTRIES: Final = 4 * _MOST
 
 
 _TURN: Final = locks.lock()
+_BEGINNING: Final = locks.lock()
 
 
 class _Memory:
@@ -47,9 +50,8 @@ class _Memory:
     def __init__(self) -> None:
         self.state = array.array("q", bytes(8 * len(layout.STATE)))
         self.seen: set[bytes] = set()
-        self.kept: dict[bytes, Any] = {}
+        self.found: tuple[array.array[int], dict[bytes, Any]] = array.array("q"), {}  # the table, what it refers to
         self.refers: list[Any] = []
-        self.table = array.array("q")
         self.put("MASK", _ENTRIES - 1)
         self.clear()
 
@@ -59,23 +61,27 @@ class _Memory:
     def clear(self) -> None:
         """Forget all calls. A call that is running an action keeps that."""
         table = array.array("q", bytes(8 * layout.ENTRY_WORDS * _ENTRIES))
-        former = self.table, self.kept, self.seen  # which live until no thread finds them any more
-        self.put("TABLE", table.buffer_info()[0])
-        self.seen, self.kept = set(), {}
-        self.table = table
+        kept: dict[bytes, Any] = {}
+        found, seen, place, address = (table, kept), set[bytes](), layout.WORD["TABLE"], table.buffer_info()[0]
+        former = self.found, self.seen
+        # Without calls: no signal and no other thread comes in between, and machine code finds a table that lives.
+        self.state[place] = address
+        self.found = found
+        self.seen = seen
         del former
 
     def add(self, key: bytes, action: Action | None, kept: Any) -> None:
-        """Add an action, or None for a key whose calls run the function. ``kept`` is what the key refers to."""
-        if len(self.kept) >= _MOST:
+        """Add an action, or None for a key whose calls run the function. ``kept`` is what the key refers to by
+        address."""
+        if len(self.found[1]) >= _MOST:
             self.clear()
-        table, kept_now = self.table, self.kept  # in this order: another thread may clear them
+        table, kept_now = self.found
         if key in kept_now:
             return
         words = array.array("q", key)
         hashed, words[0] = words[0], len(words) - 1
         address = 0 if action is None else action.words.buffer_info()[0]
-        kept_now[key] = words, action, kept, RESOLVED.state
+        kept_now[key] = words, action, kept
         place = hashed & (_ENTRIES - 1)
         while table[layout.ENTRY_WORDS * place]:
             place = (place + 1) & (_ENTRIES - 1)
@@ -88,11 +94,14 @@ _MEMORY: Final = _Memory()
 clear = _MEMORY.clear
 
 
-def _learn(recalled: Recalled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _learn(machine_code: Recalling, recalled: Recalled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``recalled``, and add the call to the table if it is not the first one of its kind."""
     for name, kind in zip(("VARIABLE", "PARAMETER"), SETTLED, strict=False):
         _MEMORY.put(name, id(kind))
+    state = RESOLVED.state
     key = recalled.key(*args, **kwargs)
+    if state is not RESOLVED.state:  # the key may have the address of another one
+        return recalled.function(*args, **kwargs)
     if key is None or key not in _MEMORY.seen or switches.check_nans.value:
         if key is not None:
             if len(_MEMORY.seen) >= _SEEN:
@@ -100,29 +109,32 @@ def _learn(recalled: Recalled, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             _MEMORY.seen.add(key)
         return recalled.function(*args, **kwargs)
     values = (*args, *kwargs.values())
-    kept: list[Any] = []
+    kept: list[Any] = [recalled, state, *kwargs]
     if not _identities(values, kept):
         return recalled.function(*args, **kwargs)
     if not _TURN.acquire(blocking=False):  # another thread is learning
         return recalled.function(*args, **kwargs)
-    own = threading.get_ident()
-    LESSON.thread, LESSON.is_spoiled, LESSON.is_early, LESSON.events = own, False, False, []
-    UNUSUAL.add(own)
-    writes = STATE_VERSION.writes
-    try:
+    own = 0
+    try:  # a signal after any call leaves no lesson open
+        own = threading.get_ident()
+        LESSON.thread, LESSON.is_spoiled, LESSON.is_early, LESSON.events = own, False, False, []
+        UNUSUAL.add(own)
+        writes = STATE_VERSION.writes
         result = recalled.function(*args, **kwargs)
         events, is_early = LESSON.events, LESSON.is_early
         is_spoiled = LESSON.is_spoiled or STATE_VERSION.writes != writes
     finally:
         LESSON.events = None
-        UNUSUAL.discard(own)
-        _TURN.release()
+        try:
+            UNUSUAL.discard(own)
+        finally:
+            _TURN.release()
     if not is_early:
         action = None
         if not is_spoiled and events is not None:
             with contextlib.suppress(Unlearnable):
-                action = Action(values, events, result, recalled)
-        _MEMORY.add(key, action, (recalled, kept))
+                action = Action(values, events, result, recalled, machine_code)
+        _MEMORY.add(key, action, kept)
     return result
 
 
@@ -141,21 +153,31 @@ def _identities(values: Any, kept: list[Any]) -> bool:
         elif isinstance(x, Handle):
             kept.append((x._aval, x._layout[1]))
         elif isinstance(x, Variable):
-            kept.append((x.aval, x.read()._layout[1]))
+            value = x.read()
+            kept.append((value._aval, value._layout[1]))
         else:
             kept.append(x)
     return True
 
 
-def _equip(recalled: Recalled) -> None:
-    recalled.learn = lambda *args, **kwargs: _learn(recalled, args, kwargs)
+def _equip(machine_code: Recalling, recalled: Recalled) -> None:
+    recalled.learn = lambda *args, **kwargs: _learn(machine_code, recalled, args, kwargs)
     recalled.call, recalled.key = machine_code.functions(recalled)
 
 
-def begin(tensor: type[Handle[Any]]) -> None:
-    """Recall calls from now on; ``tensor`` is the class of tensors."""
-    if Recalled.equip is not None:
+def begin(x: Handle[Any]) -> None:
+    """Recall calls from now on, if the device of the tensor ``x`` has machine code for that."""
+    machine_code = base.of(x._aval.device).recalling
+    if machine_code is None or not _BEGINNING.acquire(blocking=False):
         return
+    try:
+        if Recalled.equip is None:
+            _begin(machine_code, x.__class__)
+    finally:
+        _BEGINNING.release()
+
+
+def _begin(machine_code: Recalling, tensor: type[Handle[Any]]) -> None:
     objects = {
         "UNUSUAL": UNUSUAL, "NONE": None, "TRUE": True, "FALSE": False, "ELLIPSIS": ..., "TENSOR": tensor, "INT": int,
         "FLOAT": float, "TUPLE": tuple, "LIST": list, "SLICE": slice, "STR": str, "DTYPE": DType, "DEVICE": Device,
@@ -190,9 +212,10 @@ def begin(tensor: type[Handle[Any]]) -> None:
     _MEMORY.put("SLAB", id(first))
     _MEMORY.put("SLAB_ADDRESS", first.address)
     machine_code.begin(_MEMORY.state.buffer_info()[0])
-    Recalled.equip = _equip
+    equip = functools.partial(_equip, machine_code)
     for recalled in Recalled.every:
-        _equip(recalled)
+        equip(recalled)
+    Recalled.equip = equip
 
 
 def _slab() -> memory.Storage:

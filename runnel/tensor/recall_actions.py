@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.backends.cpu.launch import Launch
+from runnel.backends.base import Recalling
 from runnel.backends.host import layout as launches, memory, recall as layout
 from runnel.compiler.program import Program
 from runnel.core.avals import Shape, aval, row_major
@@ -58,6 +58,7 @@ class Action:
         "_arguments",
         "_constants_by_id",
         "_kept",
+        "_machine_code",
         "_of",
         "_registers",
         "_steps",
@@ -66,7 +67,15 @@ class Action:
         "words",
     )
 
-    def __init__(self, values: tuple[Any, ...], events: list[tuple[Any, ...]], result: Any, recalled: Recalled) -> None:
+    def __init__(
+        self,
+        values: tuple[Any, ...],
+        events: list[tuple[Any, ...]],
+        result: Any,
+        recalled: Recalled,
+        machine_code: Recalling,
+    ) -> None:
+        self._machine_code = machine_code
         self._kept: list[Any] = []
         arguments = tensors_of(values, {})
         self._of: dict[int, int] = {each: i for i, each in enumerate(arguments)}  # registers by id
@@ -182,9 +191,9 @@ class Action:
             for x, value, strides in zip(results, plan.results, plan.strides, strict=True):
                 if x._aval is not value or x._layout[1] != strides:  # given another shape since
                     raise Unlearnable
-            launch = self._launch(plan.program)
-            if launch is not None:
-                self._start(launch, plan.program, plan.results, plan.strides, registers, operands, by, op, attrs, plan)
+            block = self._block(plan.program)
+            if block is not None:
+                self._start(block, plan.program, plan.results, plan.strides, registers, operands, by, op, attrs, plan)
             elif op.multiple_results:
                 raise Unlearnable
             else:
@@ -202,23 +211,24 @@ class Action:
         words = [0, layout.VIEW_STEP, register, id(source._aval), id(before), id(value), offset, id(strides), 0, 0, 0]
         return self._step([*words, *by], source._aval, before, value, strides, *kept)
 
-    def _launch(self, program: Program) -> Launch | None:
-        """Return a launch of the program for machine code alone; None if it may wait, or needs more than that."""
+    def _block(self, program: Program) -> tuple[int, int] | None:
+        """Return the addresses of a launch block of the program for machine code alone, and of the function that runs
+        it; None if the program may wait, or needs more than that."""
         if program.hosts or program.buffer.variables or not program.has_own_arena:
             return None
         if len(program.outputs) > layout.MOST_OUTPUTS:
             return None
         frame = program.pool.take()
-        launch = frame.launch
-        if not isinstance(launch, Launch) or not launch.lend(_scratch()):
+        run = self._machine_code.lend(frame.launch, _scratch())
+        if not run:
             program.pool.give(frame)
             return None
         self._kept.append(frame)
-        return launch
+        return frame.launch.address, run
 
     def _start(
         self,
-        launch: Launch,
+        block: tuple[int, int],
         program: Program,
         results: Sequence[Any],
         strides_of: Sequence[Any],
@@ -228,8 +238,7 @@ class Action:
         *kept: Any,
     ) -> None:
         words = [
-            0, layout.START_STEP, launch.address, launch.at_once, len(operands), len(program.outputs),
-            len(results), *by,
+            0, layout.START_STEP, *block, len(operands), len(program.outputs), len(results), *by,
         ]  # fmt: skip
         for i, (register, x) in enumerate(zip(registers, operands, strict=True)):
             strides = x._layout[1]
@@ -286,13 +295,13 @@ class Action:
         program, results, places = getattr(function, "started", (None, (), ()))
         inputs = [operands[i] for i in places]
         is_dense = all(x._layout[1] == row_major(x._aval.shape) for x in inputs)
-        launch = self._launch(program) if program is not None and is_dense else None
+        block = self._block(program) if program is not None and is_dense else None
         made = result if isinstance(result, tuple) else (result,)
-        if program is not None and launch is not None:
+        if program is not None and block is not None:
             if any(x.requires_grad for x in made):
                 raise Unlearnable
             strides = [row_major(each.shape) for each in results]
-            self._start(launch, program, results, strides, [self._register(x) for x in inputs], inputs, (0, 0))
+            self._start(block, program, results, strides, [self._register(x) for x in inputs], inputs, (0, 0))
             for x in made:
                 self._made(x)
             return

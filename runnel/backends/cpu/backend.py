@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from runnel.backends.base import BARRIER, COMMIT, JUMP, CommandBuffer, ObjectFile, Words
-from runnel.backends.cpu import compiler, records, target as targets
+from runnel.backends.base import BARRIER, COMMIT, JUMP, CommandBuffer, ObjectFile, Recalling, Words
+from runnel.backends.cpu import compiler, recall, records, target as targets
 from runnel.backends.cpu.codegen import build, contract, nest, products
 from runnel.backends.cpu.driver import lock_keeper
 from runnel.backends.cpu.launch import LoadedProgram
@@ -126,3 +126,7 @@ class CpuBackend(CpuPlanning, HostMemory):
     @property
     def lock_keeper(self) -> LockKeeper:
         return lock_keeper()
+
+    @property
+    def recalling(self) -> Recalling:
+        return recall.RECALLING

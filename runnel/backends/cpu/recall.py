@@ -9,12 +9,11 @@ by functions of CPython's API.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.backends.cpu import driver
-from runnel.backends.cpu.launch import Method
+from runnel.backends.cpu.launch import Launch, Method
 from runnel.backends.cpu.recall_steps import (
     KEY_COUNT,
     KEYS,
@@ -40,6 +39,7 @@ from runnel.backends.cpu.recall_tensors import (
 )
 from runnel.backends.cpu.routines import I64, Bit, Code, Ptr, Routine, table_text
 from runnel.backends.host import recall as layout
+from runnel.backends.host.memory import Storage
 
 _FASTCALL_KEYWORDS: Final = 0x82
 _MULTIPLIER: Final = -7046029254386353131  # 2**64 divided by the golden ratio (D. Knuth, TAOCP 3, 6.4)
@@ -327,28 +327,38 @@ def rn_recall_begin(f: Code, words: Ptr) -> None:
 _ENTRIES: Final = (rn_recall, rn_recall_key, rn_recall_number, rn_recall_begin)
 
 
-@functools.cache
-def _linked() -> tuple[list[Any], Callable[[int], None]]:
-    import llvmlite.binding as llvm
-
-    text = GLOBALS + table_text("rn_recalls", _ENTRIES, llvm.get_process_triple())
-    code = driver.linked("rn_recalls", text, _ENTRIES)
-    methods = [Method(b"recall", code[entry], _FASTCALL_KEYWORDS, None) for entry in _ENTRIES[:3]]
-    return methods, ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(code[rn_recall_begin])
-
-
-def begin(words: int) -> None:
-    """Use the state at the address ``words`` from now on."""
-    _linked()[1](words)
-
-
 _NEW: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
+_NEVER_FREED: Final[list[Method]] = []  # built-in functions refer to them, and do not keep them alive
 
 
-def functions(recalled: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the built-in functions that call ``recalled``, and that return the hash and key of a call of it."""
-    (call, key, number), _ = _linked()
-    first = number if recalled.reads else call
-    return _NEW(ctypes.addressof(first), recalled, None), _NEW(ctypes.addressof(key), recalled, None)
+class MachineCode:
+    """The calls of functions as built-in functions of Python (``backends.base.Recalling``)."""
+
+    def __init__(self) -> None:
+        self._methods: tuple[Method, ...] = ()
+
+    def begin(self, words: int) -> None:
+        """Use the state at the address ``words`` from now on. One thread may call this, once."""
+        import llvmlite.binding as llvm
+
+        text = GLOBALS + table_text("rn_recalls", _ENTRIES, llvm.get_process_triple())
+        code = driver.linked("rn_recalls", text, _ENTRIES)
+        methods = [Method(b"recall", code[entry], _FASTCALL_KEYWORDS, None) for entry in _ENTRIES[:3]]
+        _NEVER_FREED.extend(methods)
+        ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(code[rn_recall_begin])(words)
+        self._methods = tuple(methods)  # whose code knows the state
+
+    def functions(self, recalled: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """Return the built-in functions that call ``recalled``, and that return the hash and key of a call of it."""
+        call, key, number = self._methods
+        first = number if recalled.reads else call
+        return _NEW(ctypes.addressof(first), recalled, None), _NEW(ctypes.addressof(key), recalled, None)
+
+    def lend(self, launch: Any, scratch: Storage) -> int:
+        """Let machine code alone run ``launch``; return the address of the function that does, or 0."""
+        return launch.at_once if isinstance(launch, Launch) and launch.lend(scratch) else 0
+
+
+RECALLING: Final = MachineCode()

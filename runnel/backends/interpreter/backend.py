@@ -222,3 +222,7 @@ class InterpreterBackend(CpuPlanning, HostMemory):
     @property
     def lock_keeper(self) -> LockKeeper:
         return KEEPER
+
+    @property
+    def recalling(self) -> None:
+        return None
