@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -39,7 +40,7 @@ def each(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-M = (4, 6)
+M, LARGE = (4, 6), (40, 40)
 FUNCTIONS: list[tuple[str, Callable[..., Any], list[tuple[int, ...]]]] = [
     ("x + y", lambda x, y: x + y, [M, M]),
     ("broadcast", lambda x, y: x - y, [M, (6,)]),
@@ -270,3 +271,61 @@ def test_threads_recall_calls_of_one_key() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_tensor_that_a_list_lets_go_of_lives_as_long_as_the_call() -> None:
+    """Python runs where memory is allocated: signal handlers, finalizers, other threads."""
+    items, others, allocates = arrays(LARGE, LARGE), [], memory.allocate.__code__
+    expected = np.concatenate([x.numpy() for x in items]).tolist()
+    for _ in range(CALLS):
+        rn.concat(items)
+
+    def let_go(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code is allocates:
+            sys.setprofile(None)
+            items.clear()
+            others.extend(arrays(*[LARGE] * 20, seed=1))  # where the tensors were
+
+    sys.setprofile(let_go)
+    try:
+        result = rn.concat(items)
+    finally:
+        sys.setprofile(None)
+    assert not items and len(others) == 20 and result.tolist() == expected
+
+
+@pytest.mark.suite
+def test_no_machine_code_begins_for_a_device_without_it() -> None:
+    program = """
+import runnel as rn
+from runnel.core.recall import Recalled
+x = rn.ones(3, device="interpreter")
+assert ((x + 1.0) + (x + 1.0)).tolist() == [4.0, 4.0, 4.0] and Recalled.equip is None
+rn.ones(3) + 1.0
+assert Recalled.equip is not None and ((x + 1.0) + (x + 1.0)).tolist() == [4.0, 4.0, 4.0]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.suite
+def test_threads_that_begin_at_the_same_time_share_machine_code() -> None:
+    program = """
+import threading
+import runnel as rn
+from runnel.core.recall import Recalled
+from runnel.tensor import recall
+x, gate = rn.ones(3), threading.Barrier(4)
+wrong = []
+def work():
+    gate.wait()
+    for _ in range(300):
+        if ((x + 1.0) * 2.0).tolist() != [4.0, 4.0, 4.0]:
+            wrong.append(1)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not wrong and Recalled.equip is not None
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

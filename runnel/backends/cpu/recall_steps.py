@@ -379,6 +379,9 @@ def cleared(f: Code, call: Ptr) -> None:
 def perform(f: Code, s: Ptr, call: Ptr, action: Ptr) -> Ptr:
     """Run the steps of an action; returns the result, null with an error, or MISS."""
     owner = keep(f, f.pointer(action, layout.OWNER))
+    arguments = f.word(call, REGISTER_COUNT)
+    with f.count(arguments) as i:  # a Variable, or a list, may let go of its tensor while a step calls Python
+        keep(f, _register(f, call, i))
     count = f.word(action, layout.CONSTANTS)
     with f.count(count) as i:
         push_result(f, call, f.pointer(f.beyond(action, i), layout.FIRST))
@@ -397,5 +400,7 @@ def perform(f: Code, s: Ptr, call: Ptr, action: Ptr) -> Ptr:
             cycle.leave()
         cycle.again(f.beyond(step, size))
     cleared(f, call)
+    with f.count(arguments) as i:
+        drop(f, _register(f, call, i))
     drop(f, owner)
     return f.pointer(result)
