@@ -20,12 +20,15 @@ from runnel.core.kinds import Kind, kind_of
 from runnel.core.missing import known_keywords, known_positions, missing
 from runnel.core.overrides import Override, by_protocol, overridden
 from runnel.core.recall import Plain, Recalled, is_pure, makes, passes
+from runnel.core.tables import Op
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE: Final = __name__.partition(".")[0]
+_COMPOSING: Final = tuple(f"{_PACKAGE}.{part}." for part in ("ops", "tensor"))  # functions that others are composed of
 _PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same one wherever it is offered
+_OFFERED: Final[set[str]] = set()  # the names under which users call functions and methods
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
@@ -58,6 +61,8 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return recalled.call(*args, **kwargs)
         except Override as override:
+            if parameters is not None and not kwargs.keys() <= parameters:
+                kwargs = known_keywords(name, kwargs, parameters)
             return overridden(override, function, args, kwargs)
         except Exception as error:
             handled = by_protocol(call, args, kwargs)
@@ -81,6 +86,12 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     _PUBLIC[function] = _PUBLIC[call] = call
     return cast(Callable[P, R], call)
+
+
+def method(name: str, function: Callable[P, R]) -> Callable[P, R]:
+    """Return the public form of ``function``, which users call as a method ``name``."""
+    _OFFERED.add(name)
+    return public(function)
 
 
 def constructor(kind: type) -> None:
@@ -139,6 +150,7 @@ def offer(namespace: dict[str, Any], names: Iterable[str], inner: frozenset[str]
 def offered(owner: str, name: str, value: Any) -> Any:
     """Return the public form of ``value``, which the module ``owner`` offers as ``name``."""
     if isinstance(value, FunctionType):
+        _OFFERED.add(name)
         offered = public(value)
         if offered is not value and offered.__module__ == value.__module__:  # found there again by pickle
             offered.__module__, offered.__qualname__ = owner, name
@@ -223,7 +235,7 @@ def explained(
     if tracebacks.is_users(error):
         return error
     if tracebacks.is_sentence(error):
-        if "." not in function.__qualname__:  # users know a layer's function better than its method forward
+        if is_pure(function) and "." not in function.__qualname__:  # users know a layer's function, not its forward
             _name(error, name)
         tracebacks.shorten(error)
         return error
@@ -245,11 +257,15 @@ def explained(
 
 
 def _name(error: Exception, name: str) -> None:
-    """Let a sentence begin with the function that the user called, in place of one that this function calls."""
+    """Let a sentence about an op, or about a function of arrays, begin with the function that is composed of it, if
+    users call that one by ``name``. Other beginnings were chosen on purpose."""
     text = error.args[0] if error.args else None
+    if name not in _OFFERED or not isinstance(text, str) or not text.startswith("["):
+        return
+    inner, _, rest = text[1:].partition("]")
     is_about_ops = isinstance(error, (MissingRuleError, NonFiniteError, VerifierError))
-    if isinstance(text, str) and text.startswith("[") and not is_about_ops:
-        error.args = (f"[{name}{text[text.index(']') :]}", *error.args[1:])
+    if not is_about_ops and (inner in Op.registry or tracebacks.passed(error, inner, _COMPOSING)):
+        error.args = (f"[{name}]{rest}", *error.args[1:])
 
 
 def _unfit(name: str, parameter: inspect.Parameter, kind: Kind, value: Any) -> ArgumentError:

@@ -63,6 +63,13 @@ def is_users(error: BaseException) -> bool:
     return any(map(_is_users, _entries(error)))
 
 
+def passed(error: BaseException, name: str, modules: tuple[str, ...]) -> bool:
+    """Tell whether ``error`` passed through a function ``name`` of a module whose name begins with one of ``modules``,
+    as far as the traceback shows."""
+    frames = [tb.tb_frame for tb in _entries(error) if tb.tb_frame.f_code.co_name == name]
+    return any(str(frame.f_globals.get("__name__")).startswith(modules) for frame in frames)
+
+
 def shorten(error: BaseException) -> None:
     """Drop the frames of this package from the traceback of an error that is not about them."""
     if switches.debug.value >= 1:

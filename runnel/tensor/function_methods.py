@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from types import MethodType
 from typing import Any, Generic, Self, TypeVar
 
+from runnel.core import public
 from runnel.core.dispatch import TensorLike
 from runnel.core.namespaces import imported
-from runnel.core.public import public
 from runnel.ops.arguments import gathered
 
 Function = Callable[..., Any]
@@ -55,7 +55,7 @@ class LateMethod:
 def _wrapped(name: str, function: Function, wraps: tuple[Callable[[str, Function], Function], ...]) -> Function:
     for wrap in wraps:
         function = wrap(name, function)
-    return public(function)
+    return public.method(name, function)
 
 
 def attach(

@@ -121,6 +121,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception] | tuple[type[Except
     "std": (lambda: X.std(2), AxisError, r"^\[std\] axis 2"),
     "mse_loss": (lambda: nn.functional.mse_loss(X, X[:, :3]), ShapeError, r"^\[mse_loss\].*\(3, 4\) and \(3, 3\)"),
     "one_hot": (lambda: rn.one_hot(LABELS, 2), AxisError, r"^\[one_hot\] 1 of 3.*\[0, 2\)"),
+    "internal name": (lambda: X.add(rn.ones((2, 4)), alpha=2), ShapeError, r"^\[add\].*\(3, 4\) and \(2, 4\)"),
+    "name chosen on purpose": (lambda: X.put(LABELS, X), ShapeError, r"^\[put\].*\(3,\).*\(3, 4\)"),
+    "function of a function": (lambda: rn.compile(rn.sum)(X, axis=2), AxisError, r"^\[sum\]"),
+    "in place": (lambda: X.clone().masked_fill_(X, 1.0), DTypeError, r"^\[masked_fill_\].*bool"),
     # dtypes
     "a cast behind the optimizer": (
         step_after_a_cast, DTypeError, r"\[Adam\].*'weight' is float64.*was float32.*make the optimizer after"
