@@ -379,7 +379,7 @@ class TraceSession(Session):
 
     @staticmethod
     def refuse_view_taped_apart(rec: Recorder) -> NoReturn:
-        """Refuse to give a detached tensor that got a gradient as a view, which has no tape of its own."""
+        """Refuse to give a detached tensor that got a gradient as a view, which has no separate tape."""
         rec.refuse("a detached tensor that got a gradient leaves the function", "return a clone of it")
 
     def is_kept(self, base: Any) -> bool:

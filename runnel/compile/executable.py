@@ -221,7 +221,7 @@ def _prepared(
 
     observation = traced(recompute=False)
     captured: Capture = observation.program
-    for other in known if captured.lengths is None else ():  # a program with lengths is for those of one call
+    for other in known if captured.lengths is None else ():  # a program with lengths serves one call
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(name, observation.guard, observation, other.native, varying=varying)
     try:
