@@ -151,7 +151,7 @@ class Usual(threading.local):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name not in self.plain:
-            marks = self.__dict__
+            marks = self.__dict__.copy()  # a collection of garbage meanwhile sets others
             own = hash((threading.get_ident(), type(self)))
             if any(marks[each] not in (None, False) for each in marks if each not in self.plain):
                 UNUSUAL.add(own)
