@@ -1,4 +1,4 @@
-"""Workloads of reinforcement learning: updates on data that is there already, without an environment."""
+"""Workloads of reinforcement learning: updates on recorded data, without an environment."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def pinn() -> Step:
 
 
 def pinn_reverse() -> Step:
-    """The same with derivatives backward, as most programs have it."""
+    """Return the same with derivatives by backward passes, as most programs compute them."""
 
     def residual(p: Any, x: Any, t: Any) -> Any:
         x, t = x.detach().requires_grad_(True), t.detach().requires_grad_(True)

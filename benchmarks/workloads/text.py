@@ -165,7 +165,7 @@ def gpt_generate() -> Step:
 
 
 def read_weights() -> Step:
-    """As many bytes as the words of ``gpt_generate`` read of its matrices: the least that its time can be."""
+    """Read as many bytes as ``gpt_generate`` reads of its matrices: a lower bound of its time."""
     weights = draws(6 * 12 * 384 * 384 + 65 * 384)
 
     @compiled

@@ -193,7 +193,7 @@ class Entry:
         yield from self.programs(key)
 
     def kept(self, around: Circumstances, executable: Executable) -> Executable:
-        """Return a program that was traced, for its own lengths. If it can serve others, keep it for them."""
+        """Return a traced program for its first lengths. If the trace can serve others, keep it."""
         lengths = None if executable.captured is None else executable.captured.lengths
         if lengths is None:
             return executable

@@ -35,7 +35,7 @@ from runnel.compiler.options import NO_CHOICES, Choices, chosen_by
 from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import switches, tracebacks
 from runnel.core.conversion import CASTING
-from runnel.core.errors import AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
+from runnel.core.errors import ArgumentError, AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.functions import FunctionLike
 from runnel.core.records import replace
 from runnel.core.switches import byte_count
@@ -476,6 +476,8 @@ def compile(
     chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, dynamic=dynamic, **chosen)
+    if dynamic is not None and hasattr(type(fn), "choosing"):
+        raise ArgumentError("[compile] dynamic must be given where a function is compiled first; got a compiled one.")
     if hasattr(type(fn), "choosing"):  # a compiled function, method or module
         compiled: Any = fn
         return compiled.choosing(chosen, keep_grads, name) if chosen or keep_grads or name else fn

@@ -178,7 +178,8 @@ def prepare(
     Sizes among ``varying`` become symbols if that works. A function that needs their values is traced without.
     """
     plain = frozenset(label for label in varying if not is_size(label))
-    if options.dynamic or plain != varying:
+    is_limited = options.choices.memory_budget is not None or options.choices.memory_planner is not None
+    if (options.dynamic or plain != varying) and not is_limited:
         try:
             executable = _prepared(function, args, kwargs, options, name, known, varying, are_all=bool(options.dynamic))
         except (Exception, NotCapturable):

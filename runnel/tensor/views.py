@@ -82,7 +82,7 @@ class View:
 
     @property
     def root(self) -> View:
-        """The same as a view of what is no view itself."""
+        """Return the same view, of a base that is not a view."""
         view, trace = self, ACTIVE.trace
         while isinstance(view.base, Handle) and (before := view.base._view) is not None:
             if trace is not None and view.base._is_outside(trace):

@@ -9,6 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.core.errors import ArgumentError
 from runnel.nn import functional as F
 from tests.random_numbers import RNG
 
@@ -161,6 +162,15 @@ def test_the_option(dynamic):
     for n in range(2, 8):
         assert f(rn.ones(n)).tolist() == [2.0] * n
     assert f.statistics["traces"] == {None: 2, True: 1, False: 6}[dynamic]
+
+
+def test_a_budget_holds_for_each_length_and_options_are_not_dropped():
+    f = rn.compile(lambda x: rn.tanh(x) @ x.T, dynamic=True, memory_budget="1MB")
+    for n in (4, 5):
+        assert f(rn.ones(n, 3)).shape == (n, n)
+    assert f.statistics["traces"] == 2
+    with pytest.raises(ArgumentError, match=r"\[compile\] dynamic must be given where"):
+        rn.compile(f, dynamic=False)
 
 
 def test_a_function_that_needs_the_number_is_traced_for_each():

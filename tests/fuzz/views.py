@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How to draw a step's arguments, None if the array has none; and how to carry the step out. NumPy returns a view,
+    """Draw a step's arguments (None if the array has none), and carry the step out. NumPy returns a view,
     or what is written."""
 
     draw: Callable[[Drawing, np.ndarray], tuple[Any, ...] | None]
