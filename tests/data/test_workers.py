@@ -77,16 +77,21 @@ def children() -> set[int]:
     return {int(pid) for text in lists for pid in text.split()}
 
 
+def shared_files() -> set[str]:
+    """Return the shared memory with names of multiprocessing; other libraries' tests run beside this one."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("psm_", "sem.mp-", "pymp-"))}
+
+
 @pytest.fixture(autouse=True)
 def nothing_remains() -> Iterator[None]:
     """No process, no file of shared memory, no handle."""
     resource_tracker.ensure_running()  # stays, with a handle, once something starts by 'spawn'
-    before = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
+    before = shared_files(), len(os.listdir("/proc/self/fd"))
     yield
     gc.collect()  # errors that were caught keep their frames
     assert multiprocessing.active_children() == []
     assert children() <= {resource_tracker._resource_tracker._pid}  # multiprocessing's own, for 'spawn'
-    after = set(os.listdir("/dev/shm")), len(os.listdir("/proc/self/fd"))
+    after = shared_files(), len(os.listdir("/proc/self/fd"))
     assert after[0] - before[0] == set() and after[1] <= before[1]
 
 
