@@ -22,6 +22,7 @@ from runnel.tensor.function_methods import attach
 NAMES = {
     **PUBLIC,
     "Generator": "runnel.tensor.random:Generator",
+    "Order": "runnel.transforms.order:Order",
     "Parameter": "runnel.nn.parameter:Parameter",
     "ShapeDtypeStruct": "runnel.tensor.callbacks:ShapeDtypeStruct",
     "Tensor": "runnel.tensor.tensor:Tensor",
@@ -115,6 +116,7 @@ NAMES = {
     "randn_like": "runnel.random.filling:randn_like",
     "random": "runnel.random",
     "randperm": "runnel.random.order:randperm",
+    "recur": "runnel.transforms.recur:recur",
     "result_type": "runnel.core.dtype_info:result_type",
     "save": "runnel.io.saving:save",
     "save_file": "runnel.io.safetensors:save_file",

@@ -4,19 +4,23 @@ The compiler passes a :class:`CommandBuffer` and the kernels that its commands n
 (:class:`Loaded`), and binds the loaded program to memory once for each concurrent run (:class:`Launch`). It also
 allocates the memory. ``docs/internals/backends.md`` follows one program through these steps.
 
-A command is a row of eight int64, ``kernel, args, i0, i1, j0, j1, extents, 0``: compute the block of rows [i0, i1) ×
-columns [j0, j1) of the domain of kernel number ``kernel`` (from 1 on), whose args begin at byte ``args`` of the words:
-(slot, byte offset) for each buffer of the kernel, then its params. Rows ``extents`` and following of the extents are,
-for each buffer, the first byte of its place in its slot and the end of it, for backends that check indices. Memory is
-named by slots: 0 is the arena, 1 the constants, then inputs, Variables and outputs. A command contains no address, so
-another process can run it too. Each thread has its own commands, ending with one of all zeros.
+A command is a row of eight int64, ``kernel, args, i0, i1, j0, j1, extents, window``: compute the block of rows [i0, i1)
+× columns [j0, j1) of the domain of kernel number ``kernel`` (from 1 on), whose args begin at byte ``args`` of the
+words: (slot, byte offset) for each buffer of the kernel, then its params. Rows ``extents`` and following of the
+extents are, for each buffer, the first byte of its place in its slot and the end of it, for backends that check
+indices. Memory is named by slots: 0 is the arena, 1 the constants, then inputs, Variables and outputs. A command
+contains no address, so another process can run it too. Each thread has its own commands, ending with one of all zeros.
 
 Negative numbers are control commands:
 
 * BARRIER: all threads wait for one another;
 * COMMIT: a barrier after which a run cannot be stopped. No persistent state is written before it;
 * JUMP: continue ``i0`` rows further if the bool that ``args`` name by slot and offset is false, else ``i1`` rows
-  further.
+  further;
+* WINDOW: a JUMP after whose flag, an int64, follow the first row and the end of the window of later commands.
+
+The last number of a command is its window: 0 for the block as it is. If it is k > 0, the command computes part i0 of i1
+equal parts of rows [k·begin, k·end), if it is -k < 0, part j0 of j1 of these columns.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ COMMAND_WORDS: Final = 8
 BARRIER: Final = -1
 COMMIT: Final = -2
 JUMP: Final = -3
+WINDOW: Final = -4
+JUMPS: Final = (JUMP, WINDOW)
 
 
 @record(eq=False)
@@ -101,8 +107,8 @@ def _lead_inside(buffer: CommandBuffer, rows: Words, width: int) -> bool:
     """Return whether commands name kernels of the buffer, with args among its words, and jump among themselves."""
     if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != width:
         return False
-    code, args = rows[:, 0], rows[:, 1][(rows[:, 0] > 0) | (rows[:, 0] == JUMP)]
-    calls = (code >= JUMP) & (code <= len(buffer.kernels))
+    code, args = rows[:, 0], rows[:, 1][(rows[:, 0] > 0) | np.isin(rows[:, 0], JUMPS)]
+    calls = (code >= WINDOW) & (code <= len(buffer.kernels))
     return bool(calls.all() and (args >= 0).all() and (args < buffer.words.nbytes).all() and not (args % 8).any())
 
 

@@ -13,10 +13,21 @@ from typing import Final
 
 import numpy as np
 
-from runnel.backends.base import BARRIER, COMMAND_WORDS, COMMIT, JUMP, Backend, Bytes, Command, CommandBuffer, Words
+from runnel.backends.base import (
+    BARRIER,
+    COMMAND_WORDS,
+    COMMIT,
+    JUMP,
+    WINDOW,
+    Backend,
+    Bytes,
+    Command,
+    CommandBuffer,
+    Words,
+)
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
 from runnel.compiler.plan_ir.cost import Block
-from runnel.compiler.plan_ir.plan import AnyRegion, Branch, Plan, Repeat, While, counts, is_unbounded, sequence
+from runnel.compiler.plan_ir.plan import AnyRegion, Branch, Plan, Repeat, Waves, While, counts, is_unbounded, sequence
 from runnel.compiler.schedule import partition
 
 
@@ -160,9 +171,19 @@ class _Thread:
         elif wait and plan.threads > 1:
             part.add(self.barrier)
         block = plan.blocks[index][self.thread]
-        if block is not None:
+        if block is not None and plan.calls[index].window:
+            part.add(self._windowed(index), self.arguments.moves[index])
+        elif block is not None:
             for piece in partition.pieces(plan.calls[index], block) if index < self.committed else [block]:
                 part.add(self.command(index, piece), self.arguments.moves[index])
+
+    def _windowed(self, index: int) -> Command:
+        """Return the command of this thread's part of each window."""
+        call = self.plan.calls[index]
+        sharing = [thread for thread, block in enumerate(self.plan.blocks[index]) if block is not None]
+        share = sharing.index(self.thread), len(sharing)
+        block = (*share, 0, call.columns) if call.window > 0 else (0, call.rows, *share)
+        return (*self.command(index, block)[:-1], call.window)
 
     def _repeat(self, part: _Part, count: int, inside: list[int | AnyRegion]) -> None:
         rows, moves = self._part(inside, part.depth + 1, again=False).arrays()
@@ -197,7 +218,8 @@ class _Thread:
 
     def _jump(self, part: _Part, region: While | Branch, *, if_false: int, if_true: int) -> None:
         start, moves = self.arguments.flags[region]
-        part.add((JUMP, 8 * start, if_false, if_true, 0, 0, 0, 0), moves)
+        code = WINDOW if isinstance(region, Waves) else JUMP
+        part.add((code, 8 * start, if_false, if_true, 0, 0, 0, 0), moves)
 
 
 _ANYWHERE: Final = 1 << 40  # bytes

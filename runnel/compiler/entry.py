@@ -52,6 +52,9 @@ class Programs(NamedTuple):
     strides: tuple[Shape, ...]
 
 
+_NONE_OWN: Final = -1  # bytes of arenas of programs with lengths: there are many, which run one at a time
+
+
 class Recipe:
     """The inputs of a compilation. It refers to no memory, and outlives the program in reports."""
 
@@ -128,6 +131,8 @@ class Recipe:
 
     def _build(self, planned: Planned) -> Programs:
         keeps, own = self.options.keeps_plan, self.options.own_arena
+        if self.template is not None:
+            own = _NONE_OWN
         programs = [
             Program(plan if keeps else partial(self._plan_again, i), built_plan=plan, own_arena=own)
             for i, plan in enumerate(planned.plans)
@@ -178,7 +183,9 @@ class CompiledGraph(NamedTuple):
             return None
         with contexts.entered(circumstances):
             return self._replace(
-                program=Program(partial(template.planned, values, circumstances.threads), built_plan=plan)
+                program=Program(
+                    partial(template.planned, values, circumstances.threads), built_plan=plan, own_arena=_NONE_OWN
+                )
             )
 
 

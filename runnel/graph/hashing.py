@@ -167,6 +167,12 @@ class Body(Identified):
             self._identity = structural_hash(self.graph) + bytes([self.recompute])
         return self._identity
 
+    @property
+    def avals(self) -> tuple[ShapedArray, ...]:
+        """The avals of its inputs: for tables that keep values of the graph, since the lengths in the shapes of equal
+        bodies may belong to different programs."""
+        return tuple([x.aval for x in self.graph.inputs])
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Body) and self.identity == other.identity)
 

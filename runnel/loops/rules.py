@@ -145,6 +145,12 @@ class While:
 
 
 @record
+class Waves:
+    """attrs["body"] on rows [begin, end) of all values, one range after another, where later rows read the results of
+    earlier ones (``ops.waves``). attrs["advance"] gives the ranges."""
+
+
+@record
 class Cond:
     """One of two graphs: inputs are a bool and the operands, attrs["then"] and attrs["otherwise"] map the operands to
     the results; the other one does not run."""

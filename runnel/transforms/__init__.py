@@ -9,11 +9,14 @@ from runnel.transforms import (
     gradients as gradients,
     jacobians as jacobians,
     jvp as jvp,
+    recur as recur,
     scan as scan,
     vmap as vmap,
+    waves_gradient as waves_gradient,
 )
 
 NAMES = {
+    "Order": "runnel.transforms.order:Order",
     "checkpoint": "runnel.transforms.checkpoint:checkpoint",
     "cond": "runnel.transforms.control:cond",
     "custom_vjp": "runnel.transforms.custom_vjp:custom_vjp",
@@ -23,6 +26,7 @@ NAMES = {
     "jacrev": "runnel.transforms.jacobians:jacrev",
     "jvp": "runnel.transforms.jvp:jvp",
     "linearize": "runnel.transforms.jvp:linearize",
+    "recur": "runnel.transforms.recur:recur",
     "scan": "runnel.transforms.scan:scan",
     "value_and_grad": "runnel.transforms.gradients:value_and_grad",
     "vjp": "runnel.transforms.gradients:vjp",

@@ -262,7 +262,12 @@ def _without_own_tape(result: Any, arguments: Sequence[Argument]) -> Any:
 
 
 def _leads_further(x: Tensor, arguments: Sequence[Argument]) -> bool:
-    return x._record is not None and not x._record.freed and _depends_on_more([x], arguments)
+    if x._record is None or x._record.freed:
+        return False
+    try:
+        return _depends_on_more([x], arguments)
+    except GradientError:  # the pass freed records below it, which it keeps if they lead to more than the arguments
+        return False
 
 
 def zeros_for(x: Tensor) -> Tensor:

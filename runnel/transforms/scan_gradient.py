@@ -57,7 +57,7 @@ def plan_of(
     body: Body, constants: int, carries: int, needs_grad: Sequence[bool], seeded: Sequence[bool]
 ) -> GradientPlan:
     """Return the plan for cotangents of the inputs ``needs_grad`` from cotangents of the outputs ``seeded``."""
-    key = (body, constants, carries, tuple(needs_grad), tuple(seeded))
+    key = (body, body.avals, constants, carries, tuple(needs_grad), tuple(seeded))
     plan = _PLANS.get(key)
     if plan is None:
         plan = _PLANS[key] = _Planner(body, constants, carries, needs_grad, seeded).plan()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from runnel.backends.base import BARRIER, COMMIT, JUMP, CommandBuffer, ObjectFile, Recalling, Words
+from runnel.backends.base import BARRIER, COMMIT, JUMP, JUMPS, WINDOW, CommandBuffer, ObjectFile, Recalling, Words
 from runnel.backends.cpu import compiler, recall, records, target as targets
 from runnel.backends.cpu.codegen import build, contract, nest, products
 from runnel.backends.cpu.driver import lock_keeper
@@ -22,7 +22,7 @@ from runnel.backends.host.memory import HostMemory
 from runnel.core.devices import CPU
 from runnel.loops.ir import Kernel
 
-_CONTROL: Final = {BARRIER: "rn_barrier", COMMIT: "rn_commit", JUMP: "rn_jump"}
+_CONTROL: Final = {BARRIER: "rn_barrier", COMMIT: "rn_commit", JUMP: "rn_jump", WINDOW: "rn_window"}
 _RECORD: Final = "{ ptr, ptr, i64, i64, i64, i64, i64, i64 }"
 
 
@@ -43,7 +43,9 @@ def _scratch_bytes(buffer: CommandBuffer) -> int:
 
 def _text(programs: Mapping[str, CommandBuffer], triple: str) -> Iterator[str]:
     """Yield the module of the programs' commands and functions."""
-    yield module_text((records.rn_run, records.rn_jump, records.rn_barrier, records.rn_commit), triple)
+    yield module_text(
+        (records.rn_run, records.rn_jump, records.rn_window, records.rn_barrier, records.rn_commit), triple
+    )
     names = {name for buffer in programs.values() for name, _ in buffer.kernels}
     yield from (f"declare void @{name}(ptr, ptr, i64, i64, i64, i64)" for name in sorted(names))
     yield "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
@@ -60,7 +62,7 @@ def _records(name: str, buffer: CommandBuffer, rows: Words) -> Iterator[str]:
     """Yield the commands as records, whose kernels and args are addresses."""
     for code, args, *numbers in rows.tolist():
         function = "null" if code == 0 else f"@{_CONTROL[code] if code < 0 else buffer.kernels[code - 1][0]}"
-        place = f"getelementptr (i8, ptr @{name}.words, i64 {args})" if code > 0 or code == JUMP else "null"
+        place = f"getelementptr (i8, ptr @{name}.words, i64 {args})" if code > 0 or code in JUMPS else "null"
         yield f"{_RECORD} {{ ptr {function}, ptr {place}, {', '.join(f'i64 {n}' for n in numbers)} }}"
 
 

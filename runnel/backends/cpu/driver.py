@@ -206,7 +206,8 @@ def rn_stop(f: Code, team: Ptr, threads: I64) -> I64:
 
 
 ENTRY_POINTS: Final = (
-    records.rn_barrier, records.rn_commit, records.rn_jump, rn_solo, rn_solo_at_once, rn_launch, rn_alone, rn_worker,
+    records.rn_barrier, records.rn_commit, records.rn_jump, records.rn_window, rn_solo,
+    rn_solo_at_once, rn_launch, rn_alone, rn_worker,
     rn_stop, rn_pause, locking.rn_is_written, locking.rn_settle, locking.rn_close, locking.rn_open, locking.rn_reopen,
 )  # fmt: skip
 

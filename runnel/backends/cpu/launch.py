@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from runnel.backends.base import BARRIER, COMMAND_WORDS, COMMIT, JUMP, CommandBuffer, Words
+from runnel.backends.base import BARRIER, COMMAND_WORDS, COMMIT, JUMP, JUMPS, WINDOW, CommandBuffer, Words
 from runnel.backends.cpu import driver, locking, team
 from runnel.backends.cpu.link import Function
-from runnel.backends.cpu.records import rn_barrier, rn_commit, rn_jump
+from runnel.backends.cpu.records import rn_barrier, rn_commit, rn_jump, rn_window
 from runnel.backends.cpu.routines import I64, Code, Ptr, Routine, table_text
 from runnel.backends.host import calls as host, layout, memory, threads
 from runnel.backends.host.interrupts import Interruptible
@@ -335,8 +335,9 @@ class LoadedProgram:
         self._keep: Final = (functions, buffer.words)  # the commands contain their addresses
         self._buffer: Final = buffer
         self._args: Final[int] = buffer.words.__array_interface__["data"][0]
-        numbers = np.array([0, *functions, 0, 0, 0], np.int64)  # negative numbers count from the end
+        numbers = np.array([0, *functions, 0, 0, 0, 0], np.int64)  # negative numbers count from the end
         numbers[BARRIER], numbers[COMMIT], numbers[JUMP] = barrier_address(), commit_address(), jump_address()
+        numbers[WINDOW] = driver.entry_points()[rn_window]
         self._functions: Final = numbers
         self._commands: Final = [self._bound(rows) for rows in buffer.commands]
 
@@ -349,5 +350,5 @@ class LoadedProgram:
         code = rows[:, 0]
         bound = rows.copy()
         bound[:, 0] = self._functions[code]
-        bound[:, 1] += np.where((code > 0) | (code == JUMP), self._args, 0)
+        bound[:, 1] += np.where((code > 0) | np.isin(code, JUMPS), self._args, 0)
         return bound

@@ -8,7 +8,7 @@ from runnel.backends.cpu.locking import ALL, announce, pause, wait
 from runnel.backends.cpu.routines import I64, Code, Ptr, Routine
 from runnel.backends.host import layout
 
-_WORDS: Final = 8  # of a record: kernel, args, i0, i1, j0, j1
+_WORDS: Final = 8  # of a record: kernel, args, i0, i1, j0, j1, extents, window
 
 
 @Routine
@@ -26,6 +26,31 @@ def delay(f: Code, thread: Ptr, most: I64) -> None:
 def rn_jump(f: Code, thread: Ptr, args: Ptr, i0: I64, i1: I64, j0: I64, j1: I64) -> None:
     """Mark a jump record. It is never called: the walk continues i0 records further if the byte that args name by slot
     and offset is 0, else i1 records. All threads read the byte after a barrier, so all go the same way."""
+
+
+@Routine
+def rn_window(f: Code, thread: Ptr, args: Ptr, i0: I64, i1: I64, j0: I64, j1: I64) -> None:
+    """Mark a jump record whose flag is an int64, followed by the first row and the end of the window of later
+    records."""
+
+
+@Routine
+def in_window(f: Code, thread: Ptr, record: Ptr) -> None:
+    """Run a record's kernel on its part of the window (``backends.base``)."""
+    window = f.word(record, 7)
+    of_rows = f.test("sgt", window, 0)
+    scale = f.select(of_rows, window, f.value(f"sub i64 0, {window}"))
+    i0, i1, j0, j1 = (f.word(record, n) for n in range(2, 6))
+    part, parts = f.select(of_rows, i0, j0), f.select(of_rows, i1, j1)
+    begin = f.word(thread, layout.BEGIN)
+    rows = f.value(f"sub i64 {f.word(thread, layout.END)}, {begin}")
+    edges = [f.value(f"udiv i64 {f.mul(rows, n)}, {parts}") for n in (part, f.add(part, 1))]
+    low, high = (f.mul(f.add(begin, edge), scale) for edge in edges)
+    with f.when(f.test("eq", low, high)):
+        f.ret()
+    pairs = ((low, i0), (high, i1), (j0, low), (j1, high))
+    bounds = ", ".join(f"i64 {f.select(of_rows, x, y)}" for x, y in pairs)
+    f.effect(f"call void {f.pointer(record)}(ptr {thread}, ptr {f.pointer(record, 1)}, {bounds})")
 
 
 @Routine
@@ -90,9 +115,13 @@ def _walk(f: Code, thread: Ptr, records: Ptr, *, to_barrier: bool) -> None:
                 _stop(f, thread)
         with f.when(f.test("ne", late, 0)):
             delay(f, thread, late)
-        with f.when(f.test("eq", kernel, f.address(rn_jump), "ptr")):
+        opens = f.test("eq", kernel, f.address(rn_window), "ptr")
+        with f.when(f.either(opens, f.test("eq", kernel, f.address(rn_jump), "ptr"))):
             args = f.pointer(record, 1)
             flag = f.at(f.pointer(f.pointer(thread, layout.BASES), f.word(args)), f.word(args, 1))
+            with f.when(opens):
+                f.put(thread, layout.BEGIN, f.word(flag, 1))
+                f.put(thread, layout.END, f.word(flag, 2))
             holds = f.test("ne", f.value(f"load i8, ptr {flag}"), 0, "i8")
             distance = f.select(holds, f.word(record, 3), f.word(record, 2))
             cycle.again(f.beyond(record, f.mul(distance, _WORDS)))
@@ -103,9 +132,13 @@ def _walk(f: Code, thread: Ptr, records: Ptr, *, to_barrier: bool) -> None:
                 f.put(launch, layout.COMMITTED, 1)
             with f.when(f.either(commits, meets)):
                 f.ret(f.beyond(record, _WORDS), "ptr")
-        bounds = ", ".join(f"i64 {f.word(record, n)}" for n in range(2, 6))
-        args = f.pointer(record, 1)
-        f.effect(f"call void {kernel}(ptr {thread}, ptr {args}, {bounds})")
+        windowed = f.test("ne", f.word(record, 7), 0)
+        with f.when(windowed):
+            in_window(f, thread, record)
+        with f.unless(windowed):
+            bounds = ", ".join(f"i64 {f.word(record, n)}" for n in range(2, 6))
+            args = f.pointer(record, 1)
+            f.effect(f"call void {kernel}(ptr {thread}, ptr {args}, {bounds})")
         with f.when(f.test("ne", f.word(thread, layout.FAULT), 0)):  # a fault stops every thread, the first one too
             f.store(stop, 1, "release", "i64")
             f.store(request, layout.CANCELLED, "release", "i64")

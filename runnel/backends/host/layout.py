@@ -10,7 +10,7 @@ launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, COMMITTED, COMPLE
 start table     what START points to: words INSIDE (the list of that name in ``host.calls``), AT_ONCE (the function that
                 runs the program with the GIL held, or 0), SLOT_COUNT, then from SLOTS the slots that a start writes
 thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH,
-                POSITION
+                POSITION, the rows BEGIN to END of the window
 state lock      int32 GATE, HOLDERS (-1: a writer, else the number of readers), EPOCH (odd while there is a writer),
                 each followed by its sleepers; int64 VERSION, WRITES
 lock entry      a state lock that a launch takes: words ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES or ANY
@@ -38,6 +38,7 @@ INSIDE, AT_ONCE, SLOT_COUNT, SLOTS = range(4)
 
 # words of a thread block
 BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH, POSITION = range(13)
+BEGIN, END = 13, 14  # of the window
 
 # bytes of a state lock
 GATE, HOLDERS, EPOCH, VERSION, WRITES = range(0, 40, 8)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.backends import context
-from runnel.backends.base import BARRIER, COMMIT, JUMP, CommandBuffer, ObjectFile, Target, Words
+from runnel.backends.base import BARRIER, COMMIT, JUMPS, WINDOW, CommandBuffer, ObjectFile, Target, Words
 from runnel.backends.cpu import target as targets
 from runnel.backends.cpu.backend import CpuPlanning
 from runnel.backends.host import calls as host, layout, memory
@@ -139,20 +139,27 @@ class Launch:
     def _walk(self, rows: list[list[int]]) -> Iterator[int]:
         """Execute a thread's commands; stops at each BARRIER and COMMIT."""
         words = self._program.words
-        at = 0
+        at = begin = end = 0
         while True:
-            kernel, args, i0, i1, j0, j1, extents, _ = rows[at]
+            kernel, args, i0, i1, j0, j1, extents, window = rows[at]
             if kernel == 0:
                 return
             self._stop_if_requested()
             at += 1
-            if kernel == JUMP:
+            if kernel in JUMPS:
                 slot, offset = words[args // 8 : args // 8 + 2]
+                if kernel == WINDOW:
+                    _, begin, end = (ctypes.c_int64 * 3).from_address(self._base(slot) + offset)
                 at += (i1 if ctypes.c_byte.from_address(self._base(slot) + offset).value else i0) - 1
             elif kernel in (BARRIER, COMMIT):
                 yield kernel
             else:
-                self._run_kernel(self._program.kernels[kernel - 1], args // 8, extents, (i0, i1, j0, j1))
+                if window > 0:
+                    i0, i1 = part_of(begin, end, i0, i1, window)
+                elif window < 0:
+                    j0, j1 = part_of(begin, end, j0, j1, -window)
+                if not window or (i0 < i1 and j0 < j1):
+                    self._run_kernel(self._program.kernels[kernel - 1], args // 8, extents, (i0, i1, j0, j1))
 
     def _stop_if_requested(self) -> None:
         if self.words[layout.REQUEST] and not self._committed:
@@ -182,6 +189,12 @@ class Launch:
 
     def _base(self, slot: int) -> int:
         return ctypes.c_int64.from_address(self._bases + 8 * slot).value
+
+
+def part_of(begin: int, end: int, part: int, parts: int, scale: int) -> tuple[int, int]:
+    """Return part number ``part`` of ``parts`` of a window, times ``scale``."""
+    rows = end - begin
+    return (begin + rows * part // parts) * scale, (begin + rows * (part + 1) // parts) * scale
 
 
 _UNDEFINED: Final = 0xFF  # of scratch memory: floats are NaNs

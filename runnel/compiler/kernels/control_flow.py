@@ -32,11 +32,13 @@ from runnel.loops import ir
 
 
 class Binding(NamedTuple):
-    """The memory bound to a body's place: from element ``offset`` on, ``step`` further at each iteration."""
+    """The memory bound to a body's place: from element ``offset`` on, ``step`` further at each iteration. ``past``: the
+    body reads only what earlier iterations wrote there."""
 
     allocation: Allocation
     offset: int = 0
     step: int = 0
+    past: bool = False
 
 
 Bindings = dict[Allocation, Binding]
@@ -95,6 +97,7 @@ def _access(access: BufferAccess, bindings: Bindings, in_loop: bool) -> BufferAc
         offset=access.offset + binding.offset,
         steps=(*own, *access.steps),
         extent=None if extent == binding.allocation.size else extent,
+        past=binding.past,
     )
 
 
@@ -226,24 +229,34 @@ class _Scan:
         that would be read transposed at each iteration copied once."""
         needed = Graph(self.graph.inputs, [*self.ys.values(), *(self.new[i] for i in self.fixed)], {}, self.graph.name)
         variables = {i: variable_for(self.carries[i], i) for i in self.fixed}
-        replaced: dict[Value, Value] = {self.carries[i]: v for i, v in variables.items()}
-        copies: list[Value] = []
-        for factor, view in _transposed_factors(needed, strides, self.constants).items():
-            base, allocation = (
-                bound[view.base],
-                Allocation(MemorySpace.ARENA, factor.aval.dtype, factor.aval.size, "factor"),
-            )
-            x = placeholder(factor.aval, "factor")
-            source = base.allocation, base.offset + view.offset, view.strides
-            section.add([dense_copy(x.aval.shape, source, allocation, factor)])
-            replaced[factor] = x
-            bound[x] = Binding(allocation)
-            copies.append(x)
+        factors = dense_factors(needed, strides, self.constants, bound, section)
+        copies = list(factors.values())
+        replaced: dict[Value, Value] = {**{self.carries[i]: v for i, v in variables.items()}, **factors}
         graph = substituted(needed, replaced)
         values = [replaced.get(x, x) for x in self.graph.inputs]
         inputs = [*(x for x in values if x not in copies), *copies]  # a factor may be an input itself
         ys, new = graph.outputs[: len(self.ys)], graph.outputs[len(self.ys) :]
         return Graph(inputs, ys, dict(zip(variables.values(), new, strict=True)), graph.name), variables
+
+
+def dense_factors(
+    graph: Graph,
+    strides: dict[Value, Shape],
+    constants: Container[Value],
+    bound: dict[Value, Binding],
+    section: Section,
+) -> dict[Value, Value]:
+    """Copy the right operands of products that a body would read transposed at each iteration, once before it. Returns
+    the input for each of them, which is bound to its copy."""
+    inputs: dict[Value, Value] = {}
+    for factor, view in _transposed_factors(graph, strides, constants).items():
+        base = bound[view.base]
+        allocation = Allocation(MemorySpace.ARENA, factor.aval.dtype, factor.aval.size, "factor")
+        x = inputs[factor] = placeholder(factor.aval, "factor")
+        source = base.allocation, base.offset + view.offset, view.strides
+        section.add([dense_copy(x.aval.shape, source, allocation, factor)])
+        bound[x] = Binding(allocation)
+    return inputs
 
 
 def _transposed_factors(graph: Graph, strides: dict[Value, Shape], constants: Container[Value]) -> dict[Value, Strided]:

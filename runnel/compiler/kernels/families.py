@@ -24,6 +24,7 @@ from runnel.compiler.kernels.indexing import (
     SegmentSumLowering,
 )
 from runnel.compiler.kernels.sorting import SortLowering
+from runnel.compiler.kernels.waves import WavesLowering
 from runnel.compiler.kernels.winograd import WinogradLowering
 from runnel.compiler.kernels.winograd_gradient import WinogradGradientLowering
 from runnel.compiler.lowering.protocol import Lowering
@@ -51,5 +52,6 @@ FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {
     rules.Scan: ScanLowering,
     rules.While: WhileLowering,
     rules.Cond: CondLowering,
+    rules.Waves: WavesLowering,
     rules.HostCall: HostCallLowering,
 }

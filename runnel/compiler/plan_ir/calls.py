@@ -86,6 +86,7 @@ class BufferAccess:
     steps: tuple[int, ...] = ()  # elements to advance at each iteration of the loops around the call, outermost first
     extent: int | None = None  # elements that one iteration can access, if not the whole place
     before: int = 0  # elements that a point accesses before its first one, along axes with negative steps
+    past: bool = False  # it reads only what earlier iterations of ``Waves`` wrote, for which there is a barrier
     is_bounded: bool = False  # its kernel computes bounds that keep it inside, which intervals of positions do not show
 
     @property
@@ -135,6 +136,7 @@ class Call:
     checks: bool = False  # it may report a fault, after which no Variable may be written
     grain: int = GRAIN  # columns are split at multiples of it
     host: HostFunction | None = None  # the function of a host call; its address is among ``params``
+    window: int = 0  # of a call in ``Waves``: rows (> 0) or columns (< 0) of the call for each row of a wave
     times: int = 1  # executions in a run; a guess where that is known only at run time
 
     _planned: Prediction | None = field(default=None, init=False, repr=False)

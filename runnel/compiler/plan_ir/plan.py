@@ -79,11 +79,20 @@ class While(Conditional):
 
 
 @record(frozen=False, eq=False)
+class Waves(While):
+    """A loop whose windowed calls compute only some rows at each iteration. The flag is three int64: whether there is a
+    wave, and the first row and the end of it, of ``rows``; ``waves`` is the expected number of iterations."""
+
+    rows: int = 0
+    waves: int = 1
+
+
+@record(frozen=False, eq=False)
 class Branch(Conditional):
     """The first part runs if the flag is true, else the second one."""
 
 
-AnyRegion = Repeat | While | Branch
+AnyRegion = Repeat | While | Waves | Branch
 
 
 def sequence(begin: int, end: int, regions: Sequence[AnyRegion]) -> Iterator[int | AnyRegion]:

@@ -20,10 +20,11 @@ from typing import Final
 
 from runnel.compiler.plan_ir.calls import Allocation, BufferAccess, Call, MemorySpace
 from runnel.compiler.plan_ir.cost import Block
-from runnel.compiler.plan_ir.plan import AnyRegion, sequence
+from runnel.compiler.plan_ir.plan import AnyRegion, Waves, sequence
 from runnel.core.records import record
 
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
+WORTH_A_WAVE = 10e-6  # seconds of predicted work in a wave
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
 FEW_ROWS = 48  # of a product
 MANY_ROWS = 2048  # of a product, from which on packing is a small cost
@@ -43,9 +44,31 @@ def split_calls(
             owned = next((calls[i].rows for i in inside if calls[i].depth and calls[i].rows >= threads * 4), 1)
             rows[region.begin : region.end] = [owned] * len(inside)
     blocks = [split(call, threads, owned) for call, owned in zip(calls, rows, strict=True)]
+    for region in regions:
+        if isinstance(region, Waves):
+            _split_waves(region, calls, blocks, threads)
     if not any(b is not None for per_call in blocks for b in per_call[1:]):
         threads, blocks = 1, [per_call[:1] for per_call in blocks]
     return threads, blocks
+
+
+def _split_waves(region: Waves, calls: list[Call], blocks: list[list[Block | None]], threads: int) -> None:
+    """Split windowed calls by rows of the waves. Every thread computes the same share of each wave in all of them, so
+    threads wait for one another only where a call reads rows of earlier waves."""
+    inside = range(region.begin, region.end)
+    work = sum(calls[i].seconds for i in inside if calls[i].window)
+    parts = threads if work >= WORTH_A_WAVE * region.waves else 1
+    edges = [region.rows * t // parts for t in range(parts + 1)]
+    for i in inside:
+        call = calls[i]
+        k = abs(call.window)
+        whole: Block = (0, call.rows, 0, call.columns)
+        mine: list[Block | None] = [whole]
+        if call.window > 0 and parts > 1:
+            mine = [(a * k, b * k, 0, call.columns) if b > a else None for a, b in pairwise(edges)]
+        elif call.window and parts > 1:
+            mine = [(0, call.rows, a * k, b * k) if b > a else None for a, b in pairwise(edges)]
+        blocks[i] = [*mine, *[None] * (threads - len(mine))]
 
 
 def is_worth_a_team(calls: Sequence[Call]) -> bool:

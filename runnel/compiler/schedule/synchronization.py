@@ -159,7 +159,7 @@ class _Walk:
             for thread, block in enumerate(self.blocks[index])
             if block is not None
             for access in call.accesses
-            if access.allocation.space is not MemorySpace.SCRATCH
+            if access.allocation.space is not MemorySpace.SCRATCH and not access.past
         ]
 
     def _flag(self, flag: BufferAccess | None) -> list[Touch]:
@@ -169,7 +169,9 @@ class _Walk:
         size = flag.allocation.dtype.itemsize
         start = (flag.allocation.offset if flag.allocation.space is MemorySpace.ARENA else 0) + flag.offset * size
         key = None if flag.allocation.space is MemorySpace.ARENA else flag.allocation
-        region_bytes = TouchedBytes(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
+        region_bytes = TouchedBytes(
+            key, start, start + flag.span * size, None, _WHOLE, False, tuple(s * size for s in flag.steps)
+        )
         return [Touch(thread, region_bytes, False) for thread in range(len(self.blocks[0]))]
 
     def _all_of(self, region: AnyRegion, counts: tuple[int, ...]) -> list[Touch]:

@@ -227,7 +227,7 @@ class _Simulation:
                 if footprint.access.allocation.strided:
                     continue
                 yield from self._value(number, call, footprint)
-                if self.plan.threads > 1:
+                if self.plan.threads > 1 and not footprint.access.past:
                     yield from self._race(thread, number, call, footprint)
 
     def _bounds(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
@@ -264,7 +264,7 @@ class _Simulation:
             if not write.writes:
                 continue
             for other in touched:
-                if other is write or other.access.allocation is not write.access.allocation:
+                if other is write or other.access.allocation is not write.access.allocation or other.access.past:
                     continue
                 same_point = other.path is not None and other.path == write.path and not other.contracted
                 same_buffer = other.buffer == write.buffer and not other.contracted

@@ -25,6 +25,7 @@ def split_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs are split among threads too."""
     monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
     monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
+    monkeypatch.setattr(partition, "WORTH_A_WAVE", 0.0)
 
 
 def drawn(device: str, *shape: int, seed: int = 0, dtype: Any = np.float32) -> rn.Tensor:
@@ -40,6 +41,21 @@ def scanned(device: str) -> list[Any]:
         return last, ys
 
     return [*step(w, xs, h)]
+
+
+def folded(device: str) -> list[Any]:
+    """A recurrence over trees, and its gradient."""
+    order = rn.Order.of([[-1, -1], [0, -1], [-1, -1], [1, 2], [2, 1], [4, 0]])
+    order = rn.Order(*(x.to(device) for x in order))
+
+    @rn.compile
+    def step(w: Any, xs: Any) -> Any:
+        def loss(w: Any, xs: Any) -> Any:
+            return rn.recur(lambda h, x: (h[0] @ w + h[1] * x).tanh(), rn.ones(5, device=device), order, xs).sum()
+
+        return rn.grad(loss, (0, 1))(w, xs)
+
+    return [*step(drawn(device, 5, 5), drawn(device, 6, 5, seed=1))]
 
 
 def looped(device: str) -> list[Any]:
@@ -143,7 +159,7 @@ def trained(device: str) -> list[Any]:
 
 
 STEPS: tuple[Step, ...] = (
-    scanned, looped, branched, attended, sorted_, random_numbers, halves, host, trained
+    scanned, folded, looped, branched, attended, sorted_, random_numbers, halves, host, trained
 )  # fmt: skip
 
 

@@ -151,7 +151,7 @@ LEFT_OUT = {
     "nn.FractionalMaxPool2d", "nn.FractionalMaxPool3d", "rn.checkpoint", "rn.cond", "rn.compile",
     "rn.custom_jvp", "rn.custom_vjp", "rn.from_dlpack", "rn.grad",
     "rn.export_native", "F.multi_head_attention_forward", "rn.load_file", "rn.save_file",
-    "rn.scan", "rn.value_and_grad", "rn.vjp", "rn.while_loop", "rn.Tensor", "nn.Module",
+    "rn.recur", "rn.scan", "rn.value_and_grad", "rn.vjp", "rn.while_loop", "rn.Tensor", "nn.Module",
     "nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.RNNBase", "nn.RNNCellBase", "nn.Identity",
     "nn.Transformer", "nn.TransformerDecoder",
     "nn.TransformerEncoder", "optim.Optimizer", "optim.LRScheduler", "rn.varlen_attn", "F.varlen_attn",

@@ -222,6 +222,7 @@ EXAMPLES: dict[type, Example] = {
     DType: Example(lambda: rn.bfloat16),
     Device: Example(lambda: CPU),
     PackedSequence: Example(_packed),
+    rn.Order: Example(lambda: rn.Order.chains([2, 1])),
     Classification: Example(lambda: Classification("d", *[floats(3, 2)] * 4)),
     Characters: Example(lambda: Characters.of("d", "abcab", 0.5)),
     Tree: Example(lambda: Tree(1, "word", ())),
